@@ -18,18 +18,20 @@ await main(() =>
     { title: 'top level and lock file', command: [process.execPath, '.dev/check-tree.mjs'] },
     npm('setup', { isNeeded: true }),
     npm('build'),
-    npm('lint'), // import cycles included
-    npm('format:check'),
-    npm('typecheck'),
-    npm('check:structure'),
-    npm('check:publish'),
-    npm('check:api'),
-    npm('check:docs'),
-    npm('check:unused'),
+    // Each of these is busy with one processor, the longest first.
+    [
+      npm('lint'), // import cycles included
+      npm('typecheck'),
+      npm('check:publish'),
+      npm('check:docs'),
+      npm('check:api'),
+      npm('format:check'),
+      npm('check:unused'),
+      npm('check:structure'),
+    ],
     npm('test', { report: 'jest' }),
-    npm('test:matrix', { report: 'checks' }),
     npm('test:applications', { report: 'checks' }),
-    npm('test:examples', { report: 'checks' }),
+    [npm('test:matrix', { report: 'checks' }), npm('test:examples', { report: 'checks' })],
     // Counts of commands, and ratios of times in Redis: another machine, or other work on it, does not change them.
     npm('bench', { args: ['budgets', '--quick', '--check', '--node=here'] }),
     npm('chaos', { args: [SHORT_CHAOS], report: 'jest' }),

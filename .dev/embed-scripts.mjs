@@ -8,12 +8,18 @@ const FOLDER = fileURLToPath(new URL('../packages/session-redis/src/scripts/', i
 const TARGET = `${FOLDER}lua-sources.ts`;
 const LUA = /\.lua$/;
 
+/** The text of each script by its name, such as `session/save-session`. */
+export function luaSources() {
+  const paths = readdirSync(FOLDER, { encoding: 'utf8', recursive: true }).filter((path) => LUA.test(path));
+  return Object.fromEntries(
+    paths.toSorted().map((path) => [path.replace(LUA, ''), readFileSync(`${FOLDER}${path}`, 'utf8')]),
+  );
+}
+
 export default function embedScripts() {
-  const names = readdirSync(FOLDER, { encoding: 'utf8', recursive: true }).filter((path) => LUA.test(path));
-  const entries = names.toSorted().map((path) => {
-    const source = readFileSync(`${FOLDER}${path}`, 'utf8');
-    return `  ${JSON.stringify(path.replace(LUA, ''))}: ${JSON.stringify(source)},\n`;
-  });
+  const entries = Object.entries(luaSources()).map(
+    (entry) => `  ${entry.map((text) => JSON.stringify(text)).join(': ')},\n`,
+  );
   const text = [
     '// Written by .dev/embed-scripts.mjs out of the .lua files beside it: change those.\n',
     'export const LUA_SOURCES: Readonly<Record<string, string>> = {\n',

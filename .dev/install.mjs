@@ -1,10 +1,20 @@
-// Installs what `npm start` and `npm test` need. Runs before any package is there, so it imports Node's modules only.
+// Installs what `npm start` and `npm test` need; `npm run setup` does nothing else. Runs before any package is there, so it
+// imports Node's modules only.
 import { createHash } from 'node:crypto';
 import { accessSync, constants, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { root, runQuietly } from './processes.mjs';
+import { fileURLToPath } from 'node:url';
+import { main, root, runQuietly } from './processes.mjs';
 
 const OLDEST_REDIS = 7;
+
+/** Installs all that the tests need. Resolves to the environment in which they find the programs. */
+export async function ensureTests() {
+  await ensurePackages();
+  const [REDIS_SERVER, BEANSTALKD] = [await ensureRedis(), await ensureBeanstalkd()];
+  await ensureCompiler();
+  return { REDIS_SERVER, BEANSTALKD, CHROMIUM: await ensureChromium() };
+}
 
 /** Installs the npm packages when they are missing, or are not those that the package.json files ask for. */
 export async function ensurePackages() {
@@ -40,7 +50,7 @@ export async function ensureRedis() {
  * Installs a C compiler where tests need one: on Linux, for the clock of a redis-server.
  * @throws Error that says in a sentence what to do
  */
-export async function ensureCompiler() {
+async function ensureCompiler() {
   if (process.platform !== 'linux' || (await canCompile())) return;
   if (!canUseApt()) throw new Error(`${NO_COMPILER}: sudo apt-get install gcc libc6-dev, or what your system has.`);
   console.log('Installing gcc with apt-get ...');
@@ -66,7 +76,7 @@ async function canCompile() {
  * Resolves to the path of a Chromium, installed when there is none.
  * @throws Error that says in a sentence what to do
  */
-export async function ensureChromium() {
+async function ensureChromium() {
   const program = process.env.CHROMIUM || findChromium() || (await installChromium());
   if (!program) {
     throw new Error(
@@ -180,3 +190,5 @@ function readIfThere(path) {
     return undefined;
   }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(async () => void (await ensureTests()));

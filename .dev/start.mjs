@@ -38,6 +38,10 @@ function readArguments() {
   const { values } = parseArgs({ options: { watch: { type: 'boolean' }, instances: { type: 'string' } } });
   const { watch = false, instances = '1' } = values;
   if (!/^[1-8]$/.test(instances)) throw new Error(`--instances is ${instances}: it must be a number from 1 to 8.`);
+  const { PORT } = process.env;
+  if (PORT && !(/^\d+$/.test(PORT) && Number(PORT) < 65_536)) {
+    throw new Error(`PORT is ${PORT}: it must be a number from 0 to 65535.`);
+  }
   if (watch && instances !== '1') throw new Error('--watch runs one instance: leave out --instances.');
   return { watch, instances: Number(instances) };
 }
@@ -86,11 +90,7 @@ async function runDemo(env, { told, watch }) {
 
 /** The one of the environment; else the usual one, or any other where that is taken. */
 async function choosePort() {
-  const wanted = process.env.PORT;
-  if (wanted) {
-    if (/^\d+$/.test(wanted) && Number(wanted) < 65_536) return wanted;
-    throw new Error(`PORT is ${wanted}: it must be a number from 0 to 65535.`);
-  }
+  if (process.env.PORT) return process.env.PORT;
   const port = await freePort(USUAL_PORT);
   if (port !== USUAL_PORT) console.log(`Port ${USUAL_PORT} is taken, ${port} is used instead.`);
   return port;

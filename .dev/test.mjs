@@ -2,15 +2,11 @@
 // variables IOREDIS and BULLMQ are the folders of packages in the place of those of the workspace.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { ensureBeanstalkd, ensureChromium, ensureCompiler, ensurePackages, ensureRedis } from './install.mjs';
+import { ensureTests } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
 
 await main(async () => {
-  await ensurePackages();
-  const redisServer = await ensureRedis();
-  const beanstalkd = await ensureBeanstalkd();
-  await ensureCompiler();
-  const chromium = await ensureChromium();
+  const programs = await ensureTests();
   // Tests import the sources; the programs that some of them start are the built ones.
   await runQuietly('npm', ['run', '--silent', 'build']);
   return run(
@@ -26,7 +22,7 @@ await main(async () => {
       ...otherPackages({ ioredis: process.env.IOREDIS, bullmq: process.env.BULLMQ }),
       ...process.argv.slice(2),
     ],
-    { REDIS_SERVER: redisServer, BEANSTALKD: beanstalkd, CHROMIUM: chromium },
+    programs,
   );
 });
 

@@ -1,12 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { activeExpiryReport } from './active-expiry.report.js';
 import { budgetsReport } from './budgets.report.js';
-import { chart } from './chart.js';
 import { clusterReport } from './cluster.report.js';
 import { encryptionReport } from './encryption.report.js';
-import { expirationsChart, expirationsReport } from './expirations.report.js';
+import { expirationsReport } from './expirations.report.js';
 import { expiryReport } from './expiry.report.js';
 import { httpReport } from './http.report.js';
 import { lossesReport } from './losses.report.js';
@@ -16,12 +14,7 @@ import { readResults, type Results } from './results.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = join(ROOT, 'docs/benchmarks.md');
-const CHART = join(ROOT, 'docs/benchmarks.svg');
-/** The subjects with a page of their own. */
-const EXPIRATIONS = 'expirations';
-const ON_EXPIRY_PAGE = [EXPIRATIONS, 'active-expiry'];
 const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
-const EXPIRY_CHART = join(ROOT, 'docs/expiry.svg');
 
 /** How the results of a subject are shown. Subjects without a report are run only by name. */
 export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
@@ -33,14 +26,13 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   expiry: expiryReport,
   cluster: clusterReport,
   expirations: expirationsReport,
-  'active-expiry': activeExpiryReport,
 };
 
 export function resultsFile(subject: string): string {
   return join(ROOT, 'bench/results', `${subject}.json`);
 }
 
-/** Writes the tables of docs/benchmarks.md and its chart anew, from the results. */
+/** Writes the tables of docs/benchmarks.md and docs/expiry.md anew, from the results. */
 export async function writeDocuments(): Promise<void> {
   const documents = await documentsOfResults();
   for (const { file, text } of documents) await writeFile(file, text);
@@ -61,16 +53,14 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   let expiryText = await readFile(EXPIRY_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
     const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
-    if (ON_EXPIRY_PAGE.includes(subject)) expiryText = replaced(expiryText, subject, report);
+    if (subject === 'expirations') expiryText = replaced(expiryText, subject, report);
     else text = replaced(text, subject, report);
   }
   const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);
   text = replaced(text, 'losses', lossesReport(http!, budgets!, memory!));
   return [
     { file: DOCUMENT, text },
-    { file: CHART, text: chart(http!) },
     { file: EXPIRY_DOCUMENT, text: expiryText },
-    { file: EXPIRY_CHART, text: expirationsChart(results.get(EXPIRATIONS)!) },
   ];
 }
 

@@ -1,5 +1,5 @@
-// The page of the demo. It never polls: what it shows comes from the answers to the buttons and from the event stream of
-// its session.
+// The page of the demo. It never polls: what it shows comes from the answers to the buttons and from the event stream
+// of its session.
 import { $, chips, fill, make, minutes, set, timeOf } from './dom.js';
 import { showRequest, showRoom } from './engine-room.js';
 import { change, request } from './requests.js';
@@ -97,10 +97,10 @@ function tick() {
 }
 
 function stateOf(isAlive, rest) {
-  if (isAlive) return rest > 0 ? 'Alive: everything you do starts the time anew.' : 'Time is up …';
-  if (ending?.type === 'expired') return 'Expired. The application was told, with the cart.';
-  if (ending) return 'Ended. The application was told.';
-  return 'No session yet: it begins with what you do first.';
+  if (isAlive) return rest > 0 ? 'Alive: everything you do restarts the timeout.' : 'Time is up …';
+  if (ending?.type === 'expired') return 'Expired. The application got the event, with the cart.';
+  if (ending) return 'Ended. The application got the event.';
+  return 'No session yet. It begins with your first action.';
 }
 
 function note(text, isProblem = false) {
@@ -244,6 +244,6 @@ void act(async () => {
   showRoom(undefined);
   if (reasons.none) {
     $('no-room').hidden = false;
-    $('no-room').textContent = 'Empty: the sessions of this demo are kept in memory, since it found no Redis to start.';
+    $('no-room').textContent = 'Empty: the demo found no Redis to start, so it keeps its sessions in memory.';
   }
 });

@@ -3,18 +3,15 @@ import { $, chips, make, set, timeOf } from './dom.js';
 import { change } from './requests.js';
 
 const FAULTS = {
-  none: ['Let it run out', 'Nothing fails. You see how an end is noticed and told.'],
-  unheard: [
-    'Switch notifications off',
-    'Redis tells nobody that the session is over. A sweep finds it, within a minute.',
-  ],
+  none: ['Let it run out', 'Nothing fails. You see how an end is noticed and reported.'],
+  unheard: ['Switch notifications off', 'Redis reports no ended session. A sweep finds it, within a minute.'],
   killed: [
     'Kill the instance',
     'In the middle of the handler, before the mail is written. Another one takes over after the lease: 5 s here, 30 s by default.',
   ],
   'fails-twice': ['Fail twice', 'The handler throws two times. The library calls it again.'],
   'fails-always': ['Fail always', 'The handler never succeeds. Its event becomes a dead letter, which you replay.'],
-  frozen: ['Freeze Redis', 'For five seconds it replies to nobody. What needs no session works all the same.'],
+  frozen: ['Freeze Redis', 'For five seconds it does not reply. Requests without a session still work.'],
 };
 const KINDS = ['armed', 'expired', 'attempt', 'failed', 'killed', 'dead-letter', 'replayed', 'mail'];
 const FREEZE_TIMEOUT = 15_000;
@@ -104,8 +101,9 @@ function render() {
 const TEXTS = {
   armed: () => 'You did this. The session ends four seconds after its last request.',
   unnoticed: ({ minute }) =>
-    `C is gone, and Redis has told nobody. B still has the session: a sweep looks there at ${minute ? timeOf(minute) : 'the full minute'}, or as soon as the library notices that it heard nothing.`,
-  expired: ({ instance }) => `The end is recorded in the stream, with its data kept in A. ${named(instance)} is told.`,
+    `C is gone, and Redis has not reported it. B still has the session: a sweep looks there at ${minute ? timeOf(minute) : 'the full minute'}, or as soon as the library notices that it heard nothing.`,
+  expired: ({ instance }) =>
+    `The end is recorded in the stream, and A keeps the data. ${named(instance)} gets the event.`,
   attempt: ({ instance, attempt }) => `${named(instance)} calls the handler, attempt ${attempt}.`,
   failed: () => 'The handler throws. The event stays, and is tried again after a pause.',
   killed: ({ instance }) =>
@@ -163,7 +161,7 @@ async function freeze(current) {
   await change('POST', '/faults/frozen');
   const began = performance.now();
   const tell = (type, title, text) => $('timeline').append(line(type, performance.now() - began, text, { title }));
-  tell('killed', 'Frozen', 'Redis replies to nobody for five seconds.');
+  tell('killed', 'Frozen', 'Redis does not reply for five seconds.');
   let isFrozen = true;
   while (isFrozen && performance.now() - began < FREEZE_TIMEOUT) {
     const free = await timed('/faults');

@@ -23,7 +23,7 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
       // Every request counts as an access, so that the countdown of the page starts where the session's does.
       touchInterval: 0,
       devices: true,
-      // Who signs in does not want what somebody else may have begun.
+      // A user who signs in does not want attributes that someone else may have set before.
       visitorAttributes: ['fault'],
       exclude: ({ method, url }) => WITHOUT_SESSION.test(`${method} ${url}`),
     }),
@@ -31,9 +31,9 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
       ? MapSessionModule.forRoot()
       : RedisSessionModule.forRoot({
           url: environment.redisUrl,
-          // Short, so that nobody has to wait for what the page shows.
+          // Short, so that visitors do not wait long for the takeover on the page.
           events: { lease: '5s', attempts: ATTEMPTS },
-          // Such as '5s', for a Redis that is far away or on a busy machine.
+          // Set it to '5s', for example, for a Redis that is far away or on a busy machine.
           commandTimeout: process.env.COMMAND_TIMEOUT as Duration | undefined,
         }),
     ShopModule,

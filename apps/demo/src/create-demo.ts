@@ -20,7 +20,7 @@ export async function createDemo(options: NestApplicationOptions = {}): Promise<
   return app;
 }
 
-/** What the adapter has before Nest gets it runs first: for a refused request, no session is loaded. */
+/** Middleware that the adapter has before Nest gets it runs first, so no session is loaded for a refused request. */
 function guardedAdapter(): ExpressAdapter {
   const adapter = new ExpressAdapter();
   const hosts = new HostMiddleware();

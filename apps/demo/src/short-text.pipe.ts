@@ -2,13 +2,13 @@ import { BadRequestException, Injectable, type PipeTransform } from '@nestjs/com
 
 const LONGEST = 40;
 
-/** Lets texts of 1 to 40 characters pass, without the spaces around them. */
+/** Accepts texts of 1 to 40 characters, and removes the spaces around them. */
 @Injectable()
 export class ShortTextPipe implements PipeTransform<unknown, string> {
   transform(value: unknown): string {
     const text = typeof value === 'string' ? value.trim() : '';
     if (text === '' || text.length > LONGEST) {
-      throw new BadRequestException(`A text of 1 to ${LONGEST} characters is needed`);
+      throw new BadRequestException(`Enter a text of 1 to ${LONGEST} characters`);
     }
     return text;
   }

@@ -23,11 +23,11 @@ describe('the failures of the demo', () => {
   it('are only those that its Redis and its number of instances allow', async () => {
     expect((await agent.get('/faults')).json()).toEqual({
       none: null,
-      unheard: 'Only for a Redis of the demo itself: start it without REDIS_URL.',
-      killed: 'It needs two: npm start -- --instances 2',
+      unheard: 'This works only with a Redis of the demo: start the demo without REDIS_URL.',
+      killed: 'This needs two instances: npm start -- --instances 2',
       'fails-twice': null,
       'fails-always': null,
-      frozen: 'Only for a Redis of the demo itself: start it without REDIS_URL.',
+      frozen: 'This works only with a Redis of the demo: start the demo without REDIS_URL.',
     });
     for (const fault of ['unheard', 'killed', 'frozen']) {
       expect((await change(agent, 'POST', `/faults/${fault}`)).status).toBe(409);

@@ -224,7 +224,7 @@ describe('the page of the demo without Redis, in Chromium', () => {
         browser = await launchChromium();
         const page = await browser.newPage();
         await page.goto(origin);
-        await page.getByText('Empty: the sessions of this demo are kept in memory').waitFor();
+        await page.getByText('Empty: the demo found no Redis to start').waitFor();
         expect(await page.locator('#faults button:disabled').count()).toBe(6);
         await page.getByRole('button', { name: 'Add a lantern' }).click();
         await page.getByText('10 s', { exact: true }).click();

@@ -115,13 +115,13 @@ describe('the page of the demo, in Chromium', () => {
     await add('pear');
     const before = await page.innerText('#id');
     await signIn('ann');
-    await shows('Welcome, ann. Your session has a new id, and still your cart.');
+    await shows('Welcome, ann. Your session has a new id and still has your cart.');
     await page.locator('#entries strong', { hasText: 'id-changed' }).waitFor();
     await shows('index SZFeDX');
     expect(await page.innerText('#id')).not.toBe(before);
     expect(await cart()).toEqual(['pear']);
     await press('Sign out');
-    await shows('Ended. The application was told.');
+    await shows('Ended. The application got the event.');
     expect(await cart()).toEqual([]);
     await eventually(async () => expect(await page.innerText('#c-state')).toBe('gone'));
   });
@@ -137,7 +137,7 @@ describe('the page of the demo, in Chromium', () => {
       const headers = { 'Content-Type': 'application/json', 'X-CSRF-Token': token };
       return fetch('/session', { method: 'PUT', body: ${body}, headers });
     })`);
-    await shows('Expired. The application was told, with the cart.');
+    await shows('Expired. The application got the event, with the cart.');
     expect(await page.locator('#outbox > li').innerText()).toMatch(
       /To a visitor[^]*You left something in your cart:\s+pear/,
     );
@@ -177,7 +177,7 @@ describe('the page of the demo, in Chromium', () => {
       await eventually(async () => expect(await cart(tab)).toEqual(['lantern']));
       await shows('Signed in as bob');
       await press('Sign out');
-      await shows('Ended. The application was told.');
+      await shows('Ended. The application got the event.');
     } finally {
       await close();
     }
@@ -194,7 +194,7 @@ describe('the page of the demo, in Chromium', () => {
   it('shows an error of the application', async () => {
     await page.getByLabel('What to add').fill('   ');
     await press('Add');
-    await shows('A text of 1 to 40 characters is needed');
+    await shows('Enter a text of 1 to 40 characters');
     expect(await cart()).toEqual([]);
     expect(errors.splice(0)).toEqual([expect.stringContaining('status of 400')]);
   });
@@ -202,7 +202,7 @@ describe('the page of the demo, in Chromium', () => {
   it('shows a session that begins after a sign-out, too', async () => {
     await signIn('ann');
     await press('Sign out');
-    await shows('Ended. The application was told.');
+    await shows('Ended. The application got the event.');
     await add('pear');
     await page.getByText('live', { exact: true }).waitFor();
     await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["pear"]'));
@@ -214,7 +214,7 @@ describe('the page of the demo, in Chromium', () => {
       await press('Add a teapot', tab);
       await signIn('bob', tab);
       await press('Sign out', tab);
-      await shows('Ended. The application was told.', tab);
+      await shows('Ended. The application got the event.', tab);
       await add('pear');
       await page.locator('#entries strong', { hasText: 'created' }).waitFor();
       await eventually(async () => expect(await field('sessionAttr:items').innerText()).toBe('["pear"]'));

@@ -63,6 +63,23 @@ describe('LeakGuard', () => {
     expect(found).toMatch(HERE);
   });
 
+  it('finds a connection that was used again once, and only while it is open', async () => {
+    const server = createHttpServer(({ url }, response) => void (url === '/' && response.end()));
+    const { port } = await listening(server);
+    const agent = new HttpAgent(`http://127.0.0.1:${port}`, { keepAlive: true });
+    await agent.get('/');
+    // A connection without a request keeps no process alive.
+    const request = agent.get('/not-answered').catch(() => {});
+    await once(server, 'request');
+    const found = await findings(async () => {
+      server.closeAllConnections();
+      await request;
+      agent.close();
+      server.close();
+    });
+    expect(found.match(new RegExp(`connection .* - 127.0.0.1:${port}\n`, 'g'))).toHaveLength(1);
+  });
+
   it('finds timers and intervals', async () => {
     const timers = [setTimeout(() => {}, 60_000), setInterval(() => {}, 50_000)];
     const found = await findings(() => timers.forEach(clearTimeout));

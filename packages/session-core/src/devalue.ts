@@ -1,2 +1,2 @@
-// `@nest-session/core/devalue`: a serializer for more than JSON. Needs the package `devalue`.
+// `@nest-session/core/devalue` is a serializer for more types than JSON has. It needs the package `devalue`.
 export { DevalueAttributeSerializer, type DevalueTypes } from './session/devalue-attribute.serializer.js';

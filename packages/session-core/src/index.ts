@@ -42,8 +42,7 @@ export { CompositeSessionIdResolver } from './resolvers/composite-session-id.res
 export { CookieSessionIdResolver } from './resolvers/cookie-session-id.resolver.js';
 export { HeaderSessionIdResolver } from './resolvers/header-session-id.resolver.js';
 export { type SessionClient, SessionIdResolver, type TokenRefusalListener } from './resolvers/session-id.resolver.js';
-export { SessionTokenGenerator } from './session/session-token.generator.js';
-export { SessionToken, sessionTokenOf } from './session/session-token.js';
+export { SessionToken, SessionTokenGenerator, sessionTokenOf } from './session/session-token.js';
 
 // events
 export { OnSessionEvent } from './events/on-session-event.decorator.js';

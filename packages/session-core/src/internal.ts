@@ -5,13 +5,12 @@ export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export type { SessionEventInit, SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
-export { holderOf } from './http/holder-of.js';
+export { requestSessionOf } from './http/request-session-of.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
 export { rememberRequest } from './http/request-of.js';
-export type { FoundSession } from './http/request-session.js';
+export type { FoundSession, RequestSession } from './http/request-session.js';
 export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';
-export type { SessionHolder } from './http/session-holder.js';
 export { cookieLifetimeOf } from './http/cookie-lifetime.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
@@ -25,17 +24,20 @@ export { OptionReader } from './option-reading/option.reader.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
 export { cookieAttributes, type SetCookieAttributes } from './resolvers/cookie-attributes.js';
-export { cookieValues } from './resolvers/cookie-values.js';
+export { cookieValues } from './resolvers/cookie.codec.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
-export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/own-attributes.js';
-export type { ContentBounds, TouchOutcome } from './session/session-change.js';
-export { RandomSessionTokenGenerator } from './session/session-token.generator.js';
-export { generateSessionKey, SessionIds } from './session/session-ids.js';
+export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/attribute-names.js';
+export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
+export {
+  generateSessionKey,
+  isWellFormedIdOrToken,
+  RandomSessionTokenGenerator,
+  SessionIds,
+} from './session/session-token.js';
 export { SessionIndexes } from './session/session-indexes.js';
 export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
-export { isWellFormedIdOrToken } from './session/session-token.js';
 export type { SaveOutcome, SignInOptions } from './session/session.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';

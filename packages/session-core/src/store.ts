@@ -21,7 +21,7 @@ export type {
 } from './session/session-change.js';
 export { toSessionInfo } from './session/session-info.js';
 export { exceededBound } from './session/session-bounds.js';
-export { isKept } from './session/sign-in.js';
+export { isKept } from './session/attribute-names.js';
 
 // events
 export { SessionEventDispatcher } from './events/session-event.dispatcher.js';

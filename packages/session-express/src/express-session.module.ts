@@ -26,14 +26,14 @@ import { SessionStore } from './request/session.store.js';
 import { ConnectRedisTakeover, tokenOf } from './takeover/connect-redis-takeover.js';
 
 /**
- * Gives every request what express-session gives it: `req.session` as a property bag, `req.sessionID` and
- * `req.sessionStore`. Import it once, in the root module, beside `SessionModule` and the module of a store.
+ * Adds the properties of express-session to every request: `req.session` as a property bag, `req.sessionID` and
+ * `req.sessionStore`. Import it once, in the root module, together with `SessionModule` and the module of a store.
  */
 @Module({})
 export class ExpressSessionModule extends ExpressSessionModuleDefinition implements OnModuleInit {
   /**
-   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
-   * the options
+   * Returns the module for the imports of the root module.
+   * @throws InvalidSessionOptionsError at start, which names all problems of the options
    */
   static override forRoot(options: ExpressSessionModuleOptions = {}): DynamicModule {
     return super.forRoot(options);
@@ -46,7 +46,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
   constructor(
     @Inject(EXPRESS_SESSION_MODULE_OPTIONS) options: ExpressSessionModuleOptions,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
-    // Optional, so that the error names the missing module.
+    // Optional, so that our own error names the missing module.
     @Optional() @Inject(SessionExtension) extension?: SessionExtension,
     @Optional() @Inject(SESSION_OPTIONS) session?: ResolvedSessionOptions,
     @Optional() @Inject(SessionIdResolver) resolver?: SessionIdResolver,
@@ -77,11 +77,11 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.properties = requestProperties(bags, store);
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
-    // The bag has all that `Session` has, and is what `@Session()` gives in HTTP requests.
-    extension.shown = (holder) => bags.in(holder)?.bag as Session | undefined;
+    // The bag has all members of `Session`, so `@Session()` passes it to handlers of HTTP requests.
+    extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
-  /** Begins to take over old sessions, now that the module of the store is constructed. Called by Nest. */
+  /** Starts to take over old sessions, because the module of the store is constructed by now. Called by Nest. */
   onModuleInit(): void {
     const { answers, secrets } = this.#options;
     if (answers.length > 0) logger.log(`Options of express-session: ${answers.join('; ')}`);
@@ -102,7 +102,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
 
 const logger = new OneLineLogger('ExpressSession');
 
-/** The attributes of the cookie that no request changes. */
+/** The attributes of the cookie that are the same for all requests. */
 function cookieOfAll({
   path,
   domain,
@@ -126,9 +126,9 @@ const IMPORTED_TWICE =
   'It is configured twice in this application: import ExpressSessionModule.forRoot() once, in the root module.';
 
 const TOKENS_REFUSED =
-  'Option `secret` needs a `sessionTokenGenerator` in SessionModule.forRoot() whose canHaveDrawn() accepts the tokens of ' +
-  'sessions that are taken over: 43 letters, digits, "-" and "_".';
+  'Option `secret` needs a `sessionTokenGenerator` in SessionModule.forRoot() whose canHaveDrawn() accepts the ' +
+  'tokens of sessions that are taken over. They are 43 letters, digits, "-" and "_".';
 
 const NOTHING_TO_TAKE_OVER =
-  'The sessions of express-session are not taken over, because only RedisSessionModule can read those of connect-redis: ' +
-  'import it instead of the other store, or remove the option `secret`';
+  'The sessions of express-session are not taken over, because only RedisSessionModule can read the sessions of ' +
+  'connect-redis: import it instead of the other store, or remove the option `secret`';

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// nest-session-redis repartition: moves the sessions of a namespace to another number of partitions while its applications
-// are stopped. See docs/repartitioning.md. nest-session-redis expirations: moves their ends to where the option `expirations`
-// says. See docs/expiry.md.
+// `nest-session-redis repartition` moves the sessions of a namespace to another number of partitions while its
+// applications are stopped. See docs/repartitioning.md. `nest-session-redis expirations` moves the ends of the sessions
+// to the store that the option `expirations` names. See docs/expiry.md.
 import { parseArgs } from 'node:util';
 import { moveExpirations, repartition } from '@nest-session/redis';
 
@@ -9,16 +9,16 @@ const USAGE = `Usage: nest-session-redis repartition --from <number> --to <numbe
        nest-session-redis expirations --to <store> [options]
 
 repartition moves all sessions and events of a namespace to another number of partitions. Stop all instances first.
-expirations moves the ends of the sessions to buckets or to the sorted-set; set the option expirations in all instances
+expirations moves the ends of the sessions to buckets or to the sorted set. Set the option expirations in all instances
 first. You can interrupt both commands and run them again.
 
-  --from <number>      with repartition: how many partitions there are
-  --to <number>        with repartition: how many there are to be
-  --to <store>         with expirations: buckets or sorted-set
-  --partitions <number>  with expirations: the option partitions; by default 1
-  --retention <time>   with expirations: the option events.retention; by default 1h
-  --url <url>          Redis; by default REDIS_URL, else redis://localhost:6379
-  --namespace <name>   the option namespace; by default nest:session`;
+  --from <number>        repartition: the current number of partitions
+  --to <number>          repartition: the new number of partitions
+  --to <store>           expirations: the new store, buckets or sorted-set
+  --partitions <number>  expirations: the option partitions (default 1)
+  --retention <time>     expirations: the option events.retention (default 1h)
+  --url <url>            the URL of Redis (default REDIS_URL, or redis://localhost:6379 if that is not set)
+  --namespace <name>     the option namespace (default nest:session)`;
 
 const text = { type: 'string' };
 const COMMON = { url: text, namespace: text, help: { type: 'boolean' } };
@@ -33,7 +33,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.
 try {
   await main();
 } catch (error) {
-  if (stopping.signal.aborted) console.error('Interrupted. Run the command again: it continues.');
+  if (stopping.signal.aborted) console.error('Interrupted. Run the command again to continue.');
   else console.error(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;
 }
@@ -70,7 +70,10 @@ async function moveEnds({ to, partitions = '1', ...others }) {
   const { moved, ended, left } = await moveExpirations(options, { signal: stopping.signal });
   console.log(`${moved} sessions moved, ${ended} had ended`);
   if (left > 0)
-    console.log('Something is left: set the option expirations in all instances, and run the command again.');
+    console.log(
+      'Some sessions still have their ends in the other store. Set the option expirations in all instances, ' +
+        'and run the command again.',
+    );
 }
 
 async function move({ from, to, ...others }) {

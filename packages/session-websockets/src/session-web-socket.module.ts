@@ -17,7 +17,8 @@ import { GatewayExplorer } from './gateways/gateway.explorer.js';
 import { GatewaySockets } from './gateways/gateway-sockets.js';
 
 /**
- * Gives gateways their sessions, over socket.io and ws. Import it once, in the root module, beside `SessionModule`.
+ * Gives gateways their sessions over socket.io and ws. Import it once, in the root module, together with
+ * `SessionModule`.
  */
 @Module({
   providers: [
@@ -32,8 +33,8 @@ import { GatewaySockets } from './gateways/gateway-sockets.js';
 })
 export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
   /**
-   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
-   * the options
+   * Returns the module for the imports of the root module.
+   * @throws InvalidSessionOptionsError at start, which names all problems of the options
    */
   static override forRoot(options: SessionWebSocketModuleOptions = {}): DynamicModule {
     return super.forRoot(options);
@@ -45,7 +46,7 @@ export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
     @Inject(REQUEST_SESSIONS) sessions: RequestSessions,
     @Inject(GatewayExplorer) gateways: GatewayExplorer,
     @Inject(GatewaySockets) sockets: GatewaySockets,
-    // Optional, because Nest provides it in every module but does not document that.
+    // Optional, because it is undocumented that Nest provides it in every module.
     @Optional() @Inject(ApplicationConfig) config?: ApplicationConfig,
   ) {
     super();

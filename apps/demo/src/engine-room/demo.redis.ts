@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { environment } from '../environment.js';
 
-/** Connections of the demo itself: the library opens its own. Both are undefined where sessions are kept in memory. */
+/** The demo's own connections, beside those of the library. Both are undefined if sessions are kept in memory. */
 @Injectable()
 export class DemoRedis implements OnApplicationShutdown {
   readonly client = environment.redisUrl ? new Redis(environment.redisUrl) : undefined;

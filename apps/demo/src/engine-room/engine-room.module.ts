@@ -6,7 +6,7 @@ import { Faults } from './faults.js';
 import { Journal } from './journal.js';
 import { SessionInspector } from './session.inspector.js';
 
-/** What the page shows beside the shop. An application needs nothing of it. */
+/** The part of the page beside the shop. Your application needs none of it. */
 @Global()
 @Module({
   controllers: [EventsController, FaultsController],

@@ -17,14 +17,14 @@ export class EventsController {
   ) {}
 
   /**
-   * Server-sent events of the session whose token the browser has: what happened to it, also after its end, and what
-   * Redis holds of it. It asks for no session, so watching renews none.
+   * Sends server-sent events about the session whose token the browser has: what happened to it, even after its end,
+   * and its keys in Redis. It does not load the session, so watching does not renew it.
    */
   @Sse()
   stream(@Req() request: IncomingMessage): Observable<MessageEvent> {
     const [token] = this.resolver.resolve(request);
     if (!token) throw new NotFoundException('There is no session to watch');
-    // What session.id is.
+    // The same value as session.id.
     const id = createHash('sha256').update(token.reveal()).digest('base64url');
     const entries = this.journal.of(id).pipe(share());
     const looks = merge(entries, timer(0, LOOK_INTERVAL)).pipe(

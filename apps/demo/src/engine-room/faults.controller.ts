@@ -17,13 +17,13 @@ export class FaultsController {
     @Optional() private readonly groups?: SessionEventGroups,
   ) {}
 
-  /** Asks for no session, and so works without Redis: for each fault, why it is not to be had, or null. */
+  /** Returns for each fault why it is not available, or null. It loads no session, so it works without Redis. */
   @Get()
   list(): Record<string, string | null> {
     return Object.fromEntries(FAULTS.map((fault) => [fault, this.faults.reason(fault)]));
   }
 
-  /** Lets the visitor's own session run out soon, and goes wrong as `fault` says. */
+  /** Lets the visitor's own session expire soon, and causes the fault. */
   @Post(':fault')
   @HttpCode(204)
   async begin(@Session() session: Session, @Param('fault', known) fault: Fault): Promise<void> {
@@ -37,13 +37,13 @@ export class FaultsController {
     await this.journal.write(session.id, { type: 'armed', fault });
   }
 
-  /** Repairs what failed, and hands the event to the handler again. The id of an ended session is hard to guess. */
+  /** Repairs the fault, and replays the event. The id of an ended session is hard to guess. */
   @Post('replay/:sessionId')
   @HttpCode(204)
   async replay(@Param('sessionId') sessionId: string): Promise<void> {
     const letters = (await this.groups?.deadLetters({ limit: MOST_LETTERS })) ?? [];
     const letter = letters.find(({ event }) => event?.sessionId === sessionId);
-    if (!letter) throw new NotFoundException('No dead letter of this session is left');
+    if (!letter) throw new NotFoundException('This session has no dead letter left');
     await this.faults.repair(sessionId);
     await this.journal.write(sessionId, { type: 'replayed' });
     await this.groups?.replay(letter.id);

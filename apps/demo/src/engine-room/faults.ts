@@ -9,7 +9,7 @@ import { Journal } from './journal.js';
 export const FAULTS = ['none', 'unheard', 'killed', 'fails-twice', 'fails-always', 'frozen'] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** As often a handler is called before its event becomes a dead letter. */
+/** How often a handler is called before its event becomes a dead letter. */
 export const ATTEMPTS = 3;
 const FLAGS = 'notify-keyspace-events';
 // Milliseconds.
@@ -19,7 +19,10 @@ const UNTIL_AGAIN = 20_000;
 // Seconds.
 const SECONDS_KEPT = 3600;
 
-/** A fault is an attribute of the visitor's own session: it strikes when that has ended, and nobody else. */
+/**
+ * A fault is an attribute of the visitor's own session. It strikes when that session ends, and affects no other
+ * visitor.
+ */
 @Injectable()
 export class Faults {
   constructor(
@@ -27,28 +30,31 @@ export class Faults {
     private readonly journal: Journal,
   ) {}
 
-  /** Why a fault is not to be had here; null when it is. */
+  /** Returns why a fault is not available here, or null if it is. */
   reason(fault: Fault): string | null {
-    if (!this.redis.client) return 'It needs Redis, and the sessions of this demo are kept in memory.';
+    if (!this.redis.client) return 'This needs Redis, but the demo keeps its sessions in memory.';
     const isOfServer = fault === 'unheard' || fault === 'frozen';
-    if (isOfServer && !environment.ownsRedis) return 'Only for a Redis of the demo itself: start it without REDIS_URL.';
-    return fault === 'killed' && environment.instances < 2 ? 'It needs two: npm start -- --instances 2' : null;
+    if (isOfServer && !environment.ownsRedis)
+      return 'This works only with a Redis of the demo: start the demo without REDIS_URL.';
+    return fault === 'killed' && environment.instances < 2
+      ? 'This needs two instances: npm start -- --instances 2'
+      : null;
   }
 
-  /** Does what concerns the whole server at once; for a moment nobody can do it again. */
+  /** Causes at once a fault that concerns the whole server. It cannot be repeated for some seconds. */
   async begin(fault: Fault): Promise<void> {
     if (!['unheard', 'killed', 'frozen'].includes(fault)) return;
     const isFree = await this.redis.client?.set(`demo:fault:${fault}`, '1', 'PX', UNTIL_AGAIN, 'NX');
-    if (!isFree) throw new ConflictException('Somebody has just done that: try again in a few seconds');
+    if (!isFree) throw new ConflictException('Someone else has just done that: try again in a few seconds');
     if (fault === 'frozen') await this.redis.client?.client('PAUSE', FROZEN, 'ALL');
     if (fault !== 'unheard') return;
     const announce = (flags: string) => void this.redis.client?.config('SET', FLAGS, flags).catch(() => undefined);
-    // Again and again: the library sets the flags when it finds them missing.
+    // Repeat it, because the library sets the flags again when it finds them missing.
     const silence = timer(0, 100).pipe(takeUntil(timer(UNHEARD)));
     silence.subscribe({ next: () => announce(''), complete: () => announce('Kx') });
   }
 
-  /** Called by a handler: fails as the visitor of the ended session wanted it to. */
+  /** Called by a handler. It fails as the visitor of the ended session chose. */
   async strike({ id, sessionId, session, attempt }: SessionExpiredEvent): Promise<void> {
     const [fault, { client }] = [session.getAttribute('fault'), this.redis];
     if (!fault || !client) return;

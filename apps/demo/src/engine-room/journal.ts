@@ -8,7 +8,7 @@ import { answeredRequests } from './request-costs.js';
 
 /** Something that happened to a session, with what the page shows of it. */
 export type JournalEntry = Readonly<Record<string, unknown>> & {
-  /** The same when it is written again, by which the page shows it once. */
+  /** Identifies the entry. An entry that is written again has the same id, so the page shows it once. */
   readonly id: string;
   readonly type: string;
 };
@@ -17,7 +17,7 @@ const CHANNEL = 'demo:journal';
 const REMEMBERED = 200;
 const SECONDS_KEPT = 3600;
 
-/** What happened to each session, for its page. It lies in Redis, so that one instance shows what another one did. */
+/** Records what happened to each session. It is in Redis, so that each instance can show what another one did. */
 @Injectable()
 export class Journal implements BeforeApplicationShutdown {
   readonly #written = new Subject<string>();
@@ -49,7 +49,9 @@ export class Journal implements BeforeApplicationShutdown {
     this.#written.next(sessionId);
   }
 
-  /** The entries of a session, those before its sign-in included: the ones it has, and all that follow. */
+  /**
+   * Yields the entries of a session, including those before its sign-in: first the existing ones, then all that follow.
+   */
   of(sessionId: string): Observable<JournalEntry> {
     return this.#written.pipe(
       filter((id) => id === sessionId),
@@ -66,8 +68,8 @@ export class Journal implements BeforeApplicationShutdown {
   }
 
   /**
-   * Goes back from the present id, never forward: a client that only knows an id from before the sign-in does not see
-   * what the session has become.
+   * Follows ids back from the current one, never forward. A client that only knows an id from before the sign-in does
+   * not see the session after it.
    */
   async #history(sessionId: string): Promise<JournalEntry[]> {
     const own = await this.#read(sessionId);

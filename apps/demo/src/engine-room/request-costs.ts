@@ -5,23 +5,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Session } from '@nest-session/core';
 import { Subject } from 'rxjs';
 
-/** A command that a request sent to Redis. `microseconds`: until its reply was read; undefined while there is none. */
+/** A command that a request sent to Redis, with the microseconds until its reply was read, or undefined until then. */
 type Command = { readonly name: string; readonly began: number; microseconds?: number };
 
-// What never ends, such as a stream of events, is not measured.
+// Responses that never end, such as event streams, are not measured.
 const MOST_COMMANDS = 100;
 
-/** Those of the request that is being answered. */
+/** The commands of the current request. */
 const commandsOfRequest = new AsyncLocalStorage<Command[]>();
-/** By the message of ioredis, which is the same when a command ends. */
+/** The commands by their message of ioredis, which is the same object when a command ends. */
 const sent = new WeakMap<object, Command>();
 /** The names of the scripts by their SHA-1: ioredis sends the text of each once. */
 const scripts = new Map<string, string>();
 
-/** The requests that have been answered, for the journal. */
+/** The finished requests, for the journal. */
 export const answeredRequests = new Subject<{ sessionId: string | undefined; [detail: string]: unknown }>();
 
-/** Before all other middleware: what the request sends to Redis from here on is its own. */
+/** Runs before all other middleware. It counts all commands that the request sends to Redis from here on. */
 export function measureRequest(request: IncomingMessage, response: ServerResponse, next: () => void): void {
   const commands: Command[] = [];
   response.once('finish', () => {

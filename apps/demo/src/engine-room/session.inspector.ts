@@ -5,7 +5,7 @@ import { DemoRedis } from './demo.redis.js';
 const NAMESPACE = 'nest:session';
 const LATEST_ENTRIES = 200;
 
-/** Reads what Redis holds of one session, by the keys that docs/redis-data-model.md names. */
+/** Reads the keys of one session in Redis, as docs/redis-data-model.md names them. */
 @Injectable()
 export class SessionInspector {
   constructor(
@@ -13,7 +13,7 @@ export class SessionInspector {
     @Optional() private readonly groups?: SessionEventGroups,
   ) {}
 
-  /** Undefined where sessions are kept in memory, and while Redis does not reply. */
+  /** Returns undefined if sessions are kept in memory, or while Redis does not reply. */
   async look(id: string): Promise<object | undefined> {
     const { client } = this.redis;
     if (client?.status !== 'ready' || !this.groups) return undefined;

@@ -8,10 +8,10 @@ const EVERY_ADDRESS = ['0.0.0.0', '::'];
 /** The listening address as the host of a URL. */
 export const OWN_NAME = nameOf(LISTEN_ADDRESS);
 
-/** The names under which the demo answers, on the port it listens on. */
+/** The host names that the demo accepts, on the port that it listens on. */
 export const OWN_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]', OWN_NAME.toLowerCase()];
 
-/** Further hosts, separated by commas: each is the host of a URL, with its port unless that is the usual one. */
+/** Further hosts, separated by commas. Each is the host of a URL, with its port unless it is the default port. */
 export const OTHER_HOSTS: readonly string[] = (process.env.HOSTS ?? '').toLowerCase().split(/[\s,]+/);
 
 function nameOf(address: string): string {

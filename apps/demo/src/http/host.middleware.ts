@@ -5,8 +5,8 @@ import { OTHER_HOSTS, OWN_NAMES } from './address.js';
 const USUAL_PORT = 80;
 
 /**
- * Refuses requests whose `Host` header names a host that is not ours. An attacker can let a name of his own resolve to
- * this machine (DNS rebinding). For the browser, his page and this application then have the same origin.
+ * Refuses requests whose `Host` header names a foreign host. An attacker can make their own host name resolve to this
+ * machine (DNS rebinding). For the browser, the attacker's page and this application then have the same origin.
  */
 export class HostMiddleware implements NestMiddleware {
   use({ headers, socket }: IncomingMessage, _: unknown, next: (error?: Error) => void): void {

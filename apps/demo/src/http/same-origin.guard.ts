@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, ForbiddenException } from '@nestjs/common';
 
 /**
- * Refuses requests that come from pages of other origins, and takes those that come from no page, such as those of curl.
- * It relies on `HostMiddleware`: the `Host` header is one of ours.
+ * Refuses requests from pages of other origins, and accepts requests that come from no page, such as those of curl.
+ * It relies on `HostMiddleware`, which has checked the `Host` header.
  */
 export class SameOriginGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

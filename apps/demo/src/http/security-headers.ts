@@ -1,4 +1,4 @@
-// Only the files of the page, and no inline script or style.
+// Allows only the files of the page, and no inline script or style.
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
   "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";

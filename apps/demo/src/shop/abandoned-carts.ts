@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionExpiredEvent } from '@nest-session/core';
 import { Faults } from '../engine-room/faults.js';
 import { Outbox } from './outbox.js';
 
-/** Writes a mail about the cart of a session that expired. What throws is called again. */
+/** Writes a mail about the cart of a session that expired. If it throws, the library calls it again. */
 @Injectable()
 export class AbandonedCarts {
   readonly #logger = new Logger(AbandonedCarts.name);
@@ -20,7 +20,7 @@ export class AbandonedCarts {
     if (items.length === 0) return;
     await this.faults.strike(event); // only in a demo
     await this.outbox.send(event, items);
-    // Quoted, or a visitor could write lines of his own into the log.
+    // Quote the text, or a visitor could forge log lines.
     const whose = principalName === undefined ? 'A visitor' : JSON.stringify(principalName);
     this.#logger.log(`${whose} has left behind: ${JSON.stringify(items)}`);
   }

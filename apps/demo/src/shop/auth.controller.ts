@@ -1,12 +1,12 @@
 import { Body, ConflictException, Controller, Get, HttpCode, ParseEnumPipe, Post } from '@nestjs/common';
 import { CsrfToken, Session } from '@nest-session/core';
 
-/** The accounts of the shop: a demo has no passwords. */
+/** The accounts of the shop. The demo has no passwords. */
 const knownAccount = new ParseEnumPipe({ ann: 'ann', bob: 'bob' });
 
 @Controller()
 export class AuthController {
-  /** The token for requests that change something. Each sign-in makes those from before invalid. */
+  /** The token for requests that change something. Each sign-in makes earlier tokens invalid. */
   @Get('csrf')
   csrf(@CsrfToken() token: string): { readonly token: string } {
     return { token };
@@ -17,11 +17,11 @@ export class AuthController {
   login(@Session() session: Session, @Body('name', knownAccount) name: string): void {
     // A sign-in keeps the cart, which must not go from one user to another.
     if (![undefined, name].includes(session.principalName)) {
-      throw new ConflictException('Somebody else is signed in: sign out first');
+      throw new ConflictException('Someone else is signed in: sign out first');
     }
-    // Whoever knew the id before must not have the session of the one who signs in now.
+    // The sign-in changes the id, so that someone who knew the old one cannot use the session.
     session.signIn(name);
-    session.setAttribute('flash', `Welcome, ${name}. Your session has a new id, and still your cart.`);
+    session.setAttribute('flash', `Welcome, ${name}. Your session has a new id and still has your cart.`);
   }
 
   @Post('logout')

@@ -7,8 +7,10 @@ const MOST_ITEMS = 100;
 
 @Controller('cart')
 export class CartController {
-  /** Requests that arrive at once each add their item: `updateAttribute` starts again from what it lost a race to. */
-  // Without a token, so that curl may add as in the README. Pages of other origins may not.
+  /**
+   * If requests arrive at once, each adds its item: after a conflict, `updateAttribute` repeats with the newer value.
+   */
+  // It needs no CSRF token, so that curl may add items as in the README. Pages of other origins may not.
   @SkipCsrf()
   @UseGuards(SameOriginGuard)
   @Post()

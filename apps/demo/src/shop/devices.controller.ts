@@ -3,7 +3,7 @@ import { Authenticated, Session, type SessionInfo, Sessions } from '@nest-sessio
 
 const MOST_SHOWN = 20;
 
-/** Where the account is signed in: each of its sessions is a device. */
+/** Lists the devices of an account. Each of its sessions is a device. */
 @Authenticated()
 @Controller('devices')
 export class DevicesController {
@@ -23,7 +23,8 @@ export class DevicesController {
   @HttpCode(204)
   async end(@Session() session: Session, @Param('id') id: string): Promise<void> {
     if (id === session.id) return session.signOut(); // expires the cookie, too
-    if (!(await this.sessions.end(id, { of: session.principalName }))) throw new NotFoundException('It has ended');
+    if (!(await this.sessions.end(id, { of: session.principalName })))
+      throw new NotFoundException('That session has already ended');
   }
 
   @Delete()

@@ -13,7 +13,7 @@ export class Outbox {
     private readonly journal: Journal,
   ) {}
 
-  /** One mail for an event, however often a handler is called with it. */
+  /** Writes one mail for an event, however often a handler is called with it. */
   async send({ id, sessionId, principalName }: SessionExpiredEvent, items: readonly string[]): Promise<void> {
     const mail = { to: principalName ?? 'a visitor', items };
     const key = `demo:outbox:${id}`;

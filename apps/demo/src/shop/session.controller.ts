@@ -16,7 +16,7 @@ export class SessionController {
     return { isNew, id, principalName, items, theme, flash, maxInactiveInterval };
   }
 
-  /** Has the session end this many seconds after its last request; starts it when there is none. */
+  /** Lets the session end this many seconds after its last request. Starts a session if there is none. */
   @Put()
   @HttpCode(204)
   change(@Session() session: Session, @Body('maxInactiveInterval') seconds: unknown): void {
@@ -35,5 +35,5 @@ export class SessionController {
   }
 }
 
-/** What `GET /session` answers. */
+/** The response to `GET /session`. */
 export type SessionView = ReturnType<SessionController['show']>;

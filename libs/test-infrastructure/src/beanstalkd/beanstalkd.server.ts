@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import { eventually, freePort } from '@nest-session/testing';
 
-// Prints the process id of beanstalkd, and runs it until the standard input ends. That also happens when this process is
-// killed.
+// Prints the process id of beanstalkd, and runs it until the standard input ends. That also happens when this process
+// is killed.
 const UNTIL_INPUT_ENDS = '"$@" >/dev/null & echo $!; read -r _; kill -9 $!';
 
 /**
- * A real beanstalkd on a free port of 127.0.0.1, without a log of its jobs: it forgets them when it ends. The program is
- * the environment variable `BEANSTALKD`, or else `beanstalkd` on the PATH.
+ * A real beanstalkd on a free port of 127.0.0.1, without a log of its jobs: it forgets them when it ends. The program
+ * is the environment variable `BEANSTALKD`, or else `beanstalkd` on the PATH.
  */
 export class BeanstalkdServer {
   #shell!: ChildProcess;

@@ -1,10 +1,24 @@
-import { type AsyncHook, createHook, executionAsyncId } from 'node:async_hooks';
+import { type AsyncHook, createHook, executionAsyncResource } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describeResource, isPendingTimer, isReferenced, isTracked } from './tracked-resource.js';
+import {
+  describeResource,
+  isEnded,
+  isPendingTimer,
+  isReferenced,
+  isTracked,
+  type Resource,
+} from './tracked-resource.js';
 
 interface Tracked {
   readonly type: string;
-  readonly resource: object;
+  /** Node keeps what is open. */
+  readonly resource: WeakRef<Resource>;
+  readonly origin: Origin;
+}
+
+interface Open {
+  readonly type: string;
+  readonly resource: Resource;
   readonly origin: Origin;
 }
 
@@ -23,37 +37,38 @@ const LONGEST_DETOUR = 4;
 const GRACE = 3_000;
 const HOOK_TIMEOUT = 60_000;
 const CHECK_INTERVAL = 10;
-const TRACE_DEPTH = 50;
+const TRACE_DEPTH = 25;
 const SHOWN_FRAMES = 8;
+/** So many resources are remembered before those that have ended are forgotten. */
+const FEW = 1_000;
 
 /**
- * Finds connections, servers, timers and child processes that were created after `start()` and would keep the process from
- * ending, and timers of the packages that would not. It ignores other unreferenced ones and those of Jest. It costs time
- * on every promise while it runs, so keep it out of measurements.
+ * Finds connections, servers, timers and child processes that were created after `start()` and would keep the process
+ * from ending, and timers of the packages that would not. It ignores other unreferenced ones and those of Jest. It
+ * costs time on every promise while it runs, so keep it out of measurements.
  */
 export class LeakGuard {
-  readonly #tracked = new Map<number, Tracked>();
-  readonly #detours = new Map<number, Origin>();
   readonly #hook: AsyncHook;
+  #tracked: Tracked[] = [];
+  #forgetAt = FEW;
+  #detours = new WeakMap<object, Origin>();
   #isPaused = false;
 
   constructor() {
+    // Without `destroy`: for that, Node.js would watch how every promise is collected.
     this.#hook = createHook({
-      init: (id, type, _trigger, resource) => {
-        if (DETOURS.includes(type)) this.#detours.set(id, this.#originHere());
-        else if (isTracked(type) && !this.#isPaused)
-          this.#tracked.set(id, { type, resource, origin: this.#originHere() });
-      },
-      destroy: (id) => {
-        this.#tracked.delete(id);
-        this.#detours.delete(id);
+      init: (_id, type, _trigger, resource) => {
+        // Most are promises.
+        if (type === 'PROMISE') return;
+        if (DETOURS.includes(type)) this.#detours.set(resource, this.#originHere());
+        else if (isTracked(type, resource) && !this.#isPaused) this.#track(type, resource);
       },
     });
   }
 
   /**
-   * Fails the test file when a resource is left after its last `afterAll`. Call it at the top level of the file, before any
-   * top-level `await`. `grace`: as of `check()`.
+   * Fails the test file when a resource is left after its last `afterAll`. Call it at the top level of the file, before
+   * any top-level `await`. `grace`: as of `check()`.
    */
   static install(options: { readonly grace?: number } = {}): LeakGuard {
     const guard = new LeakGuard();
@@ -82,8 +97,8 @@ export class LeakGuard {
   /** Stops tracking, and forgets all tracked resources. */
   stop(): void {
     this.#hook.disable();
-    this.#tracked.clear();
-    this.#detours.clear();
+    this.#tracked = [];
+    this.#detours = new WeakMap();
   }
 
   /**
@@ -100,14 +115,25 @@ export class LeakGuard {
     }
   }
 
-  #left(): Tracked[] {
-    return [...this.#tracked.values()].filter(({ type, resource, origin }) =>
+  #track(type: string, resource: Resource): void {
+    this.#tracked.push({ type, resource: new WeakRef(resource), origin: this.#originHere() });
+    if (this.#tracked.length < this.#forgetAt) return;
+    this.#tracked = this.#tracked.filter(({ resource: each }) => !isEnded(each.deref()));
+    this.#forgetAt = FEW + 2 * this.#tracked.length;
+  }
+
+  #left(): Open[] {
+    const open = this.#tracked.flatMap(({ resource, ...others }) => {
+      const kept = resource.deref();
+      return kept ? [{ resource: kept, ...others }] : [];
+    });
+    return open.filter(({ type, resource, origin }) =>
       isReferenced(resource) ? !isOfJest(origin) : isPendingTimer(type, resource) && isOfPackage(origin),
     );
   }
 
   #originHere(): Origin {
-    return { trace: traceHere(), cause: shortened(this.#detours.get(executionAsyncId()), LONGEST_DETOUR) };
+    return { trace: traceHere(), cause: shortened(this.#detours.get(executionAsyncResource()), LONGEST_DETOUR) };
   }
 
   async #pause(): Promise<void> {
@@ -158,7 +184,7 @@ function isOfPackage(origin: Origin): boolean {
   return /[\\/]packages[\\/]session-[\w-]+[\\/]src[\\/]/.test(innermost);
 }
 
-function report(left: readonly Tracked[]): string {
+function report(left: readonly Open[]): string {
   const items = left.map(({ type, resource, origin }, index) => {
     const shown = frames(origin).filter((frame) => !isJestFrame(frame));
     // Not "at": Jest takes such lines out of the message and puts them under it, all in one heap.

@@ -1,9 +1,12 @@
 /** The properties of Node.js handles that describe them; each kind of handle has some. */
-interface Resource {
-  hasRef?(): boolean;
+export interface Resource {
+  /** Of a handle that is closed: undefined. */
+  hasRef?(): boolean | undefined;
   getsockname?(out: Endpoint): number;
   getpeername?(out: Endpoint): number;
   pid?: number;
+  /** Of a connection that an agent of HTTP uses again: what was reported first. */
+  handle?: unknown;
   /** Of a timer: its delay in milliseconds. */
   _idleTimeout?: number;
   /** Of a timer: it has run or was cleared. async_hooks reports that a little later. */
@@ -31,14 +34,19 @@ const TRACKED: Readonly<Record<string, Describe>> = {
   Timeout: (timer) => `timer of ${timer._idleTimeout ?? '?'} ms`,
 };
 
-/** Whether resources of this type of async_hooks can keep a process from ending. */
-export function isTracked(type: string): boolean {
-  return Object.hasOwn(TRACKED, type);
+/** Whether it is a resource, seen for the first time, of a type of async_hooks that can keep a process from ending. */
+export function isTracked(type: string, resource: Resource): boolean {
+  return Object.hasOwn(TRACKED, type) && resource.handle === undefined;
+}
+
+/** Whether it is a timer that has run or was cleared, or was collected. What else has ended looks as if unreferenced. */
+export function isEnded(resource: Resource | undefined): boolean {
+  return resource === undefined || resource._destroyed === true;
 }
 
 /** Whether it keeps the process from ending now. */
 export function isReferenced(resource: Resource): boolean {
-  return resource._destroyed !== true && (resource.hasRef?.() ?? true);
+  return resource._destroyed !== true && (!resource.hasRef || resource.hasRef() === true);
 }
 
 /** Whether it is a timer that has neither run nor been cleared. */

@@ -82,7 +82,10 @@ export class TcpProxy {
     return this.#flights - before;
   }
 
-  /** Calls `listener` with all data that arrive from now on, before they are passed on. Returns a function that ends that. */
+  /**
+   * Calls `listener` with all data that arrive from now on, before they are passed on. Returns a function that ends
+   * that.
+   */
   onData(direction: Direction, listener: (data: Buffer) => void): () => void {
     const filtered = (arrived: Direction, data: Buffer): void => {
       if (arrived === direction) listener(data);
@@ -102,9 +105,9 @@ export class TcpProxy {
   }
 
   /**
-   * Holds the data of this direction until `release()`. With `matching`, it holds only matching bursts, or the replies to
-   * them, and the data behind them on the same connection. Requests of a client that gives up meanwhile are passed on at
-   * the release, as in a slow network.
+   * Holds the data of this direction until `release()`. With `matching`, it holds only matching bursts, or the replies
+   * to them, and the data behind them on the same connection. Requests of a client that gives up meanwhile are passed
+   * on at the release, as in a slow network.
    */
   hold(direction: Direction = 'reply', matching?: BurstMatcher): void {
     this.#holds[direction] = toMatcher(matching);

@@ -43,7 +43,10 @@ export class RedisClock {
     await this.#set();
   }
 
-  /** Stops the clock, at a time of the clock of this process. Commands after it resolves are executed at the same time, until the clock is stepped. */
+  /**
+   * Stops the clock, at a time of the clock of this process. Commands after it resolves are executed at the same time,
+   * until the clock is stepped.
+   */
   async stop(at = Date.now()): Promise<void> {
     this.#standing = at + this.#offset;
     await this.#set();

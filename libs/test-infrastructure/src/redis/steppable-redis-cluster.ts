@@ -4,7 +4,9 @@ import { SteppableRedisServer } from './steppable-redis.server.js';
 // Milliseconds. The nodes never take each other for failed, however far a test steps their clocks.
 const NEVER = 1e12;
 
-/** A private Redis Cluster whose nodes have one wall clock, which a test steps and stops. No primary is ever replaced. */
+/**
+ * A private Redis Cluster whose nodes have one wall clock, which a test steps and stops. No primary is ever replaced.
+ */
 export class SteppableRedisCluster extends RedisCluster {
   declare readonly nodes: readonly SteppableRedisServer[];
 

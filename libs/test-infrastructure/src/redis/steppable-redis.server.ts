@@ -1,7 +1,9 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { RedisClock } from './redis.clock.js';
 
-/** A private redis-server whose wall clock a test steps and stops. Needs Linux, gcc and the headers of the C library. */
+/**
+ * A private redis-server whose wall clock a test steps and stops. Needs Linux, gcc and the headers of the C library.
+ */
 export class SteppableRedisServer extends RedisServer {
   readonly #clock = new RedisClock(this.home);
 
@@ -10,16 +12,16 @@ export class SteppableRedisServer extends RedisServer {
   }
 
   /**
-   * Moves the wall clock of Redis by this many milliseconds; back when negative. A restart keeps the setting. The monotonic
-   * clock, which paces the periodic work of Redis, is not changed.
+   * Moves the wall clock of Redis by this many milliseconds; back when negative. A restart keeps the setting. The
+   * monotonic clock, which paces the periodic work of Redis, is not changed.
    */
   async stepClock(milliseconds: number): Promise<void> {
     await this.#clock.step(milliseconds);
   }
 
   /**
-   * Stops the wall clock of Redis, also after a restart: from now on only `stepClock()` moves it. `at`: a time of the clock of
-   * this process, by default now.
+   * Stops the wall clock of Redis, also after a restart: from now on only `stepClock()` moves it. `at`: a time of the
+   * clock of this process, by default now.
    */
   async stopClock(at?: number): Promise<void> {
     await this.#clock.stop(at);

@@ -12,7 +12,7 @@ export class ManualClock {
     return this.#now;
   }
 
-  /** Moves the clock by this many milliseconds; back when negative. It runs no timers. */
+  /** Moves the clock by this many milliseconds, or back if they are negative. It runs no timers. */
   advance(milliseconds: number): void {
     this.#now += milliseconds;
   }

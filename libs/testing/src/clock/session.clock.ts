@@ -5,7 +5,7 @@ import { ManualClock } from './manual.clock.js';
 
 /** The clock of the sessions of an application under `TestSessionModule`. It stands still until you advance it. */
 export class SessionClock {
-  /** @internal `TestSessionModule` creates the clock: get it from the application. */
+  /** @internal `TestSessionModule` creates the clock. Get it from the application. */
   constructor(
     private readonly clock: ManualClock,
     private readonly repository: MapSessionRepository,
@@ -18,8 +18,8 @@ export class SessionClock {
   }
 
   /**
-   * Advances the clock by a duration such as `'31m'`. Resolves when the sessions that expire by then have been reported and
-   * all event handlers have finished. The application must be initialized.
+   * Advances the clock by a duration such as `'31m'`. Resolves when the sessions that expire by then have been
+   * reported, and all event handlers have finished. Initialize the application before you call it.
    */
   async advance(duration: Duration): Promise<void> {
     const milliseconds = parseDuration(duration);

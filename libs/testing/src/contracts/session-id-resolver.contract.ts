@@ -17,7 +17,7 @@ export interface SessionIdResolverContractOptions {
   forge(text: string): Record<string, string>;
 }
 
-/** The checks that every `SessionIdResolver` must pass, made through a server that uses it. */
+/** Returns the checks that every `SessionIdResolver` must pass. They use the resolver through a server. */
 export function sessionIdResolverContract(options: SessionIdResolverContractOptions): readonly ContractCheck[] {
   return Object.entries(CHECKS).map(([name, check]) => ({
     name,

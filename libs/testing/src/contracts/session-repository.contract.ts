@@ -49,8 +49,8 @@ const GROUPS: readonly CheckGroup[] = [
 ];
 
 /**
- * The checks that every `SessionRepository` must pass. Checks of parts that a store does not offer are included and marked
- * as skipped, so that its test run lists them.
+ * Returns the checks that every `SessionRepository` must pass. Checks of parts that a store does not offer are included
+ * and marked as skipped, so that the test run lists them.
  */
 export function sessionRepositoryContract(options: SessionRepositoryContractOptions): readonly ContractCheck[] {
   return GROUPS.flatMap(({ name: group, needs, checks }) => {

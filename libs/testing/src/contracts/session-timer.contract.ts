@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../wait/eventually.js';
 import type { ContractCheck } from './contract.check.js';
 
-/** A `SessionTimer` of `@nest-session/redis`, which states what its methods do. */
+/** A `SessionTimer` of `@nest-session/redis`. Its documentation says what the methods do. */
 export interface ContractTimer {
   /** Begins to ask. */
   start(ask: (id: string) => Promise<number | undefined>): void | Promise<void>;
@@ -16,9 +16,9 @@ export interface ContractTimer {
   stop(): Promise<void>;
 }
 
-/** What the checks of a timer run on: a server of their own, with what belongs to one application. */
+/** The environment of a check: its own server, and the timers of one application. */
 export interface TimerServer {
-  /** A new timer of the same application, as one more instance of it has one. The check starts and stops it. */
+  /** Creates a timer for another instance of the same application. The check starts and stops it. */
   timer(): ContractTimer;
   /** Ends the server at once, as a crash does. */
   kill(): Promise<void>;
@@ -32,11 +32,14 @@ export interface TimerServer {
 export interface SessionTimerContractOptions {
   /** Starts a server for one check. */
   open(): Promise<TimerServer>;
-  /** Whether `cancel()` prevents the question, when the same timer has scheduled the session. */
+  /** Whether `cancel()` prevents the question if the same timer has scheduled the session. */
   readonly cancels: boolean;
 }
 
-/** The checks that every `SessionTimer` must pass. They take some seconds each: they wait for its clock. */
+/**
+ * Returns the checks that every `SessionTimer` must pass. Each takes some seconds, because it waits for the timer's
+ * clock.
+ */
 export function sessionTimerContract({ open, cancels }: SessionTimerContractOptions): readonly ContractCheck[] {
   return Object.entries(CHECKS).map(([name, check]) => ({
     name,
@@ -60,7 +63,7 @@ export function sessionTimerContract({ open, cancels }: SessionTimerContractOpti
   }));
 }
 
-/** What is answered to the question about an id, of so many that were asked about it before. */
+/** Answers the question about an id. `before` is the number of earlier questions about it. */
 type Answer = (id: string, before: number) => Promise<number | undefined>;
 
 type Check = (
@@ -227,7 +230,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await eventually(() => assert.rejects(instance.timer.schedule(newId(), 10)), { timeout: LONGEST_WAIT });
     await server.restart();
     const ids = [await eventually(() => instance.schedule(500), { timeout: LONGEST_WAIT })];
-    // The server may give what it knew of the lost one to others.
+    // The server may give the jobs of the lost instance to others.
     for (let i = 0; i < 5; i++) ids.push(await instance.schedule(500));
     await instance.timer.cancel(lost);
     for (const id of ids) await instance.untilAsked(id);

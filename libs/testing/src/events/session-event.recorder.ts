@@ -11,8 +11,9 @@ interface Waiter {
 }
 
 /**
- * Records session events, so that a test can wait for one of them and then look at all. As a provider of an application
- * it is an event handler: it records the events that this instance handles, and makes the instance part of its group.
+ * Records session events, so that a test can wait for one of them and then look at all of them. As a provider of an
+ * application, it is an event handler: it records the events that this instance handles, and makes the instance a
+ * member of its group.
  */
 @Injectable()
 export class SessionEventRecorder {
@@ -27,9 +28,9 @@ export class SessionEventRecorder {
   }
 
   /**
-   * Resolves to the first event of this type (and session): at once when it is recorded already, else as soon as it is.
-   * The event stays recorded: the next call returns it again. Other handlers of the event may still run.
-   * @throws Error that lists the recorded events, after `timeout` (default 20000) milliseconds
+   * Resolves to the first event of this type (and session), either at once or as soon as it is recorded. The event
+   * stays recorded, so the next call returns it again. Other handlers of the event may still be running.
+   * @throws Error that lists the recorded events, after `timeout` milliseconds (default 20000)
    */
   next<E extends SessionEvent>(
     eventClass: SessionEventClass<E>,
@@ -69,12 +70,12 @@ export class SessionEventRecorder {
     });
   }
 
-  /** All events in the order in which they were recorded, or those of one session; a copy. */
+  /** Returns a copy of all events in the order in which they were recorded, or of the events of one session. */
   all(sessionId?: string): SessionEvent[] {
     return this.#events.filter((event) => sessionId === undefined || event.sessionId === sessionId);
   }
 
-  /** The number of recorded events of this type (and session); a redelivery counts again. */
+  /** Counts the recorded events of this type (and session). A redelivery counts again. */
   count(kind: SessionEventType | SessionEventClass, sessionId?: string): number {
     return this.#events.filter(matcher(kind, sessionId)).length;
   }

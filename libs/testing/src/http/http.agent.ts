@@ -3,30 +3,34 @@ import type { INestApplication } from '@nestjs/common';
 import { SessionIdResolver } from '@nest-session/core';
 import { CookieJar, MemoryCookieStore } from 'tough-cookie';
 
-/** The options of a client, for all of its requests. */
+/** The options of a client. They apply to all of its requests. */
 export interface HttpAgentOptions {
-  /** Headers of every request; those of a single request override them. */
+  /** Headers of every request. The headers of a single request override them. */
   readonly headers?: OutgoingHttpHeaders | undefined;
   /** Keeps connections open between requests, until `close()`. @default false */
   readonly keepAlive?: boolean | undefined;
-  /** Treats cookies as a browser on https does, as behind a proxy that ends TLS. @default false */
+  /**
+   * Treats cookies as a browser on https does. Use it as if a proxy in front of the application ended TLS.
+   * @default false
+   */
   readonly secure?: boolean | undefined;
   /**
-   * Response headers to send back with every later request, as clients of a `HeaderSessionIdResolver` do; an empty value
-   * removes one. @default none
+   * Response headers to send back with every later request, as clients of a `HeaderSessionIdResolver` do. An empty
+   * value removes a header.
+   * @default none
    */
   readonly tokenHeaders?: readonly string[] | undefined;
 }
 
 /** The options of one request. */
 export interface HttpRequestOptions {
-  /** Headers of this request; they override those of the client, such as `cookie`. */
+  /** Headers of this request. They override the headers of the client, such as `cookie`. */
   readonly headers?: OutgoingHttpHeaders | undefined;
-  /** A string or Buffer is sent as it is, anything else as JSON. */
+  /** The body. A string or Buffer is sent unchanged, and anything else as JSON. */
   readonly body?: unknown;
   /** Called when the headers of the response have arrived, before the body. */
   readonly onHead?: ((head: IncomingMessage) => void) | undefined;
-  /** Aborts the request: it rejects, and the connection is closed. */
+  /** Aborts the request. The request then rejects, and its connection is closed. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -34,21 +38,21 @@ export interface HttpRequestOptions {
 export interface HttpResponse {
   /** The status code. */
   readonly status: number;
-  /** The headers by name in lower case, as Node.js has them. */
+  /** The headers by their names in lower case, as in Node.js. */
   readonly headers: IncomingHttpHeaders;
-  /** Names and values of the headers in turn, as they were sent. */
+  /** The alternating names and values of the headers, as they were sent. */
   readonly rawHeaders: readonly string[];
   /** The values of the `Set-Cookie` headers. */
   readonly setCookies: readonly string[];
   /** The body as UTF-8. */
   readonly text: string;
-  /** The body as JSON; nothing checks that it is a `T`. @throws SyntaxError when it is not JSON */
+  /** Parses the body as JSON. It does not check that the result is a `T`. @throws SyntaxError if it is not JSON */
   json<T = unknown>(): T;
 }
 
 /**
- * A client that keeps cookies as a browser does and follows no redirect. Any number of requests may run at once. The
- * cookies of a response are in the jar as soon as its headers have arrived. Unlike with the global `fetch`, an aborted
+ * A client that keeps cookies as a browser does, and follows no redirects. Any number of requests may run at once. The
+ * jar has the cookies of a response as soon as its headers have arrived. Unlike with the global `fetch`, an aborted
  * request leaves nothing behind that delays the closing of a server.
  */
 export class HttpAgent {
@@ -68,8 +72,8 @@ export class HttpAgent {
   }
 
   /**
-   * A client of a Nest application, which listens on a free port from now on unless it listens already. It keeps the
-   * tokens of sessions wherever the application's `SessionIdResolver` puts them: in cookies or in headers.
+   * Creates a client of a Nest application. If the application does not listen yet, it starts to listen on a free port.
+   * The client keeps session tokens wherever the application's `SessionIdResolver` puts them, in cookies or in headers.
    */
   static async for(app: INestApplication, options: HttpAgentOptions = {}): Promise<HttpAgent> {
     const server = app.getHttpServer() as { readonly listening: boolean };
@@ -79,12 +83,12 @@ export class HttpAgent {
     return new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
   }
 
-  /** The address of the application as the client sees it: https when the client is `secure`. */
+  /** The origin of the application as the client sees it. It is https if the client is `secure`. */
   get origin(): string {
     return `${this.#options.secure ? 'https:' : 'http:'}//${this.#server.host}`;
   }
 
-  /** Another client, with a copy of the cookies and tokens of this one; later changes are not shared. */
+  /** Returns another client with a copy of the cookies and tokens of this one. The two do not share later changes. */
   fork(): HttpAgent {
     const fork = new HttpAgent(this.#server.href, this.#options);
     this.#jar.cloneSync(fork.#store);
@@ -98,7 +102,7 @@ export class HttpAgent {
     return Object.fromEntries(cookies.map(({ key, value }) => [key, value]));
   }
 
-  /** The value of a cookie in the jar; undefined when there is none. */
+  /** The value of a cookie in the jar, or undefined if there is none. */
   cookie(name: string): string | undefined {
     return this.cookies[name];
   }
@@ -113,7 +117,9 @@ export class HttpAgent {
     this.#jar.removeAllCookiesSync();
   }
 
-  /** The headers that this client would send to this path, in lower case: for other clients, such as supertest. */
+  /**
+   * The headers, in lower case, that this client would send to a path. Pass them to other clients, such as supertest.
+   */
   headersFor(path: string): OutgoingHttpHeaders {
     const cookie = this.#jar.getCookieStringSync(this.#cookieUrl(path));
     const kept = { ...Object.fromEntries(this.#tokens), ...(cookie !== '' && { cookie }) };
@@ -132,17 +138,17 @@ export class HttpAgent {
     }
   }
 
-  /** A GET request, see `request()`. */
+  /** Sends a GET request. See `request()`. */
   get(path: string, options?: HttpRequestOptions): Promise<HttpResponse> {
     return this.request('GET', path, options);
   }
 
-  /** A POST request with a body, see `request()`. */
+  /** Sends a POST request with a body. See `request()`. */
   post(path: string, body?: unknown, options?: HttpRequestOptions): Promise<HttpResponse> {
     return this.request('POST', path, { ...options, body });
   }
 
-  /** Resolves when the whole body has arrived, whatever the status; rejects when the connection breaks before. */
+  /** Resolves when the whole body has arrived, whatever the status. Rejects if the connection breaks before that. */
   async request(method: string, path: string, options: HttpRequestOptions = {}): Promise<HttpResponse> {
     const message = await this.open(method, path, options);
     const chunks: Buffer[] = [];
@@ -158,7 +164,7 @@ export class HttpAgent {
     };
   }
 
-  /** Resolves when the headers have arrived, to a response whose body you read yourself; `destroy()` closes it. */
+  /** Resolves to a response when its headers have arrived. Read the body yourself, or close it with `destroy()`. */
   open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
     const { body, onHead, signal } = options;
     const headers = lowerCased(this.headersFor(path), { ...options.headers });
@@ -197,7 +203,7 @@ function lowerCased(...sets: OutgoingHttpHeaders[]): OutgoingHttpHeaders {
   );
 }
 
-/** The bytes of a body. Sets its type and length in the headers unless they are set. */
+/** Encodes a body. Sets its type and length in the headers unless they are set. */
 function encode(body: unknown, headers: OutgoingHttpHeaders): Buffer | undefined {
   if (body === undefined) return undefined;
   const isText = typeof body === 'string';

@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-// Below the range from which Linux and macOS draw the ports of outgoing connections: a server that stops for a while
-// needs its port again. In that range, a client that reconnects would sooner or later connect to itself and hold it.
+// The ports are below the range for outgoing connections of Linux and macOS. In that range, a client that reconnects to
+// a stopped server would sooner or later connect to itself and occupy the port that the server needs again.
 const FIRST_PORT = 15_000;
 const LAST_PORT = 32_000;
 
 /**
- * Finds a free port of 127.0.0.1, for a server that your test stops and starts again on the same port. Another process
- * may take the port before you listen on it.
+ * Finds a free port of 127.0.0.1 for a server that your test stops and restarts on the same port. Another process may
+ * take the port before you listen on it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -9,8 +9,8 @@ const END = '\r\n';
 const REPLY_TIMEOUT = 10_000;
 
 /**
- * Sends commands to the Redis on a port of 127.0.0.1, on a connection of their own, and resolves to their replies.
- * @throws Error when Redis replies with an error, or with nothing for `timeout` milliseconds
+ * Sends commands to the Redis on a port of 127.0.0.1 over a new connection, and resolves to their replies.
+ * @throws Error if Redis replies with an error, or does not reply for `timeout` milliseconds
  */
 export async function askRedis(
   port: number,
@@ -43,7 +43,7 @@ function encoded(command: Command): string {
   return `*${command.length}${END}${parts.join('')}`;
 }
 
-/** The replies; undefined while some are missing. */
+/** Returns the replies, or undefined while some are missing. */
 function repliesIn(data: Buffer, count: number): Reply[] | undefined {
   let at = 0;
   const next = (): Reply => {

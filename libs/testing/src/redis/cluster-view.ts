@@ -1,21 +1,21 @@
 import { askRedis } from './ask-redis.js';
 import type { RedisServer } from './redis.server.js';
 
-/** A node as another node, or itself, knows it. */
+/** A node as another node, or the node itself, sees it. */
 export interface KnownNode {
   readonly id: string;
   readonly port: number;
-  /** Such as `master`, `slave`, `handshake`, `fail?`. */
+  /** The flags, such as `master`, `slave`, `handshake` and `fail?`. */
   readonly flags: readonly string[];
-  /** The id of the primary of a replica; `-` of a primary. */
+  /** The id of its primary, or `-` if the node is a primary itself. */
   readonly primary: string;
   readonly slots: readonly number[];
 }
 
-/** How long a frozen node is waited for. */
+/** How long to wait for a frozen node. */
 const TIMEOUT = 500;
 
-/** The reply of a node to CLUSTER NODES; undefined when it is stopped, or does not reply. */
+/** Returns the reply of a node to CLUSTER NODES, or undefined if it is stopped or does not reply. */
 export async function viewOf(node: RedisServer): Promise<KnownNode[] | undefined> {
   if (!node.isRunning) return undefined;
   try {
@@ -26,7 +26,7 @@ export async function viewOf(node: RedisServer): Promise<KnownNode[] | undefined
   }
 }
 
-/** Whether two nodes know the same owner of each slot, and the same primary of each of these nodes. */
+/** Whether two nodes agree on the owner of each slot, and on the primary of each of these nodes. */
 export function agree(one: readonly KnownNode[], other: readonly KnownNode[], ports: ReadonlySet<number>): boolean {
   const primaries = (view: readonly KnownNode[]) => new Map(view.map(({ port, primary }) => [port, primary]));
   const [these, those] = [primaries(one), primaries(other)];
@@ -37,7 +37,7 @@ export function agree(one: readonly KnownNode[], other: readonly KnownNode[], po
   );
 }
 
-/** For each slot the port of its primary. */
+/** The port of the primary of each slot. */
 export function ownersIn(view: readonly KnownNode[]): readonly (number | undefined)[] {
   const owners = Array<number | undefined>(SLOTS).fill(undefined);
   for (const { slots, port } of view) for (const slot of slots) owners[slot] = port;
@@ -49,7 +49,7 @@ export const SLOTS = 16_384;
 function knownNode(line: string): KnownNode {
   const [id = '', address = '', flags = '', primary = '', , , , , ...ranges] = line.split(' ');
   const port = Number(/:(\d+)(@|$|,)/.exec(address)?.[1]);
-  // A slot that moves is one more entry, in brackets.
+  // A migrating slot has an additional entry in brackets.
   const slots = ranges.filter((range) => !range.startsWith('[')).flatMap(slotsIn);
   return { id, port, flags: flags.split(','), primary, slots };
 }

@@ -6,28 +6,28 @@ import { RedisServer, type RedisServerOptions } from './redis.server.js';
 
 /** The options of a private Redis Cluster. */
 export interface RedisClusterOptions {
-  /** Number of primaries, at least three. @default 3 */
+  /** The number of primaries, at least three. @default 3 */
   readonly primaries?: number | undefined;
-  /** Number of replicas of each primary. @default 0 */
+  /** The number of replicas of each primary. @default 0 */
   readonly replicas?: number | undefined;
-  /** Milliseconds without a reply after which the other nodes consider a node failed. @default 2000 */
+  /** After so many milliseconds without a reply, the other nodes consider a node failed. @default 2000 */
   readonly nodeTimeout?: number | undefined;
-  /** Further arguments of each redis-server; they override those of `RedisCluster`. */
+  /** Further arguments of each redis-server. They override those of `RedisCluster`. */
   readonly args?: readonly string[] | undefined;
 }
 
 const BUS_PORT_ATTEMPTS = 10;
-// A machine under load elects late.
+// Under load, an election takes long.
 const PATIENCE = { timeout: 60_000, interval: 50 };
 const KEYS_PER_CALL = 100;
 
 /**
- * A real Redis Cluster for one test or test file. Its nodes are private servers as of `RedisServer`: kill, freeze and
- * restart them. A primary that fails and has a replica is replaced. The slots of one without a replica are unavailable, those
- * of the others stay available.
+ * A real Redis Cluster for one test or test file. Its nodes are private `RedisServer`s, which you can kill, freeze and
+ * restart. A failed primary is replaced by its replica. Without a replica, the slots of a failed primary are
+ * unavailable, and all other slots stay available.
  */
 export class RedisCluster {
-  /** All nodes; at the start, the primaries come first. */
+  /** All nodes. At the start, the primaries come first. */
   readonly nodes: readonly RedisServer[];
 
   protected constructor(nodes: readonly RedisServer[]) {
@@ -54,7 +54,7 @@ export class RedisCluster {
     }
   }
 
-  /** For subclasses: starts one node. */
+  /** Starts one node. Subclasses may override it. */
   protected static startServer(options: RedisServerOptions): Promise<RedisServer> {
     return RedisServer.start(options);
   }
@@ -64,7 +64,7 @@ export class RedisCluster {
     return this.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
   }
 
-  /** Ends all nodes and removes their folders. Resolves when the processes have ended; you may call it again. */
+  /** Ends all nodes and removes their folders. Resolves when the processes have ended. You may call it again. */
   async stop(): Promise<void> {
     await Promise.all(this.nodes.map((node) => node.stop()));
   }
@@ -81,7 +81,7 @@ export class RedisCluster {
     return view.filter((node) => node.primary === id).map(({ port }) => this.#nodeAt(port));
   }
 
-  /** Moves slots, with their keys, one after the other: a reshard. Clients may go on. */
+  /** Moves slots with their keys one by one, as a reshard does. Clients may continue meanwhile. */
   async moveSlots(slots: Iterable<number>, to: RedisServer): Promise<void> {
     const view = await this.untilStable();
     const owners = ownersIn(view);
@@ -92,7 +92,7 @@ export class RedisCluster {
       await askRedis(to.port, [['CLUSTER', 'SETSLOT', slot, 'IMPORTING', knownAs(view, from).id]]);
       await askRedis(from.port, [['CLUSTER', 'SETSLOT', slot, 'MIGRATING', target]]);
       await moveKeys(slot, from, to);
-      // The new owner first: in between, the old one still redirects.
+      // Tell the new owner first, because the old owner still redirects until it is told.
       const others = view.filter(
         ({ flags, port }) => flags.includes('master') && port !== to.port && port !== from.port,
       );
@@ -103,7 +103,7 @@ export class RedisCluster {
     await this.untilStable();
   }
 
-  /** Lets a replica take the place of its primary, which goes on as its replica. Loses nothing. Resolves to the new primary. */
+  /** Makes a replica the primary, and its primary a replica. No data is lost. Resolves to the new primary. */
   async failover(primary: RedisServer): Promise<RedisServer> {
     const [replica] = await this.replicasOf(primary);
     if (!replica) throw new Error('A primary without a replica cannot be replaced');
@@ -113,8 +113,8 @@ export class RedisCluster {
   }
 
   /**
-   * Resolves when a running primary has each slot, and all nodes that reply agree about that: after a kill, when a replica has
-   * taken over. Resolves to what they agree about.
+   * Resolves when every slot has a running primary, and all nodes that reply agree on that. After a kill, that is when
+   * a replica has taken over. Resolves to the view that they share.
    */
   untilStable(): Promise<readonly KnownNode[]> {
     return eventually(async () => {
@@ -156,7 +156,7 @@ export class RedisCluster {
     );
   }
 
-  /** Whether the replicas have all data, and every node knows them and can serve. */
+  /** Whether the replicas have all data, and every node knows them and can serve its slots. */
   async #areReady(replicas: readonly RedisServer[]): Promise<boolean> {
     const states = await Promise.all(
       this.nodes.map(async (node) => {
@@ -196,7 +196,7 @@ async function startNode(
     };
     const own = Object.entries(cluster).flatMap(([name, value]) => [`--cluster-${name}`, `${value}`]);
     try {
-      // Without the delay, a replica waits five seconds for others that may want the same copy.
+      // By default, a primary waits five seconds for other replicas that may want the same copy.
       return await start({ args: [...own, '--repl-diskless-sync-delay', '0', ...args] });
     } catch (error) {
       const portWasTaken = error instanceof Error && error.message.includes('Address already in use');

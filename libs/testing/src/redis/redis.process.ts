@@ -6,7 +6,7 @@ import { eventually } from '../wait/eventually.js';
 
 export interface RedisProcessOptions {
   readonly args: readonly string[];
-  /** The folder of this Redis. No other process uses it. */
+  /** The folder for this Redis alone. */
   readonly home: string;
   /** Environment variables in addition to those of this process. */
   readonly environment: Readonly<Record<string, string>>;
@@ -23,7 +23,7 @@ process.on('exit', () => {
   for (const redis of running) redis.signal('SIGKILL');
 });
 
-/** One run of redis-server. It ends with the process that launched it, also when that process is killed. */
+/** One run of redis-server. It ends with the process that launched it, even if that process is killed. */
 export class RedisProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
@@ -38,19 +38,19 @@ export class RedisProcess {
     }
     this.#exited = new Promise((resolve) => {
       child.once('error', () => resolve());
-      // Not 'exit': the output with the reason may arrive after it.
+      // The output with the reason may arrive after 'exit', so wait for 'close'.
       child.once('close', () => resolve());
     });
   }
 
   /**
-   * Resolves when Redis replies on a Unix socket in its own folder. On the port, another server could reply while this one
-   * has not yet noticed that the port is taken.
+   * Resolves when Redis replies on a Unix socket in its own folder. On the port, another server could reply before this
+   * one notices that the port is taken.
    */
   static async launch(options: RedisProcessOptions): Promise<RedisProcess> {
     const socketPath = join(options.home, 'redis.sock');
     const program = process.env['REDIS_SERVER'] ?? 'redis-server';
-    // Detached: in its own process group, Ctrl-C in a terminal does not end Redis before its clients.
+    // In its own process group, Redis does not end before its clients when you press Ctrl-C.
     const child = spawn(program, [...options.args, '--unixsocket', socketPath], {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -89,7 +89,7 @@ export class RedisProcess {
     this.#child.kill(signal);
   }
 
-  /** Ends Redis with SIGTERM, and kills it when it does not end in time. */
+  /** Ends Redis with SIGTERM, and kills it if it does not end in time. */
   async terminate(): Promise<void> {
     if (!this.isRunning) return;
     const lastResort = setTimeout(() => this.signal('SIGKILL'), TERM_TIMEOUT);
@@ -115,8 +115,9 @@ export class RedisProcess {
 }
 
 /**
- * Starts a process that kills `pid` and removes `folder` when this process has ended: then its standard input ends. A
- * handler for 'exit' would not run in a killed process, nor under Jest, which gives tests another `process` object.
+ * Starts a process that kills `pid` and removes `folder` when this process ends. It notices that by the end of its
+ * standard input. A handler for 'exit' would not run in a killed process, nor under Jest, which gives tests another
+ * `process`.
  */
 function endWithParent(pid: number, folder: string): ChildProcess {
   const guardian = spawn('/bin/sh', ['-c', 'read -r _; kill -9 "$1"; rm -rf "$2"', 'sh', `${pid}`, folder], {
@@ -127,7 +128,7 @@ function endWithParent(pid: number, folder: string): ChildProcess {
   return guardian;
 }
 
-/** Whether a ready Redis listens there. One that requires a password is ready; one that is still loading is not. */
+/** Whether a ready Redis listens there. A Redis that requires a password is ready. One that is still loading is not. */
 async function repliesToPing(socketPath: string): Promise<boolean> {
   const socket = createConnection(socketPath);
   socket.on('error', () => {});

@@ -7,11 +7,11 @@ import { RedisProcess } from './redis.process.js';
 
 /** The options of a private Redis. */
 export interface RedisServerOptions {
-  /** Further arguments of redis-server, such as `['--maxmemory', '10mb']`; they override those of `RedisServer`. */
+  /** Further arguments of redis-server, such as `['--maxmemory', '10mb']`. They override those of `RedisServer`. */
   readonly args?: readonly string[] | undefined;
   /** @default a free port */
   readonly port?: number | undefined;
-  /** The folder for the files of Redis; `stop()` does not remove it. @default a new folder, which `stop()` removes */
+  /** The folder for the files of Redis. `stop()` does not remove it. @default a new folder, which `stop()` removes */
   readonly dir?: string | undefined;
 }
 
@@ -20,11 +20,11 @@ const PORT_ATTEMPTS = 10;
 
 /**
  * A real redis-server for one test or test file. It listens on 127.0.0.1, persists nothing unless `args` say so, and
- * ends with the process that started it, even when that is killed. The program is the environment variable
- * `REDIS_SERVER`, or else `redis-server` on the PATH.
+ * ends with the process that started it, even if that process is killed. It runs the program that the environment
+ * variable `REDIS_SERVER` names, by default `redis-server` on the PATH.
  */
 export class RedisServer {
-  /** The folder of this server: its socket, and its files unless `dir` is another folder. */
+  /** The folder for the socket of this server, and for its files unless `dir` names another folder. */
   protected readonly home: string;
   readonly #options: RedisServerOptions;
   #port = 0;
@@ -37,7 +37,8 @@ export class RedisServer {
 
   /**
    * Starts redis-server, and resolves when it replies to a PING.
-   * @throws Error with the output of redis-server when it cannot start, or with what to install when there is none
+   * @throws Error with the output of redis-server if it cannot start, or with what to install if there is no
+   *   redis-server
    */
   static async start(options?: RedisServerOptions): Promise<RedisServer> {
     const server = new this(options);
@@ -65,29 +66,29 @@ export class RedisServer {
     return this.#process.pid;
   }
 
-  /** False after `stop()` or `kill()`, or when Redis has ended by itself; true again after `restart()`. */
+  /** Whether Redis runs. False after `stop()`, `kill()` or an end of its own, and true again after `restart()`. */
   get isRunning(): boolean {
     return this.#process.isRunning;
   }
 
-  /** Ends Redis in an orderly way and removes its folder. Resolves when the process has ended; you may call it again. */
+  /** Shuts Redis down and removes its folder. Resolves when the process has ended. You may call it again. */
   async stop(): Promise<void> {
     await this.#process.terminate();
     await rm(this.home, { recursive: true, force: true });
   }
 
-  /** Kills Redis, which cannot save anything then. Resolves when the process has ended. */
+  /** Kills Redis, so that it cannot save anything. Resolves when the process has ended. */
   async kill(): Promise<void> {
     await this.#process.kill();
   }
 
-  /** Starts Redis again, on the same port and folder. A Redis that still runs is ended first, in an orderly way. */
+  /** Starts Redis again on the same port and folder. If Redis still runs, it is shut down first. */
   async restart(): Promise<void> {
     await this.#process.terminate();
     this.#process = await this.#launch();
   }
 
-  /** Suspends Redis: connections stay open, the system even accepts new ones, but no command gets a reply. */
+  /** Suspends Redis. Connections stay open, and the system even accepts new ones, but no command gets a reply. */
   freeze(): void {
     this.#process.signal('SIGSTOP');
   }
@@ -97,7 +98,7 @@ export class RedisServer {
     this.#process.signal('SIGCONT');
   }
 
-  /** For subclasses: the environment variables of redis-server, besides those of this process. Called at each start. */
+  /** Returns additional environment variables of redis-server. Called at each start. Subclasses may override it. */
   protected async environment(): Promise<Readonly<Record<string, string>>> {
     return {};
   }

@@ -5,8 +5,8 @@ import type { HttpAgent } from '../http/http.agent.js';
 import { exchangeOf } from './client-exchange.js';
 
 /**
- * Loads the session that the next request of a client for this path would have; null when there is none. No request is
- * sent, and the session is not renewed.
+ * Loads the session that the next request of a client to this path would have, or null if there is none. It sends no
+ * request, and does not renew the session.
  */
 export async function sessionOf(app: INestApplication, agent: HttpAgent, path = '/'): Promise<Session | null> {
   const resolver = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });

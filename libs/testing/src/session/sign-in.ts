@@ -8,7 +8,7 @@ import { exchangeOf } from './client-exchange.js';
 export interface SignedInSession {
   /** The name of the principal. */
   readonly principalName?: string;
-  /** The attributes by name: those that `SessionAttributes` declares, or any while it declares none. */
+  /** The attributes by name. If `SessionAttributes` declares attributes, only these are allowed. */
   readonly attributes?: Readonly<
     [keyof SessionAttributes] extends [never] ? Record<string, unknown> : Partial<SessionAttributes>
   >;
@@ -20,13 +20,13 @@ export interface SignedInSession {
 export interface SignInOptions {
   /** The client that is signed in. @default a new one */
   readonly agent?: HttpAgent;
-  /** The path that selects the session, for an application with `multipleSessions`: `'/?_s=1'`. @default '/' */
+  /** The path that selects the session, such as `'/?_s=1'` with the option `multipleSessions`. @default '/' */
   readonly path?: string;
 }
 
 /**
  * Signs a client of the application in without a login request. It creates the session in the application's store, and
- * gives the client the token in the place where the `SessionIdResolver` of the application reads it.
+ * puts the token where the `SessionIdResolver` of the application reads it.
  */
 export async function signIn(
   app: INestApplication,
@@ -53,5 +53,6 @@ export async function signIn(
 }
 
 const NOT_PRESENTED =
-  'The client of signIn() does not present its session to the application. A cookie that is Secure takes a client on ' +
-  'https: signIn(app, session, { agent: await HttpAgent.for(app, { secure: true }) }); one for a path takes a `path` below it';
+  'The client of signIn() does not send its session to the application. For a Secure cookie, the client must use ' +
+  'https: signIn(app, session, { agent: await HttpAgent.for(app, { secure: true }) }). For a cookie with a path, pass a ' +
+  '`path` below it';

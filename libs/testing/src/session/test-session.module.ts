@@ -12,7 +12,7 @@ import { SessionEventRecorder } from '../events/session-event.recorder.js';
  */
 @Module({})
 export class TestSessionModule {
-  /** Call it for each application: each call creates a clock of its own, which begins now. */
+  /** Returns the module. Call it for each application, because each call creates a clock that starts now. */
   static forRoot(options: Omit<MapSessionModuleOptions, 'clock'> = {}): DynamicModule {
     const clock = new ManualClock(Date.now());
     return {

@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** The limits of `eventually()`. */
 export interface EventuallyOptions {
-  /** Milliseconds until it gives up; time in which the process was suspended does not count. @default 20000 */
+  /** Milliseconds until it gives up. Time in which the process was suspended does not count. @default 20000 */
   readonly timeout?: number | undefined;
   /** Milliseconds between two checks. @default 20 */
   readonly interval?: number | undefined;
 }
 
-// While the process is suspended, nothing it waits for can happen: one turn counts at most this much.
+// One turn counts at most this much: while the process is suspended, nothing that it waits for can happen.
 const LONGEST_TURN = 2000;
 
 /**

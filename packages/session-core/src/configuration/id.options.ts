@@ -1,7 +1,6 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
-import { RandomSessionTokenGenerator, SessionTokenGenerator } from '../session/session-token.generator.js';
-import { SessionIds } from '../session/session-ids.js';
+import { RandomSessionTokenGenerator, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
 import { strictIdProblems } from './strict-security.js';
 
 /** Reads how tokens are drawn and how session ids are made of them. */

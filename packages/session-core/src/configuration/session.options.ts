@@ -18,12 +18,11 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
-import type { SessionTokenGenerator } from '../session/session-token.generator.js';
-import type { SessionIdForm, SessionIds } from '../session/session-ids.js';
+import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import type { SessionBounds } from '../session/session-bounds.js';
-import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/undecodable-policy.js';
+import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/stored-attributes.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {

@@ -1,5 +1,5 @@
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { SessionIdForm } from '../session/session-ids.js';
+import type { SessionIdForm } from '../session/session-token.js';
 
 // What `security: 'strict'` refuses, and what a library can see of it. docs/security.md names the requirement behind each
 // rule. The rules of the cookie are in cookie.validation.ts.

@@ -3,21 +3,21 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { SessionExchange } from '../http/session-exchange.js';
+import { ResponseCommit } from '../http/response-commit.js';
 import { isCsrfTokenOf } from './csrf-token.js';
 import { SKIP_CSRF } from './csrf.decorators.js';
 import { CsrfError } from './csrf.error.js';
 import { type HttpRequest, httpRequestOf } from './http-request-of.js';
 import { isFromOtherOrigin } from './is-from-other-origin.js';
 
-// Requests that change nothing, by RFC 9110, 9.2.1. Any other method may.
+// By RFC 9110, 9.2.1, requests with these methods change nothing.
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
 /**
- * Refuses requests that a page of another site makes a browser send with the session of its user. A request that may
- * change something has to come from the application's own origin, as far as the browser says, and to carry the CSRF
- * token of its session, in a header or in a field of its body. Use it for all routes:
- * `{ provide: APP_GUARD, useExisting: CsrfGuard }`, and `@SkipCsrf()` for exceptions.
+ * Protects against CSRF: refuses requests that a page of another site makes a browser send with the user's session. A
+ * request that may change something must carry the CSRF token of its session, in a header or in a field of its body,
+ * and the browser must not report another origin. Use the guard for all routes with
+ * `{ provide: APP_GUARD, useExisting: CsrfGuard }`, and mark exceptions with `@SkipCsrf()`.
  */
 @Injectable()
 export class CsrfGuard implements CanActivate {
@@ -28,8 +28,8 @@ export class CsrfGuard implements CanActivate {
   ) {}
 
   /**
-   * Whether a request may go on: always, or it throws.
-   * @throws CsrfError for a request that is refused; SessionStoreError when the session could not be loaded
+   * Returns true, or throws.
+   * @throws CsrfError when it refuses the request; SessionStoreError when the session could not be loaded
    */
   canActivate(context: ExecutionContext): boolean {
     const request = httpRequestOf(context);
@@ -48,7 +48,7 @@ export class CsrfGuard implements CanActivate {
 
   #report(request: HttpRequest, { reason }: CsrfError): void {
     const kind = reason === 'cross-origin' ? 'refused-origin' : 'refused-csrf-token';
-    const { id, principalName } = SessionExchange.of(request)?.session.existing ?? {};
+    const { id, principalName } = ResponseCommit.of(request)?.session.existing ?? {};
     this.options.securityEvents.report(kind, { request: rawOf(request), sessionId: id, principalName, reason });
   }
 
@@ -66,9 +66,9 @@ export class CsrfGuard implements CanActivate {
         `The CSRF token is missing: send it in the header ${headerName} or in the field ${fieldName}`,
       );
     }
-    const session = SessionExchange.of(request)?.session.session;
+    const session = ResponseCommit.of(request)?.session.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
-    throw new CsrfError('invalid-token', 'The CSRF token is not that of the session: load the page again');
+    throw new CsrfError('invalid-token', 'The CSRF token does not belong to the session: load the page again');
   }
 }
 
@@ -76,7 +76,7 @@ function rawOf(request: HttpRequest): IncomingMessage {
   return request.raw ?? (request as unknown as IncomingMessage);
 }
 
-/** Middleware may make a GET of a POST: then neither of the two may change something. */
+/** Middleware may turn a POST into a GET, so both methods must be safe. */
 function isSafe({ method, originalMethod = method }: HttpRequest): boolean {
   return SAFE_METHODS.includes(method) && SAFE_METHODS.includes(originalMethod);
 }

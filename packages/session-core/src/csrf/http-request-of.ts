@@ -10,15 +10,15 @@ export interface HttpRequest {
   readonly body?: unknown;
   /** The host with its port. */
   readonly host?: unknown;
-  /** The method that the client sent, where middleware has replaced it. */
+  /** The method that the client sent, if middleware has replaced it. */
   readonly originalMethod?: unknown;
-  /** Of Fastify: the request of Node.js. */
+  /** On Fastify, the Node.js request. */
   readonly raw?: IncomingMessage;
 }
 
 /**
- * The HTTP request on whose behalf a handler or resolver runs; undefined for messages and events, and for operations of
- * GraphQL over a connection, whose origin is checked when it is opened.
+ * The HTTP request that a handler or resolver serves. Undefined for messages, for events, and for GraphQL operations
+ * over a connection: the origin of a connection is checked when it opens.
  */
 export function httpRequestOf(context: ExecutionContext): HttpRequest | undefined {
   const type = context.getType<string>();

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { isOriginOf } from '../resolvers/request-origin.js';
 
-/** What Express and Fastify add: the host with its port, trusted proxies taken into account. */
+/** Express and Fastify add the host with its port, and take trusted proxies into account. */
 interface WithHost {
   readonly host?: unknown;
 }
 
 /**
- * Whether the browser says that a page of another origin sent the request. A client that says nothing is not a browser
- * of today.
- * @param platform the request of the platform, which may be the one of Node.js
+ * Whether the browser says that a page of another origin sent the request. A client that says nothing is not a current
+ * browser.
+ * @param platform the request of the platform, which may be the Node.js request
  */
 export function isFromOtherOrigin(
   request: IncomingMessage,

@@ -4,15 +4,15 @@ import { randomBytes } from 'node:crypto';
 export const TOKEN_BYTES = 32;
 
 /**
- * A token as a page carries it: a random mask, and the token under it. It differs each time, so that the size of a
- * compressed page says nothing about the token (BREACH).
+ * Encodes a token for a page as a random mask and the masked token. The text differs each time, so the size of a
+ * compressed page reveals nothing about the token (BREACH).
  */
 export function mask(token: Buffer): string {
   const pad = randomBytes(token.length);
   return Buffer.concat([pad, xor(token, pad)]).toString('base64url');
 }
 
-/** The token under the mask; undefined for a text that `mask()` does not make. */
+/** The token under the mask; undefined for a text that `mask()` cannot have returned. */
 export function unmask(text: string): Buffer | undefined {
   const masked = Buffer.from(text, 'base64url');
   // Buffer.from() skips what is not base64.

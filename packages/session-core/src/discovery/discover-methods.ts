@@ -10,11 +10,12 @@ export interface BoundMethod {
 
 /** A method of a provider or controller. */
 export interface DiscoveredMethod {
-  /** The function, on which decorators leave their marks. */
+  /** The function that carries the marks of decorators. */
   readonly method: unknown;
   /**
-   * The method to call, for which a decorator marks it.
-   * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class: it has no single instance
+   * Returns the method to call. The argument is the name of the decorator that marks it.
+   * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class, which has no single
+   *   instance
    */
   bind(decorator: string): BoundMethod;
 }
@@ -43,7 +44,7 @@ function bind(instance: object, method: string, wrapper: InstanceWrapper, decora
   if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
     throw new InvalidSessionOptionsError('SessionModule', [notStatic(decorator, name)]);
   }
-  // Looked up at each call, so that a spy or a proxy that replaced the method is called.
+  // Look the method up at each call, so that a spy or a proxy that replaces it is called.
   const call = (argument: unknown) =>
     (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
   return { name, call };

@@ -1,13 +1,13 @@
 import { ConflictException, HttpException, HttpStatus, PayloadTooLargeException } from '@nestjs/common';
 
-/** Thrown at start-up when options are wrong. The message names all problems at once. */
+/** Thrown at start-up when options are invalid. The message lists every problem. */
 export class InvalidSessionOptionsError extends Error {
   /** Always 'InvalidSessionOptionsError'. */
   override readonly name = 'InvalidSessionOptionsError';
 
   constructor(
     module: string,
-    /** A sentence for each problem, with what to do about it. */
+    /** One sentence for each problem. It says how to fix the problem. */
     readonly problems: readonly string[],
   ) {
     super(`${module}: ${problems.join(' ')}`);
@@ -16,12 +16,12 @@ export class InvalidSessionOptionsError extends Error {
 
 /**
  * Thrown when the store failed, could not be reached or did not reply in time. `reason`, which is also the message, is
- * safe to log; `cause` may quote values. A write that timed out may still take effect. Nest answers this HTTP exception
- * with a 503 response unless an exception filter decides otherwise.
+ * safe to log. `cause` may quote values. A write that timed out may still take effect. Nest turns this HTTP exception
+ * into a 503 response unless an exception filter decides otherwise.
  */
 export class SessionStoreError extends HttpException {
   constructor(
-    /** What failed, as in `message`; the client does not see it. */
+    /** What failed: the same text as `message`. The client does not see it. */
     readonly reason: string,
     options: { cause?: unknown } = {},
   ) {
@@ -40,17 +40,17 @@ export class SessionStoreError extends HttpException {
 }
 
 /**
- * Thrown when a session could not be started, because the one that the client had is over. Nothing was stored, and nobody
- * is signed in. This is so for
- * - a save that creates a session, in a request whose token was replaced less than 60 s ago: by a sign-in or another
- *   change of the id;
- * - `signIn()`, or its save, when the session has ended meanwhile, or got another id.
+ * Thrown when a session cannot start because the client's previous session has ended. Nothing was stored, and no user
+ * was signed in. It is thrown by
+ * - a save that creates a session, when a sign-in or another rotation replaced the token of the request less than 60 s
+ *   ago;
+ * - `signIn()` or its save, when the session has ended or was rotated in the meantime.
  *
- * Nest answers this HTTP exception with a 409 response unless an exception filter decides otherwise. The client can
- * repeat the request: it has another token then, or none.
+ * Nest turns this HTTP exception into a 409 response unless an exception filter decides otherwise. The client can
+ * repeat the request: by then it has a new token, or none.
  */
 export class SessionGoneError extends ConflictException {
-  /** @param reason what was not done, and why; the client does not see it */
+  /** @param reason what was not done, and why. The client does not see it */
   constructor(reason: string) {
     super('The session has ended or changed in the meantime: repeat the request');
     this.name = 'SessionGoneError';
@@ -59,15 +59,15 @@ export class SessionGoneError extends ConflictException {
 }
 
 /**
- * Thrown by `updateAttribute()` when other requests updated the same attribute for longer than the option
- * `updateTimeout`. Nothing was stored. Nest answers this HTTP exception with a 409 response unless an exception filter
+ * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than the option
+ * `updateTimeout`. Nothing was stored. Nest turns this HTTP exception into a 409 response unless an exception filter
  * decides otherwise.
  */
 export class SessionConflictError extends HttpException {
   constructor(
-    /** The name of the attribute; the client does not see it. */
+    /** The name of the attribute. The client does not see it. */
     readonly attributeName: string,
-    /** Milliseconds: the option `updateTimeout`. */
+    /** The option `updateTimeout`, in milliseconds. */
     timeout: number,
   ) {
     super(
@@ -76,20 +76,21 @@ export class SessionConflictError extends HttpException {
     );
     this.name = 'SessionConflictError';
     this.message =
-      `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other requests ` +
-      'kept updating it. Repeat the request later. If this occurs in normal use, keep what these requests store in ' +
-      'several attributes, or set a longer `updateTimeout`';
+      `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other ` +
+      'requests kept updating it. Repeat the request later. If this occurs in normal use, spread what these requests ' +
+      'store over several attributes, or set a longer `updateTimeout`';
   }
 }
 
 /**
- * Thrown by `updateAttribute()` when it would have to wait for other requests, or to repeat its update, for a client that
- * has disconnected. Nothing was stored. It needs no handling: no response can reach the client, and a promise of
- * `updateAttribute()` that nobody awaits causes no `unhandledRejection` with it.
+ * Thrown by `updateAttribute()` when it would have to wait for other requests, or repeat its update, although the
+ * client has disconnected. Nothing was stored. You do not have to handle it: no response can reach the client, and it
+ * causes no `unhandledRejection` if you do not await the promise of `updateAttribute()`.
  */
 export class ClientDisconnectedError extends HttpException {
   constructor() {
-    // What nginx logs for such a request. Nest logs no HTTP exception, so that nobody can flood the log by disconnecting.
+    // nginx logs 499 for such a request. Nest does not log HTTP exceptions, so disconnecting clients cannot flood the
+    // log.
     super({ statusCode: 499, message: 'Client Closed Request' }, 499);
     this.name = 'ClientDisconnectedError';
     this.message =
@@ -98,9 +99,9 @@ export class ClientDisconnectedError extends HttpException {
 }
 
 /**
- * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing; see
- * `SessionBoundError` for one that is too large. The
- * message names the attribute and, for a nested value, the place in it; never the value.
+ * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing. A value
+ * that is too large causes a `SessionBoundError` instead. The message names the attribute and, for a nested value, its
+ * path. It never quotes the value.
  */
 export class SessionAttributeError extends Error {
   /** Always 'SessionAttributeError'. */
@@ -116,24 +117,24 @@ export class SessionAttributeError extends Error {
   }
 }
 
-/** A bound of what a session may hold: the name of its option. */
+/** The name of an option that limits what a session may hold. */
 export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttributeSize' | 'maxSessionSize';
 
 /**
- * Thrown when an attribute is set, or was changed in place and is saved, and the session would hold more than a bound
- * allows; or when a change is saved that would make that much together with what other requests have stored in the
- * meantime. The attribute stays as it was; nothing of a save with such an attribute is stored. The message names the
- * attribute, never its value. Nest answers this HTTP exception with a 413 response, which names nothing, unless an
- * exception filter decides otherwise.
+ * Thrown when an attribute would make the session larger than a limit of the options allows. `setAttribute()` throws
+ * it, and so does a save: for an attribute that was changed in place, or because other requests have stored more in the
+ * meantime. The attribute keeps its value, and the save stores nothing. The message names the attribute and never
+ * quotes its value. Nest turns this HTTP exception into a 413 response without details unless an exception filter
+ * decides otherwise.
  */
 export class SessionBoundError extends PayloadTooLargeException {
-  /** The name of the attribute; of a long one, the beginning. */
+  /** The name of the attribute. A name of more than 256 characters is cut to its first 64. */
   readonly attributeName: string;
 
   constructor(
     /** The option that would be exceeded. */
     readonly bound: SessionBound,
-    /** What the option allows: bytes, or a number of attributes. */
+    /** The value of the option: bytes, or a number of attributes. */
     readonly limit: number,
     attributeName: string,
     problem: string,
@@ -150,21 +151,21 @@ export class SessionBoundError extends PayloadTooLargeException {
 
 /**
  * Thrown by the save of a new session when the option `mayCreate` refuses it. Nothing is stored, and the client gets no
- * token. Nest answers this HTTP exception with a 429 response unless an exception filter decides otherwise.
+ * token. Nest turns this HTTP exception into a 429 response unless an exception filter decides otherwise.
  */
 export class SessionCreationRefusedError extends HttpException {
   constructor() {
     const statusCode = HttpStatus.TOO_MANY_REQUESTS;
     super({ statusCode, message: 'Too many new sessions', error: 'Too Many Requests' }, statusCode);
     this.name = 'SessionCreationRefusedError';
-    this.message = 'The option `mayCreate` has refused a new session';
+    this.message = 'The option `mayCreate` refused to let this request create a session';
   }
 }
 
 /**
- * Thrown by a save when the value of an index cannot be derived: its function throws, returns something other than a
- * string, reads another attribute than its own, or gives text that is not well-formed Unicode. Nothing is saved. The
- * message names the index, never a value; `cause` is what the function has thrown.
+ * Thrown by a save when the value of an index cannot be derived: its function threw, returned something other than a
+ * string, read an attribute other than its own, or returned text that is not well-formed Unicode. Nothing is saved. The
+ * message names the index and quotes no value. `cause` is the error that the function threw.
  */
 export class SessionIndexError extends Error {
   /** Always 'SessionIndexError'. */
@@ -181,9 +182,9 @@ export class SessionIndexError extends Error {
 }
 
 /**
- * Thrown by a save that signs a principal in who has as many live sessions as the option `maxSessions` allows, with
- * `whenReached: 'refuse'`. Nothing was saved. Nest answers this HTTP exception with a 409 response unless an exception
- * filter decides otherwise.
+ * Thrown by a save that signs in a principal who already has as many live sessions as the option `maxSessions` allows,
+ * with `whenReached: 'refuse'`. Nothing was saved. Nest turns this HTTP exception into a 409 response unless an
+ * exception filter decides otherwise.
  */
 export class TooManySessionsError extends HttpException {
   constructor(
@@ -193,12 +194,12 @@ export class TooManySessionsError extends HttpException {
     super({ statusCode: HttpStatus.CONFLICT, message: 'Too many sessions', error: 'Conflict' }, HttpStatus.CONFLICT);
     this.name = 'TooManySessionsError';
     this.message =
-      `A principal may have ${perPrincipal} sessions (option \`maxSessions\`): ` +
-      'end one of them, as with Sessions.end(), and sign in again';
+      `The principal already has ${perPrincipal} sessions, as many as the option \`maxSessions\` allows. ` +
+      'End one of them, for example with Sessions.end(), and sign in again';
   }
 }
 
-/** Thrown when a session cannot be used or changed at this point; the message says what to do instead. */
+/** Thrown when a session cannot be used or changed at this point. The message says what to do instead. */
 export class SessionStateError extends Error {
   /** Always 'SessionStateError'. */
   override readonly name = 'SessionStateError';

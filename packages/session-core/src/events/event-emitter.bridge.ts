@@ -16,12 +16,12 @@ interface ReadinessWatcherLike {
 
 /**
  * Emits session events to the `@OnEvent` listeners of @nestjs/event-emitter, if the application has that module.
- * Best effort: the emitter does not tell whether a listener succeeded. The emitter is found by its methods, so that the
- * package is not a dependency and the application's own copy of it is used. Bundlers change the names of classes.
+ * Delivery is best effort, because the emitter does not report whether a listener succeeded. The bridge finds the
+ * emitter by its methods: the package is then no dependency, and bundlers change the names of classes.
  */
 @Injectable()
 export class EventEmitterBridge {
-  /** Found once: an application may have hundreds of providers. */
+  /** Cached, because an application may have hundreds of providers. */
   #emitters: readonly EventEmitter2Like[] | undefined;
 
   constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
@@ -29,34 +29,36 @@ export class EventEmitterBridge {
   /** Resolves when the `@OnEvent` listeners are attached. */
   async ready(): Promise<void> {
     const watchers = this.#find<ReadinessWatcherLike>('waitUntilReady', 'setReady');
-    // A watcher rejects when attaching failed: the application hears of that itself, and our handlers do not need it.
+    // A watcher rejects when attaching failed. The application sees that error itself, and our handlers do not need it.
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
 
-  /** The events that have a listener at present. */
+  /** The types of events that currently have a listener. */
   get listenedTypes(): readonly SessionEventType[] {
     return SESSION_EVENT_TYPES.filter((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }
 
-  /** Resolves when the listeners have finished; never rejects. `shownEvent`: how log lines name the event. */
+  /**
+   * Resolves when the listeners have finished, and never rejects. `shownEvent` is the name of the event in log lines.
+   */
   async emit(event: SessionEvent, shownEvent: string): Promise<void> {
     try {
-      // Not emit(): a listener with `suppressErrors: false` that rejects would end the process.
+      // With emit(), a rejecting listener with `suppressErrors: false` would end the process.
       await this.#listenedTo(event.eventName)?.emitAsync(event.eventName, event);
     } catch (error) {
       logger.error(`An EventEmitter listener failed for session event ${shownEvent}`, shownStack(error));
     }
   }
 
-  /** At most one emitter: with two EventEmitterModules every `@OnEvent` listener is attached to both. */
+  /** Returns at most one emitter: with two EventEmitterModules, every `@OnEvent` listener is attached to both. */
   #listenedTo(eventName: string): EventEmitter2Like | undefined {
-    // The emitters of Node.js have no emitAsync().
+    // Emitters of Node.js do not have emitAsync(), so the methods tell the two apart.
     this.#emitters ??= this.#find<EventEmitter2Like>('emitAsync', 'listenerCount');
     return this.#emitters.find((emitter) => emitter.listenerCount(eventName) > 0);
   }
 
   #find<T extends object>(...methods: readonly (string & keyof T)[]): T[] {
-    // `in` first: a provider may be a proxy that throws for a name that it does not know.
+    // Check with `in` first, because a provider may be a proxy that throws for an unknown name.
     const hasMethods = (instance: T | null | undefined): instance is T =>
       typeof instance === 'object' &&
       instance !== null &&

@@ -1,6 +1,6 @@
-/** A time in which this instance may have missed broadcast events. It ends when the handler is called. */
+/** A period in which this instance may have missed broadcast events. It ends when the handler is called. */
 export interface SessionEventGap {
-  /** When the last event before the gap was recorded: epoch milliseconds by the store's clock. */
+  /** When the last event before the gap was recorded, in epoch milliseconds by the store's clock. */
   readonly since: number;
 }
 
@@ -8,8 +8,8 @@ const HANDLES_GAPS = Symbol('@nest-session/core:handles-gaps');
 
 /**
  * Calls a method of a provider or controller when this instance may have missed events for its methods with
- * `@OnSessionEvent(..., { broadcast: true })`: it was without Redis until the events were removed, or Redis lost them.
- * Empty your caches in such a method. Events that are recorded later are delivered after the call.
+ * `@OnSessionEvent(..., { broadcast: true })`. That happens when it could not reach Redis until the events were
+ * removed, or when Redis lost them. Clear your caches in such a method. Later events are delivered after the call.
  */
 export function OnSessionEventGap() {
   return <Method extends (gap: SessionEventGap) => unknown>(

@@ -6,9 +6,9 @@ export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract 
 /** Options of `@OnSessionEvent`. */
 export interface OnSessionEventOptions {
   /**
-   * Calls the method on every instance instead of on one instance of the group: for per-instance state such as caches
-   * and open sockets. Only events that are recorded while the instance runs are delivered. A failure is logged and not
-   * retried. `@OnSessionEventGap` tells when events may have been missed.
+   * Calls the method on every instance instead of on one instance of the group. Use it for per-instance state such as
+   * caches and open sockets. An instance receives the events that are recorded while it runs. A failure is logged and
+   * not retried. An `@OnSessionEventGap` method is called when events may have been missed.
    * @default false
    */
   readonly broadcast?: boolean;

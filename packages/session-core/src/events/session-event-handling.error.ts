@@ -1,12 +1,12 @@
-/** A handler of an event that threw or rejected. */
+/** An event handler that threw or rejected. */
 export interface FailedHandler {
   /** `Class.method` */
   readonly name: string;
-  /** What it threw. */
+  /** The error that it threw. */
   readonly cause: unknown;
 }
 
-/** Thrown when some handlers of an event failed. The others have succeeded. */
+/** Thrown when some handlers of an event failed. The other handlers succeeded. */
 export class SessionEventHandlingError extends AggregateError {
   /** Always 'SessionEventHandlingError'. */
   override readonly name = 'SessionEventHandlingError';

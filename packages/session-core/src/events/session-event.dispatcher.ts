@@ -22,22 +22,22 @@ import {
 import { logger } from '../logging/session.logger.js';
 import { shownStack, shownText } from '../logging/shown-error.js';
 
-/** How `SessionEventDispatcher.dispatch()` treats an event that was dispatched before. */
+/** Tells `SessionEventDispatcher.dispatch()` how to treat an event that was dispatched before. */
 export interface DispatchOptions {
-  /** Whether the event was dispatched before, here or elsewhere: EventEmitter listeners do not get it again. */
+  /** Whether any instance dispatched the event before. EventEmitter listeners do not get it again. */
   readonly redelivered?: boolean;
-  /** The names of handlers that already succeeded and are not called again. */
+  /** The names of the handlers that already succeeded. They are not called again. */
   readonly done?: readonly string[];
 }
 
 /**
- * Calls the `@OnSessionEvent` methods of this application, and its EventEmitter, with session events. Each handler is
- * called and awaited on its own; a handler that fails is logged and named in the error. The dispatcher remembers
- * nothing: the caller decides whether to retry the handlers that failed.
+ * Calls the `@OnSessionEvent` methods of this application, and its EventEmitter, with session events. It calls and
+ * awaits each handler on its own. It logs a handler that fails, and the error names it. The dispatcher keeps no record:
+ * the caller decides whether to retry the failed handlers.
  */
 @Injectable()
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  /** What is running, and how to stop waiting for it. */
+  /** The running work, each with a function that stops the wait for it. */
   readonly #running = new Map<Promise<void>, (reason: Error) => void>();
   readonly #ready: Promise<void>;
   #givenUp: Error | undefined;
@@ -57,15 +57,15 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * Whether this application handles the session events of its group, by an `@OnSessionEvent` method or by a listener
-   * of the EventEmitter. A listener counts once it is attached: ask after `ready()`.
+   * Whether this application has a handler for the session events of its group: an `@OnSessionEvent` method or a
+   * listener of the EventEmitter. A listener counts once it is attached, so ask after `ready()`.
    */
   get hasHandlers(): boolean {
     return this.#explored.events.some(({ broadcast }) => !broadcast) || this.mirror.listenedTypes.length > 0;
   }
 
   /**
-   * The names of what handles events for the group, in alphabetical order: `@OnSessionEvent` methods, and
+   * The names of the group's handlers in alphabetical order: those of `@OnSessionEvent` methods, and
    * `@OnEvent('session.created')` for listeners of the EventEmitter. Ask after `ready()`.
    */
   get handlerNames(): readonly string[] {
@@ -75,8 +75,8 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   /**
-   * The types of the events that handlers for the group want; with `broadcast`, those that broadcast handlers want. A
-   * listener of the EventEmitter counts once it is attached: after `ready()`.
+   * The types of events that the group's handlers want or, with `broadcast`, that broadcast handlers want. A listener
+   * of the EventEmitter counts once it is attached, so ask after `ready()`.
    */
   wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
     const methods = this.#explored.events.filter((each) => each.broadcast === broadcast);
@@ -91,37 +91,37 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return this.#explored.events.some(({ broadcast }) => broadcast);
   }
 
-  /** Resolves when the application is bootstrapped and all handlers can be called; never if that does not happen. */
+  /** Resolves when the application is bootstrapped and all handlers can be called. Until then it stays pending. */
   ready(): Promise<void> {
     return this.#ready;
   }
 
   /**
    * Calls all handlers of the event at once, except broadcast handlers, as soon as the application is ready. Resolves
-   * when they have finished. Handlers of two events are started in the order of the calls.
-   * @throws SessionEventHandlingError naming the handlers that failed; another error after `giveUp()`
+   * when they have finished. The handlers of two events start in the order of the calls.
+   * @throws SessionEventHandlingError that names the failed handlers; another error after `giveUp()`
    */
   dispatch(event: SessionEvent, options: DispatchOptions = {}): Promise<void> {
     return this.#track(this.#ready.then(() => this.#dispatch(event, options)));
   }
 
-  /** Calls the broadcast handlers at once, as soon as the application is ready. A failure is only logged. */
+  /** Calls the broadcast handlers at once, as soon as the application is ready. It only logs a failure. */
   broadcast(event: SessionEvent): Promise<void> {
     return this.#track(this.#ready.then(() => this.#broadcast(event))).catch(() => undefined);
   }
 
-  /** Calls the `@OnSessionEventGap` methods in the same way. */
+  /** Calls the `@OnSessionEventGap` methods as `broadcast()` calls its handlers. */
   reportGap(gap: SessionEventGap): Promise<void> {
     return this.#track(this.#ready.then(() => this.#reportGap(gap))).catch(() => undefined);
   }
 
   /** Resolves when no handler and no listener of the EventEmitter is running, or after `giveUp()`. */
   async idle(): Promise<void> {
-    // Before the application is ready no handler runs, and what was dispatched may never start.
+    // Before the application is ready, no handler runs, and dispatched events may never start.
     while (this.#isReady && this.#running.size > 0) await Promise.allSettled(this.#running.keys());
   }
 
-  /** Stops waiting for handlers: every dispatch that has not finished is rejected. */
+  /** Stops waiting for handlers, and rejects every dispatch that has not finished. */
   giveUp(): void {
     this.#givenUp = new Error('The application shut down before all session events were handled');
     for (const reject of this.#running.values()) reject(this.#givenUp);
@@ -132,16 +132,16 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
    * @throws InvalidSessionOptionsError for a handler that cannot be called, such as one of a request-scoped provider
    */
   onModuleInit(): void {
-    // A handler that can never be called must stop the start, not the first event.
+    // A handler that can never be called has to fail the start, not the first event.
     void this.#explored;
   }
 
-  /** Lets the events go to their handlers. Called by Nest. */
+  /** Begins to deliver events to their handlers. Called by Nest. */
   onApplicationBootstrap(): void {
     this.#bootstrapped();
   }
 
-  /** Waits for the handlers that run. Called by Nest. */
+  /** Waits for the running handlers. Called by Nest. */
   onApplicationShutdown(): Promise<void> {
     return this.idle();
   }
@@ -155,7 +155,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     const handlers = this.#handlersOf(event, { broadcast: false }).filter(({ name }) => !done.includes(name));
     const failed = await this.#callAll(handlers, event);
     if (failed.length === 0) return;
-    // Two classes of the same name have handlers of the same name: the name succeeded when both did.
+    // Two classes of the same name have handlers of the same name. The name counts as successful when both succeeded.
     const succeeded = new Set(handlers.map(({ name }) => name));
     for (const { name } of failed) succeeded.delete(name);
     throw new SessionEventHandlingError(this.#shown(event), failed, [...succeeded]);
@@ -179,7 +179,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return results.filter((result) => result !== undefined);
   }
 
-  /** `event.id`, in which an id that is a token is replaced by a fingerprint. */
+  /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */
   #shown({ type, sessionId }: SessionEvent): string {
     return shownText(`${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`);
   }
@@ -194,7 +194,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     }
   }
 
-  /** Settles as the work does, or rejects when it is given up first. */
+  /** Settles as the work does, or rejects when `giveUp()` comes first. */
   #track(work: Promise<void>): Promise<void> {
     let giveUp!: (reason: Error) => void;
     const tracked = new Promise<void>((resolve, reject) => {

@@ -9,7 +9,7 @@ import type { SessionEvent } from './session.events.js';
 export interface SessionEventHandler {
   /** `Class.method` */
   readonly name: string;
-  /** Whether it is called on every instance of the application instead of on one of the group. */
+  /** Whether it is called on every instance of the application instead of on one instance of the group. */
   readonly broadcast: boolean;
   handles(event: SessionEvent): boolean;
   /** Whether it handles the events of a class. */
@@ -36,7 +36,10 @@ export class SessionEventExplorer {
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
   ) {}
 
-  /** @throws InvalidSessionOptionsError for a method of a request-scoped or transient class: it has no single instance */
+  /**
+   * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class, which has no single
+   *   instance
+   */
   explore(): ExploredHandlers {
     const explored = { events: [] as SessionEventHandler[], gaps: [] as SessionEventGapHandler[] };
     for (const { method, bind } of discoverMethods(this.discovery, this.scanner)) {

@@ -12,9 +12,9 @@ import { SessionEventExplorer } from './session-event.explorer.js';
 })
 export class SessionEventModule {
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
-    // Nest starts the modules farthest from the root first, the root (distance 1) last, and stops them in reverse
-    // order. At distance 0 the dispatcher is ready only after all hooks of the application, and at shutdown it waits
-    // for running handlers before the modules that they use are stopped.
+    // Nest starts the modules farthest from the root first and the root (distance 1) last, and stops them in reverse
+    // order. At distance 0 the dispatcher becomes ready after all hooks of the application. At shutdown it waits for
+    // running handlers before Nest stops the modules that they use.
     for (const module of modules.values()) if (module.metatype === SessionEventModule) module.distance = 0;
   }
 }

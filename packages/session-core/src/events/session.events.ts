@@ -2,20 +2,20 @@ import type { ReadonlySession } from '../session/session.js';
 
 export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
 
-/** What an event tells of: the `type` of its class. */
+/** The type of an event, which is the same for all events of its class. */
 export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
-/** What the constructor of an event takes. */
+/** The argument of the constructor of an event. */
 export interface SessionEventInit {
-  /** The id of the session; of a change of id, the new one. */
+  /** The id of the session. After a rotation, it is the new id. */
   readonly sessionId: string;
-  /** Epoch milliseconds by the store's clock. */
+  /** When the event was recorded, in epoch milliseconds by the store's clock. */
   readonly at: number;
-  /** The session as it was; an empty `SessionSnapshot` when its data was lost. */
+  /** The session as it was, or an empty `SessionSnapshot` if its data was lost. */
   readonly session: ReadonlySession;
   /** Whether the data was gone before the end was noticed. @default false */
   readonly dataLost?: boolean;
-  /** Which attempt to handle the event this is. @default 1 */
+  /** The number of this attempt to handle the event. @default 1 */
   readonly attempt?: number;
 }
 
@@ -27,29 +27,30 @@ export function sessionEventName(type: SessionEventType): string {
 /** The base class of all session events. */
 export abstract class SessionEvent {
   /**
-   * The same at every delivery of the event, and its name in log lines and dead letters. Remember it in a handler that
-   * must do its work only once.
+   * Names the event in log lines and dead letters. It is the same at every delivery. Remember it in a handler that must
+   * do its work only once.
    */
   readonly id: string;
-  /** The id of the session, safe to log; of a change of id, the new one. */
+  /** The id of the session, which is safe to log. After a rotation, it is the new id. */
   readonly sessionId: string;
-  /** When the event was recorded: epoch milliseconds by the store's clock. */
+  /** When the event was recorded, in epoch milliseconds by the store's clock. */
   readonly at: number;
-  /** The session as it was. Empty, never undefined, when the data was lost. */
+  /** The session as it was. If the data was lost, it is an empty session, never undefined. */
   readonly session: ReadonlySession;
   /**
-   * The name of the principal who was signed in; undefined when there was none, or the data was lost. Reading it throws
-   * the SessionStoreError that reading an attribute throws, such as for a missing encryption key.
+   * The name of the signed-in principal; undefined if there was none, or if the data was lost. If the store cannot read
+   * the attribute, for example because an encryption key is missing, reading this property throws the same
+   * SessionStoreError.
    */
   readonly principalName: string | undefined;
   /**
-   * True when the end was noticed only after the data was gone: see the option `grace`. Also when a store has not kept the
-   * data because no handler wanted the event of that end when the session ended.
+   * Whether the data was lost. That happens when the store notices the end only after the grace period (see the option
+   * `grace`), and when no handler wanted the event at the time the session ended.
    */
   readonly dataLost: boolean;
   /**
-   * Which attempt of the group to handle the event this is: 1, and one more after each that failed. An instance that
-   * ended meanwhile does not count. After a replay it begins at 1 again.
+   * The number of this attempt of the group to handle the event. It begins at 1 and grows by one with each failed
+   * attempt. An attempt that ended with its instance does not count. After a replay it begins at 1 again.
    */
   readonly attempt: number;
 
@@ -65,7 +66,8 @@ export abstract class SessionEvent {
     try {
       this.principalName = init.session.principalName;
     } catch (error) {
-      // The store cannot read it now. Handlers that do not need it must run, and others must not take it for nobody.
+      // The store cannot read it now. Handlers that do not need it can run, and the others do not mistake the session
+      // for an anonymous one.
       Object.defineProperty(this, 'principalName', { enumerable: true, get: () => raise(error) });
     }
     this.dataLost = init.dataLost ?? false;
@@ -83,8 +85,8 @@ function raise(error: unknown): never {
 }
 
 /**
- * A session was stored for the first time. A store need not record it while no handler wants it: a handler that is added
- * later receives the creations from then on.
+ * A session was stored for the first time. A store may skip the event while no handler wants it. A handler that is
+ * added later receives the creations from then on.
  */
 export class SessionCreatedEvent extends SessionEvent {
   constructor(init: SessionEventInit) {
@@ -95,7 +97,7 @@ export class SessionCreatedEvent extends SessionEvent {
 /** A session ended. Matches both deletion and expiry. */
 export abstract class SessionDestroyedEvent extends SessionEvent {}
 
-/** A session was ended by request: `signOut()`, `invalidate()`, `deleteById()`, by `Sessions`, or by a timeout of 0. */
+/** A session was deleted: by `signOut()`, `invalidate()`, `deleteById()`, `Sessions`, or a timeout of 0. */
 export class SessionDeletedEvent extends SessionDestroyedEvent {
   constructor(init: SessionEventInit) {
     super('deleted', init);
@@ -109,9 +111,9 @@ export class SessionExpiredEvent extends SessionDestroyedEvent {
   }
 }
 
-/** A session got a new id: `sessionId` is the new one, `previousSessionId` the old one. */
+/** A session was rotated. `sessionId` is the new id, and `previousSessionId` the old one. */
 export class SessionIdChangedEvent extends SessionEvent {
-  /** The id until now, which opens nothing any more. */
+  /** The former id. Its token is no longer valid. */
   readonly previousSessionId: string;
 
   constructor(init: SessionEventInit & { readonly previousSessionId: string }) {

@@ -6,14 +6,15 @@ import { requestSessionOfCall } from '../http/session-of-call.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
 import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC, SIGNED_IN } from './authentication-rule.js';
 
-// Of a handler and its class, and of all routes, several guards may run: they get the same object. A refusal is not kept,
-// because a guard of the application may ask only to know, and catch it.
+// The guard may run several times for one request: for all routes, the class and the handler. All runs get the same
+// context object. A refusal is not remembered, because a guard of the application may call this one and catch the
+// error.
 const passed = new WeakSet<ExecutionContext>();
 
 /**
- * Refuses requests in whose session nobody is signed in. `@Authenticated()` and `@RecentlyAuthenticated()` put it on a
- * handler or a class. Use it for all routes, resolvers and gateways:
- * `{ provide: APP_GUARD, useExisting: AuthenticatedGuard }`, and `@Public()` for exceptions.
+ * Refuses requests without a signed-in user. `@Authenticated()` and `@RecentlyAuthenticated()` put it on a handler or a
+ * class. Use it for all routes, resolvers and gateways with
+ * `{ provide: APP_GUARD, useExisting: AuthenticatedGuard }`, and mark exceptions with `@Public()`.
  */
 @Injectable()
 export class AuthenticatedGuard implements CanActivate {
@@ -24,9 +25,9 @@ export class AuthenticatedGuard implements CanActivate {
   ) {}
 
   /**
-   * Whether a request may go on: always, or it throws.
-   * @throws AuthenticationRequiredError for a request that is refused; SessionStoreError when the store failed: who the
-   *   client is is not known then
+   * Returns true, or throws.
+   * @throws AuthenticationRequiredError when it refuses the request; SessionStoreError when the store failed, so the
+   *   guard cannot know who the client is
    */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     if (passed.has(context)) return true;
@@ -45,9 +46,9 @@ export class AuthenticatedGuard implements CanActivate {
     { maxAge }: { readonly maxAge: number } = SIGNED_IN,
   ): boolean | Promise<boolean> {
     const required = maxAge === Infinity ? undefined : maxAge / 1000;
-    // The response depends on the session, also when it is a refusal.
+    // The response depends on the session, even if it is a refusal.
     session?.use();
-    // Whatever the handler wants for an outage: without its session, a signed-in user would look like a stranger.
+    // Overrides the outage policy of the handler: without the session, a signed-in user would look like a stranger.
     session?.applyOutagePolicy('reject');
     const existing = session?.existing;
     if (existing?.principalName === undefined) throw new AuthenticationRequiredError('not-authenticated', required);

@@ -2,12 +2,12 @@ import { HttpStatus, UnauthorizedException } from '@nestjs/common';
 
 /**
  * Why `AuthenticatedGuard` refused a request:
- * - `'not-authenticated'`: nobody is signed in in its session;
- * - `'not-recently-authenticated'`: the sign-in is too long ago, so the user has to give the password again.
+ * - `'not-authenticated'`: its session has no signed-in user;
+ * - `'not-recently-authenticated'`: the sign-in was too long ago, so the user has to enter the password again.
  */
 export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated';
 
-/** What the client is told. */
+/** The body of the response. */
 interface Response {
   readonly statusCode: HttpStatus.UNAUTHORIZED;
   readonly message: string;
@@ -17,14 +17,15 @@ interface Response {
 }
 
 /**
- * Thrown by `AuthenticatedGuard`. Nest answers this HTTP exception with 401 and `{ statusCode, message, error, reason }`
- * unless an exception filter decides otherwise; with `maxAge`, in seconds, where a recent sign-in is required.
+ * Thrown by `AuthenticatedGuard`. Nest turns it into a 401 response with `{ statusCode, message, error, reason }`
+ * unless an exception filter decides otherwise. If a recent sign-in is required, the body also has `maxAge`, in
+ * seconds.
  */
 export class AuthenticationRequiredError extends UnauthorizedException {
   constructor(
     /** Why the request was refused. */
     readonly reason: AuthenticationRefusal,
-    /** How long ago the sign-in may be, in seconds; undefined where any sign-in will do. */
+    /** How long ago the sign-in may be, in seconds; undefined if any sign-in will do. */
     readonly maxAge?: number,
   ) {
     const response: Response = {

@@ -6,7 +6,9 @@ import { RouteExplorer } from '../http/route.explorer.js';
 import { AuthenticatedGuard } from './authenticated.guard.js';
 import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC } from './authentication-rule.js';
 
-/** Refuses an application whose fields of GraphQL look protected and are not, because Nest calls no guards for fields. */
+/**
+ * Refuses to start with GraphQL fields that look protected but are not: by default, Nest calls no guards for fields.
+ */
 @Injectable()
 export class GuardedFieldsCheck implements OnModuleInit {
   constructor(
@@ -14,14 +16,15 @@ export class GuardedFieldsCheck implements OnModuleInit {
     @Inject(Reflector) private readonly reflector: Reflector,
   ) {}
 
-  /** @throws InvalidSessionOptionsError that names these fields */
+  /** @throws InvalidSessionOptionsError that names the unprotected fields */
   onModuleInit(): void {
     const open = this.routes.fieldsWithoutGuards().filter((field) => this.#looksGuarded(field));
     if (open.length === 0) return;
     const names = open.map(({ controller, method }) => `${controller.name}.${(method as Type).name}`);
     throw new InvalidSessionOptionsError('SessionModule', [
-      `${[...new Set(names)].join(', ')} would be open to everybody: of a field, Nest calls neither its guards nor those ` +
-        "of its class. Set `fieldResolverEnhancers: ['guards']` in GraphQLModule.forRoot(), or mark the field @Public().",
+      `${[...new Set(names)].join(', ')} would be open to everyone, because Nest calls no guards for a field, ` +
+        'neither its own nor those of its class. ' +
+        "Set `fieldResolverEnhancers: ['guards']` in GraphQLModule.forRoot(), or mark the field @Public().",
     ]);
   }
 

@@ -10,8 +10,8 @@ import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
-import { findPresented } from './find-presented.js';
-import type { SessionExchange } from './session-exchange.js';
+import { findPresented } from './presented-sessions.js';
+import type { ResponseCommit } from './response-commit.js';
 import { SessionScope } from './session.scope.js';
 
 /**
@@ -36,7 +36,7 @@ export class BrowserSessions {
 
   /** The alias of the session of this request. */
   get currentAlias(): string {
-    const { request } = this.#exchange;
+    const { request } = this.#commit;
     return this.#aliased?.aliasOf(request) ?? DEFAULT_ALIAS;
   }
 
@@ -88,23 +88,23 @@ export class BrowserSessions {
   /** Ends the session of an alias and expires its cookie. False when there was no session to end. */
   async end(alias: string): Promise<boolean> {
     const isEnded = alias === this.currentAlias ? await this.#endCurrent() : await this.#endOther(alias);
-    if (isEnded && this.#exchange.commit.headersSent) this.#log.warn('ended late', ENDED_LATE);
+    if (isEnded && this.#commit.headersSent) this.#log.warn('ended late', ENDED_LATE);
     return isEnded;
   }
 
   async #endCurrent(): Promise<boolean> {
-    const { session, commit } = this.#exchange;
+    const commit = this.#commit;
     if (commit.isSessionDeleted) return false;
-    const current = session.session;
+    const current = commit.session.session;
     current.signOut();
     return (await current.save()) === 'saved' && !current.isNew;
   }
 
   async #endOther(alias: string): Promise<boolean> {
-    const { request, response, commit } = this.#exchange;
+    const commit = this.#commit;
     const ids = this.#idsOf(this.#tokens.get(alias) ?? []);
     const ended = await Promise.all(ids.map((id) => this.#repository.deleteById(id)));
-    if (ids.length > 0) commit.onHeaders(() => this.#aliased?.forget(request, response, alias));
+    if (ids.length > 0) commit.onHeaders(() => this.#aliased?.forget(commit.request, commit.response, alias));
     return ended.includes(true);
   }
 
@@ -117,15 +117,15 @@ export class BrowserSessions {
     return this.resolver instanceof AliasedSessionIdResolver ? this.resolver : undefined;
   }
 
-  get #exchange(): SessionExchange {
-    const { exchange } = this.scope;
-    exchange.session.use();
-    return exchange;
+  get #commit(): ResponseCommit {
+    const { commit } = this.scope;
+    commit.session.use();
+    return commit;
   }
 
   /** The tokens that the browser presents, by alias. */
   get #tokens(): ReadonlyMap<string, readonly SessionToken[]> {
-    const { request } = this.#exchange;
+    const { request } = this.#commit;
     return this.#aliased?.resolveAll(request) ?? new Map([[DEFAULT_ALIAS, this.resolver.resolve(request)]]);
   }
 

@@ -1,6 +1,6 @@
 import { LONGEST_COOKIE } from '../resolvers/cookie.options.js';
 import type { SessionClient } from '../resolvers/session-id.resolver.js';
-import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../session/own-attributes.js';
+import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../session/attribute-names.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 
 /** How long the client of a session keeps its token. */

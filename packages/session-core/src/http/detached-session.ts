@@ -1,14 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
-import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionResponse } from '../session/session-response.js';
 import type { Session } from '../session/session.js';
-import { type FoundSession, RequestSession } from './request-session.js';
-import type { SessionExchangeParts } from './session-exchange.js';
-import type { SessionHolder } from './session-holder.js';
+import { type FoundSession, RequestSession, type RequestSessionParts } from './request-session.js';
 import type { SessionScope } from './session.scope.js';
-
-type Parts = Pick<SessionExchangeParts, 'repository' | 'failures' | 'extension'>;
 
 /** No cookie can be sent over a connection that is open. */
 const NO_RESPONSE: SessionResponse = {
@@ -24,21 +19,14 @@ const messages = new AsyncLocalStorage<DetachedSession | null>();
 // By the requests that opened connections, as the handshakes found them.
 const openings = new WeakMap<IncomingMessage, DetachedSession>();
 
-/** The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one. */
-export class DetachedSession implements SessionHolder {
-  readonly session: RequestSession;
-  readonly commit = undefined;
-  #saving: Promise<void> | undefined;
-  #failure: unknown;
+/**
+ * The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one.
+ */
+export class DetachedSession extends RequestSession {
+  #saves = 0;
 
-  constructor(
-    private readonly parts: Parts,
-    /** The request that opened the connection. */
-    readonly request: IncomingMessage,
-    found: FoundSession = {},
-  ) {
-    this.session = new RequestSession(parts.repository, found);
-    this.session.bindTo(NO_RESPONSE);
+  constructor(parts: RequestSessionParts, request: IncomingMessage, found: FoundSession = {}) {
+    super(parts, request, NO_RESPONSE, found);
   }
 
   /** The session of the message that is being handled; null when its connection is excluded, undefined without one. */
@@ -60,7 +48,12 @@ export class DetachedSession implements SessionHolder {
   /** What `@Session()` gives: the session, or what another package shows in its place. */
   get shown(): Session | undefined {
     const { shown } = this.parts.extension;
-    return shown ? shown(this) : this.session.session;
+    return shown ? shown(this) : this.session;
+  }
+
+  /** Always false: a connection has no response that could have left. */
+  override get isLeftWithout(): boolean {
+    return false;
   }
 
   /** The handshake is over: its request has the properties that another package gives to requests. */
@@ -75,38 +68,12 @@ export class DetachedSession implements SessionHolder {
    * Saves what changed; undefined when there is nothing to save. A save that failed is not tried again: every later one
    * rejects with its error.
    */
-  save(): Promise<void> | undefined {
-    if (!this.#saving && this.#failure === undefined && !this.#needsSave) return undefined;
-    const saving = (this.#saving ?? Promise.resolve()).then(() => this.#save());
-    this.#saving = saving;
-    const settled = () => {
-      if (this.#saving === saving) this.#saving = undefined;
-    };
+  saveChanges(): Promise<void> | undefined {
+    if (this.#saves === 0 && !this.hasFailed && !this.needsSave) return undefined;
+    const saving = this.save();
+    this.#saves++;
+    const settled = () => void this.#saves--;
     saving.then(settled, settled);
     return saving;
-  }
-
-  get #needsSave(): boolean {
-    try {
-      return this.session.existing?.isDirty === true;
-    } catch {
-      // An object was changed in place into one that cannot be stored: the save throws that error.
-      return true;
-    }
-  }
-
-  async #save(): Promise<void> {
-    const { existing } = this.session;
-    if (this.#failure !== undefined) throw this.#failure;
-    if (!existing) return;
-    const { repository, failures } = this.parts;
-    try {
-      await repository.save(existing);
-      failures.succeeded();
-    } catch (error) {
-      this.#failure = error;
-      if (error instanceof SessionStoreError) failures.failed(error);
-      throw error;
-    }
   }
 }

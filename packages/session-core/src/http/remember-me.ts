@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
-import { NOT_REMEMBERED } from '../session/change-gate.js';
-import { REMEMBER_ME_ATTRIBUTE } from '../session/own-attributes.js';
+import { NOT_REMEMBERED } from '../session/unsaved-changes.js';
+import { REMEMBER_ME_ATTRIBUTE } from '../session/attribute-names.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import type { Session } from '../session/session.js';
@@ -21,8 +21,8 @@ export class RememberMe {
   ) {}
 
   /**
-   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It changes
-   * the session id, because only a new token sends a cookie; also when it throws.
+   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It
+   * changes the session id, because only a new token sends a cookie; also when it throws.
    * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {

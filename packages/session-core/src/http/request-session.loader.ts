@@ -6,11 +6,10 @@ import type { SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
-import type { SessionEnd } from '../session/session.saver.js';
+import type { SessionEnd } from '../session/unsaved-changes.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { principalOf } from './session-that-counts.js';
-import { findPresented, type PresentedSessions } from './find-presented.js';
+import { findPresented, type PresentedSessions, principalOf } from './presented-sessions.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { cookieLifetimeOf } from './cookie-lifetime.js';
@@ -47,8 +46,8 @@ export class RequestSessionLoader {
   }
 
   /**
-   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request has
-   * no well-formed token. Never rejects: a failed load matters only when the session is used.
+   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request
+   * has no well-formed token. Never rejects: a failed load matters only when the session is used.
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented = this.#presentedBy(request, this.#reportRefusal);

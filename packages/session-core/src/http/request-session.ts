@@ -1,15 +1,26 @@
+import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
+import type { SessionClient } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
-import type { SessionEnd } from '../session/session.saver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { SessionClient } from '../resolvers/session-id.resolver.js';
+import type { SessionEnd } from '../session/unsaved-changes.js';
 import { cookieLifetimeOf } from './cookie-lifetime.js';
+import type { SessionExtension } from './session-extension.js';
+import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch } from './session-touch.js';
-import type { SessionOutagePolicy } from './session-route.decorators.js';
+import type { StoreFailureLog } from './store-failure.log.js';
+
+/** The parts of the application that all of its requests share. */
+export interface RequestSessionParts {
+  readonly repository: SessionRepository;
+  readonly failures: StoreFailureLog;
+  /** What another package of this library adds. */
+  readonly extension: SessionExtension;
+}
 
 /** The result of looking up the tokens that a request presents. */
 export interface FoundSession {
@@ -29,7 +40,7 @@ export interface FoundSession {
   readonly foreign?: ForeignSession | undefined;
 }
 
-/** The session of one request: the one that its token opened, or a new one. */
+/** The session of one request or message: the one that its token opened, or a new one. */
 export class RequestSession {
   /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
@@ -38,13 +49,18 @@ export class RequestSession {
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
-  #response: SessionResponse | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
   #isUsed = false;
   #touch: SessionTouch;
+  #saving: Promise<void> | undefined;
+  #hasFailed = false;
 
   constructor(
-    private readonly repository: SessionRepository,
+    protected readonly parts: RequestSessionParts,
+    /** The request of Node.js; of a message, the one that opened its connection. */
+    readonly request: IncomingMessage,
+    /** The response of the request. */
+    readonly response: SessionResponse,
     { presented, presentedIds = [], loaded, companions, loadError, touch = SessionTouch.none, foreign }: FoundSession,
   ) {
     this.presented = presented;
@@ -53,7 +69,7 @@ export class RequestSession {
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
-    if (companions) this.#session?.accompanyBy(companions);
+    this.#session?.bindTo(response, { companions });
   }
 
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
@@ -79,6 +95,11 @@ export class RequestSession {
     return this.#loadError !== undefined;
   }
 
+  /** Whether the response has left without the session, because the load failed. Nobody may learn that too late. */
+  get isLeftWithout(): boolean {
+    return this.isUnavailable && this.response.headersSent;
+  }
+
   /** Whether the session was used, so that the response may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;
@@ -92,6 +113,7 @@ export class RequestSession {
   /** Records that the response depends on what the client presented. */
   use(): void {
     this.#isUsed = true;
+    this.response.hold?.();
   }
 
   /** Sets what a failed load means for this request. @throws the error of the load when the policy is `reject` */
@@ -109,7 +131,7 @@ export class RequestSession {
   /** Sends the client its token again with the response, if the token still opens the session then. */
   sendAgain(): void {
     const session = this.#session;
-    if (session?.storedId !== undefined) this.#touch = SessionTouch.of(this.repository, session, true, true);
+    if (session?.storedId !== undefined) this.#touch = SessionTouch.of(this.parts.repository, session, true, true);
   }
 
   /**
@@ -119,15 +141,48 @@ export class RequestSession {
   async reload(): Promise<boolean> {
     const session = this.#session;
     if (session?.storedId !== session?.id) return false;
-    const loaded = session && (await this.repository.findById(session.id));
+    const loaded = session && (await this.parts.repository.findById(session.id));
     if (loaded) session.replaceBy(loaded);
     return Boolean(loaded);
   }
 
-  /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
-  bindTo(response: SessionResponse): void {
-    this.#response = response;
-    this.#session?.bindTo(response);
+  /** Whether a save has failed. The error decides the response, and no save is tried again. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
+  }
+
+  /** Whether there is anything to save. False after a save that failed. */
+  get needsSave(): boolean {
+    if (this.#hasFailed || !this.#session) return false;
+    try {
+      return this.#session.isDirty;
+    } catch {
+      // An object was changed in place into one that cannot be stored: the save throws that error.
+      return true;
+    }
+  }
+
+  /**
+   * Saves what changed; call it as often as you like. A call waits for the save before, shares its failure, and then
+   * saves what changed in the meantime.
+   */
+  save(): Promise<void> {
+    const saving = this.#saving ? this.#saving.then(() => this.#save()) : this.#save();
+    this.#saving = saving;
+    return saving;
+  }
+
+  async #save(): Promise<void> {
+    if (!this.#session) return;
+    const { failures } = this.parts;
+    try {
+      await this.#session.save();
+      failures.succeeded();
+    } catch (error) {
+      this.#hasFailed = true;
+      if (error instanceof SessionStoreError) failures.failed(error);
+      throw error;
+    }
   }
 
   #requireLoaded(): void {
@@ -135,9 +190,8 @@ export class RequestSession {
   }
 
   #createSession(): TrackedSession {
-    const session = TrackedSession.of(this.repository.createSession(this.#presentedIds));
-    if (this.#response) session.bindTo(this.#response);
-    if (this.isUnavailable) session.refuseChanges(refusal(this.#loadError));
+    const session = TrackedSession.of(this.parts.repository.createSession(this.#presentedIds));
+    session.bindTo(this.response, { refusal: this.isUnavailable ? refusal(this.#loadError) : undefined });
     return session;
   }
 }

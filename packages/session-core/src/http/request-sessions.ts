@@ -12,7 +12,7 @@ import { DetachedSession } from './detached-session.js';
 import { KnownSessionLoader } from './known-session.loader.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { SharedResponseFunctions } from './response-functions.js';
-import type { SessionExchangeParts } from './session-exchange.js';
+import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
 import { SessionScope } from './session.scope.js';
@@ -22,7 +22,7 @@ import { UpgradeOrigins } from './upgrade-origins.js';
 interface Opened {
   readonly loader: RequestSessionLoader;
   readonly known: KnownSessionLoader;
-  readonly parts: SessionExchangeParts;
+  readonly parts: ResponseCommitParts;
 }
 
 const applications = new WeakMap<object, RequestSessions>();
@@ -58,8 +58,8 @@ export class RequestSessions implements OnModuleInit {
     if (server) applications.set(server, this);
   }
 
-  /** What the exchanges of all requests share. */
-  get parts(): SessionExchangeParts {
+  /** What all requests share. */
+  get parts(): ResponseCommitParts {
     return this.#opened.parts;
   }
 
@@ -81,13 +81,13 @@ export class RequestSessions implements OnModuleInit {
   }
 
   /**
-   * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only when
-   * the session is used. Its touch is not sent yet.
+   * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only
+   * when the session is used. Its touch is not sent yet.
    */
   async detached(request: IncomingMessage): Promise<DetachedSession> {
     const { loader, parts } = this.#opened;
     const detached = new DetachedSession(parts, request, await loader.load(request));
-    if (this.options.keepIdle?.(request)) detached.session.keepIdle();
+    if (this.options.keepIdle?.(request)) detached.keepIdle();
     return detached;
   }
 
@@ -100,7 +100,7 @@ export class RequestSessions implements OnModuleInit {
     const isIdle = this.options.keepIdle?.(request);
     return (await known.load(request, id, messages)).map((found) => {
       const detached = new DetachedSession(parts, request, found);
-      if (isIdle) detached.session.keepIdle();
+      if (isIdle) detached.keepIdle();
       return detached;
     });
   }
@@ -141,7 +141,7 @@ export class RequestSessions implements OnModuleInit {
 }
 
 /** Asks the option `mayCreate`. */
-function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): SessionExchangeParts['mayCreate'] {
+function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): ResponseCommitParts['mayCreate'] {
   return (
     mayCreate &&
     (async (request) => {

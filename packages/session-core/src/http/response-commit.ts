@@ -1,25 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpException, HttpStatus } from '@nestjs/common';
-import { SessionStoreError } from '../errors/session.errors.js';
 import { logger } from '../logging/session.logger.js';
-import type { SessionRepository } from '../repository/session.repository.js';
 import { appendVary, forbidSharing, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
-import type { RequestSession } from './request-session.js';
-import { isDestroyed } from './response-functions.js';
-import type { CommitGate, ErrorResponse } from './response-hold.js';
-import type { SessionExtension } from './session-extension.js';
-import type { StoreFailureLog } from './store-failure.log.js';
+import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
+import { type FoundSession, RequestSession, type RequestSessionParts } from './request-session.js';
+import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
+import { type CommitGate, type ErrorResponse, ResponseHold } from './response-hold.js';
 
-/** The parts of the application that all commits share. */
-export interface ResponseCommitParts {
-  readonly repository: SessionRepository;
+const ATTACHED = Symbol('response commit');
+
+/** A Node.js request, or a platform's request that wraps it as `raw`. */
+interface AttachedTo {
+  readonly [ATTACHED]?: ResponseCommit;
+  readonly raw?: object;
+}
+
+/** The parts of the application that the commits of all responses share. */
+export interface ResponseCommitParts extends RequestSessionParts {
   readonly resolver: SessionIdResolver;
-  readonly failures: StoreFailureLog;
-  /** What another package of this library adds. */
-  readonly extension: SessionExtension;
+  readonly functions: SharedResponseFunctions;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
   /** The text of the client of a request; undefined: none is recorded. */
@@ -34,22 +36,45 @@ export interface ResponseCommitParts {
  * error reaches the exception filters. Where it does not run, ResponseHold calls `begin()`, and sends what `replace()`
  * returns instead of the response.
  */
-export class ResponseCommit implements CommitGate {
+export class ResponseCommit implements CommitGate, SessionResponse {
+  /** The session of the request. */
+  readonly session: RequestSession;
+  readonly #hold: ResponseHold;
+  #isHeld = false;
   #headerActions: (() => void)[] | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
-  #saving: Promise<void> | undefined;
-  #hasFailed = false;
   #isRenewed = false;
   #isHandled = false;
+  #isSaveTaken = false;
 
+  /** Without `found`, because the request presents no token, its response passes until something uses the session. */
   constructor(
-    private readonly session: RequestSession,
-    private readonly parts: ResponseCommitParts,
     /** The request of Node.js. */
     readonly request: IncomingMessage,
-    private readonly response: ServerResponse,
+    /** The response of Node.js. */
+    readonly response: ServerResponse,
+    /** The parts of the application that serves the request. */
+    readonly parts: ResponseCommitParts,
+    found?: FoundSession,
   ) {
-    session.bindTo(this);
+    this.#hold = ResponseHold.install(response, parts.functions);
+    this.session = new RequestSession(parts, request, this, found ?? NOTHING);
+    // Not enumerable, so that copying or printing a request does not lead to its session.
+    Object.defineProperty(request, ATTACHED, { value: this, configurable: true });
+    if (found) this.hold();
+  }
+
+  /** That of a Node.js request, or of a platform's request. Undefined when the request is excluded. */
+  static of(request: object): ResponseCommit | undefined {
+    const { raw = request }: AttachedTo = request;
+    return (raw as AttachedTo)[ATTACHED];
+  }
+
+  /** From now on, the response waits for the session to be saved. */
+  hold(): void {
+    if (this.#isHeld) return;
+    this.#isHeld = true;
+    this.#hold.waitFor(this);
   }
 
   /** Whether the headers were sent, so that no cookie can be added. */
@@ -88,26 +113,11 @@ export class ResponseCommit implements CommitGate {
     return this.session.existing?.isDeleted === true;
   }
 
-  /** Whether there is anything to save. False after a failed save: its error decides the response. */
-  get needsSave(): boolean {
-    const { existing } = this.session;
-    if (this.#hasFailed || !existing) return false;
-    try {
-      return existing.isDirty;
-    } catch {
-      // An object was changed in place into one that cannot be stored: the save throws that error.
-      return true;
-    }
-  }
-
-  /**
-   * Saves what changed; call it as often as you like. A call waits for the save before, shares its failure, and then
-   * saves what changed in the meantime.
-   */
-  save(): Promise<void> {
-    const saving = this.#saving ? this.#saving.then(() => this.#save()) : this.#save();
-    this.#saving = saving;
-    return saving;
+  /** True for the first caller only: of several interceptors, the outermost saves. */
+  takeSave(): boolean {
+    const isTaken = this.#isSaveTaken;
+    this.#isSaveTaken = true;
+    return !isTaken;
   }
 
   /**
@@ -118,11 +128,12 @@ export class ResponseCommit implements CommitGate {
   saveEarly(): Promise<void> | undefined {
     if (this.hasBegun) return undefined;
     this.#isHandled = true;
-    if (!this.needsSave) {
-      this.session.existing?.rest();
+    const { session } = this;
+    if (!session.needsSave) {
+      session.existing?.rest();
       return undefined;
     }
-    return this.save().catch((error: unknown) => {
+    return session.save().catch((error: unknown) => {
       if (!this.hasBegun) throw error;
     });
   }
@@ -135,10 +146,11 @@ export class ResponseCommit implements CommitGate {
   /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
-    const { touch } = this.session;
+    const { session } = this;
+    const { touch } = session;
     if (touch.isRolling && touch.isDue) return this.#renew();
     // A save touches the session as well.
-    if (this.needsSave) return this.save();
+    if (session.needsSave) return session.save();
     void touch.send();
     return undefined;
   }
@@ -206,24 +218,10 @@ export class ResponseCommit implements CommitGate {
 
   /** Saves, and then touches the session if its token is still the presented one. */
   async #renew(): Promise<void> {
-    if (this.needsSave) await this.save();
+    if (this.session.needsSave) await this.session.save();
     if (this.#tokenToSend || this.isSessionDeleted) return;
     // Not `forwarded`: a session that another request rotated has another token, which the client already got.
     this.#isRenewed = (await this.session.touch.send()) === 'touched';
-  }
-
-  async #save(): Promise<void> {
-    const { existing } = this.session;
-    if (this.#hasFailed || !existing) return;
-    const { repository, failures } = this.parts;
-    try {
-      await repository.save(existing);
-      failures.succeeded();
-    } catch (error) {
-      this.#hasFailed = true;
-      if (error instanceof SessionStoreError) failures.failed(error);
-      throw error;
-    }
   }
 
   /**
@@ -232,15 +230,18 @@ export class ResponseCommit implements CommitGate {
    * nothing in almost every request.
    */
   #reportUnsaved(): void {
-    const { existing } = this.session;
-    const isUnsaved = this.#isHandled ? !this.#hasFailed && existing?.isSet : this.needsSave;
+    const { session } = this;
+    const isUnsaved = this.#isHandled ? !session.hasFailed && session.existing?.isSet : session.needsSave;
     if (!isUnsaved) return;
     logger.warn(
-      `Changes of session ${existing?.shownId} are lost: they were made after the headers were sent. ` +
+      `Changes of session ${session.existing?.shownId} are lost: they were made after the headers were sent. ` +
         'Make them before the first byte, or call `await session.save()`',
     );
   }
 }
+
+/** Of a request that presents no token. */
+const NOTHING: FoundSession = {};
 
 /** As the exception filter of Nest answers it. */
 function responseOf(error: HttpException): ErrorResponse {

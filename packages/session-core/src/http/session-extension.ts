@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
-import type { SessionHolder } from './session-holder.js';
+import type { RequestSession } from './request-session.js';
 import type { SessionTakeover } from './session-takeover.js';
 
 /** What another package of this library adds to the requests of the application. Set it before `onModuleInit()`. */
@@ -9,20 +9,21 @@ import type { SessionTakeover } from './session-takeover.js';
 export class SessionExtension {
   /**
    * The properties of every request that has a session, instead of `session` alone, and of those that open a connection
-   * to a gateway. The accessors get the request of Node.js as `this`; `holderOf()` leads from there to its session.
+   * to a gateway. The accessors get the request of Node.js as `this`; `requestSessionOf()` leads from there to its
+   * session.
    */
   properties?: PropertyDescriptorMap | undefined;
   /** What `@Session()` gives over an open connection, instead of the session itself. */
-  shown?: ((holder: SessionHolder) => Session | undefined) | undefined;
-  /** Whether a request has no session, although the option `exclude` excludes it not. */
+  shown?: ((session: RequestSession) => Session | undefined) | undefined;
+  /** Whether a request has no session, although the option `exclude` does not exclude it. */
   excludes?: ((request: IncomingMessage) => boolean) | undefined;
   /** Whether the client of a request must not be sent a token. */
   withholds?: ((request: IncomingMessage) => boolean) | undefined;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**
-   * Called when this instance learns of `endEverySession()`: what has ended is not found any more, and its events follow
-   * one by one. May be called several times.
+   * Called when this instance learns of `endEverySession()`: what has ended is not found any more, and its events
+   * follow one by one. May be called several times.
    */
   onEveryEnd?: (() => void) | undefined;
 }

@@ -27,8 +27,8 @@ async function load({ incoming, isEvent }: GraphqlOperation): Promise<DetachedSe
   if (requests.excludes(incoming)) return undefined;
   const detached = await requests.detached(incoming);
   // An event is no access: the user may have left.
-  if (isEvent) detached.session.keepIdle();
-  void detached.session.touch.send();
+  if (isEvent) detached.keepIdle();
+  void detached.touch.send();
   return detached;
 }
 

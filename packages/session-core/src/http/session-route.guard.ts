@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { exchangeOfCall } from './session-of-call.js';
+import { httpSessionOfCall } from './session-of-call.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
 /**
@@ -12,9 +12,8 @@ export class SessionRouteGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const exchange = exchangeOfCall(context);
-    if (!exchange) return true;
-    const { session } = exchange;
+    const session = httpSessionOfCall(context);
+    if (!session) return true;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
     // A cookie that is sent again waits until the headers are sent: the handler may rotate the token.

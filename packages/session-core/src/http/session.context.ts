@@ -13,7 +13,7 @@ export class SessionContext {
    * @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded
    */
   get session(): Session {
-    return this.scope.required.session.session;
+    return this.scope.required.session;
   }
 
   /** Whether there is a current request, and it is not excluded. Does not count as using the session. */
@@ -26,6 +26,6 @@ export class SessionContext {
    * Use it on routes with `@SessionOutagePolicy('anonymous')`.
    */
   get isAvailable(): boolean {
-    return this.scope.current?.session.isUnavailable === false;
+    return this.scope.current?.isUnavailable === false;
   }
 }

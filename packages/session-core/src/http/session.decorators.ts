@@ -1,14 +1,19 @@
 import { createParamDecorator, type ExecutionContext, type PipeTransform, type Type } from '@nestjs/common';
+import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionAttributeName } from '../session/session-attributes.js';
 import type { Session as SessionType } from '../session/session.js';
-import { readSessionOfCall } from './session-of-call.js';
+import { GraphqlOperation } from './graphql-operation.js';
+import { isUpgrade } from './request-of.js';
+import { currentMessage, NO_REQUEST_IN_RPC } from './session-of-call.js';
+import { sessionOfOperation } from './session-of-operation.js';
+import { SessionMiddleware } from './session.middleware.js';
 
 type Pipe = Type<PipeTransform> | PipeTransform;
 
 /**
- * A session. Your changes are kept in memory and saved together before the response is sent; an object that you read
- * and change in place is saved as well. Only changed attributes are written. After `invalidate()`, reads give undefined
- * and writes throw a `SessionStateError`.
+ * A session. It keeps your changes in memory and saves them together before the response is sent. It saves an object
+ * that you read and change in place as well. It writes only attributes that changed. After `invalidate()`, reads give
+ * undefined and changes throw a `SessionStateError`.
  */
 export type Session = SessionType;
 
@@ -17,7 +22,8 @@ export type Session = SessionType;
  * - the session that its token opened, or else a new one, which is stored, and its cookie sent, only once an attribute
  *   is set;
  * - undefined in a request that the option `exclude` excludes;
- * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503 response.
+ * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503
+ *   response.
  *
  * It is `request.session`, whose rule is `RequestSession.session`. Over an open connection, such as a WebSocket, it is
  * loaded for each message; it cannot be started there, and its id cannot be changed.
@@ -37,3 +43,42 @@ export const SessionAttribute: (name: SessionAttributeName, ...pipes: Pipe[]) =>
   createParamDecorator((name: SessionAttributeName, context: ExecutionContext) =>
     readSessionOfCall(context, (session) => session?.getAttribute(name)),
   );
+
+interface HttpRequest {
+  readonly session?: SessionType;
+}
+
+/**
+ * Calls `read` with the session of a call, which is a handler of HTTP, a resolver of GraphQL or a message handler of a
+ * gateway; with undefined when its request is excluded.
+ * @throws SessionStateError where there can be no session
+ */
+function readSessionOfCall<T>(
+  context: ExecutionContext,
+  read: (session: SessionType | undefined) => T,
+): T | Promise<T> {
+  const type = context.getType<string>();
+  if (type === 'graphql') return readOfOperation(GraphqlOperation.of(context), read);
+  if (type === 'ws') return read(currentMessage()?.shown);
+  const request = type === 'rpc' ? undefined : context.switchToHttp().getRequest<HttpRequest | undefined>();
+  if (typeof request !== 'object') throw new SessionStateError(type === 'rpc' ? NO_REQUEST_IN_RPC : NO_REQUEST);
+  return read(ofRequest(request));
+}
+
+function readOfOperation<T>(
+  operation: GraphqlOperation,
+  read: (session: SessionType | undefined) => T,
+): T | Promise<T> {
+  if (!isUpgrade(operation.incoming)) return read(ofRequest(operation.request));
+  return sessionOfOperation(operation).then((detached) => read(detached?.shown));
+}
+
+function ofRequest({ session }: HttpRequest): SessionType | undefined {
+  if (session === undefined && !SessionMiddleware.isInstalled) throw new SessionStateError(SESSION_MODULE_MISSING);
+  return session;
+}
+
+const SESSION_MODULE_MISSING =
+  'There are no sessions in this application: add SessionModule.forRoot() to the imports of the root module';
+
+const NO_REQUEST = 'There is no session here, because this handler has no request';

@@ -5,7 +5,7 @@ import { GraphqlOperation } from './graphql-operation.js';
 import { sessionOfOperation } from './session-of-operation.js';
 import { isUpgrade } from './request-of.js';
 import { RequestSessions } from './request-sessions.js';
-import { SessionExchange } from './session-exchange.js';
+import { ResponseCommit } from './response-commit.js';
 import type { SessionScope } from './session.scope.js';
 
 /**
@@ -21,8 +21,8 @@ import type { SessionScope } from './session.scope.js';
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     if (context.getType<string>() === 'graphql') return this.#interceptResolver(context, next);
-    const exchange = context.getType() === 'http' && SessionExchange.of(context.switchToHttp().getRequest());
-    return exchange && exchange.takeSave() ? saveAfter(next.handle(), exchange) : next.handle();
+    const commit = context.getType() === 'http' && ResponseCommit.of(context.switchToHttp().getRequest());
+    return commit && commit.takeSave() ? saveAfter(next.handle(), commit) : next.handle();
   }
 
   #interceptResolver(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -38,7 +38,7 @@ export class SessionInterceptor implements NestInterceptor {
 
 /** Saves also when the handler fails, as before the response to a request. */
 function handleInSession(next: CallHandler, held: DetachedSession, scope: SessionScope): Observable<unknown> {
-  const saved = defer(() => held.save() ?? EMPTY).pipe(ignoreElements());
+  const saved = defer(() => held.saveChanges() ?? EMPTY).pipe(ignoreElements());
   const handled = new Observable((subscriber) => scope.run(held, () => next.handle().subscribe(subscriber)));
   return concat(
     handled.pipe(
@@ -57,13 +57,13 @@ function handleInSession(next: CallHandler, held: DetachedSession, scope: Sessio
  * The values of `source`; completes when the session is saved, and at once when there is nothing to save. Written by
  * hand, because `concat()` and `defer()` would cost a request more than everything else that its session does.
  */
-function saveAfter(source: Observable<unknown>, exchange: SessionExchange): Observable<unknown> {
+function saveAfter(source: Observable<unknown>, commit: ResponseCommit): Observable<unknown> {
   return new Observable((subscriber) =>
     source.subscribe({
       next: (value) => subscriber.next(value),
       error: (error: unknown) => subscriber.error(error),
       complete: () => {
-        const saving = exchange.saveEarly();
+        const saving = commit.saveEarly();
         if (!saving) return subscriber.complete();
         saving.then(
           () => subscriber.complete(),

@@ -9,7 +9,7 @@ import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
 import { RequestSessions } from './request-sessions.js';
 import { RouteExplorer } from './route.explorer.js';
-import { SessionExchange, type SessionExchangeParts } from './session-exchange.js';
+import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
 import { SessionExtension } from './session-extension.js';
 import { KEEP_SESSION_IDLE } from './session-route.decorators.js';
 import { SessionScope } from './session.scope.js';
@@ -21,7 +21,7 @@ let isAnyInstalled = false;
 @Injectable()
 export class SessionMiddleware implements OnModuleInit {
   /** Defined once the module of the store is constructed. */
-  #store: { readonly loader: RequestSessionLoader; readonly parts: SessionExchangeParts } | undefined;
+  #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
   /** Whether a touch need not wait until the route is known. */
   #touchesAtOnce = false;
 
@@ -64,26 +64,26 @@ export class SessionMiddleware implements OnModuleInit {
   #serve(request: IncomingMessage, response: ServerResponse, next: () => void): void {
     const store = this.#store;
     // A request that is routed again keeps its session.
-    if (!store || SessionExchange.of(request)?.parts === store.parts) return next();
+    if (!store || ResponseCommit.of(request)?.parts === store.parts) return next();
     if (this.sessions.excludes(request)) return next();
     const loading = store.loader.load(request);
-    if (!loading) return this.#enter(new SessionExchange(request, response, store.parts), next);
+    if (!loading) return this.#enter(new ResponseCommit(request, response, store.parts), next);
     const keepsIdle = this.options.keepIdle?.(request) === true;
     void loading.then((found) => {
-      const exchange = new SessionExchange(request, response, store.parts, found);
-      const { session } = exchange;
+      const commit = new ResponseCommit(request, response, store.parts, found);
+      const { session } = commit;
       if (keepsIdle) session.keepIdle();
       // A session with five seconds left must outlive a handler of ten.
       if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();
-      this.#enter(exchange, next);
+      this.#enter(commit, next);
     });
   }
 
-  #enter(exchange: SessionExchange, next: () => void): void {
+  #enter({ request, session }: ResponseCommit, next: () => void): void {
     const { properties } = this.extension;
-    if (properties) Object.defineProperties(exchange.request, properties);
-    else Object.defineProperty(exchange.request, 'session', sessionProperty);
-    this.scope.run(exchange, next);
+    if (properties) Object.defineProperties(request, properties);
+    else Object.defineProperty(request, 'session', sessionProperty);
+    this.scope.run(session, next);
   }
 }
 
@@ -94,10 +94,9 @@ export class SessionMiddleware implements OnModuleInit {
 const sessionProperty = {
   configurable: true,
   get(this: IncomingMessage): Session | undefined {
-    const exchange = SessionExchange.of(this);
-    // An access log that reads the session after the response must not fail because the store did.
-    if (exchange?.session.isUnavailable && exchange.commit.headersSent) return undefined;
-    return exchange?.session.session;
+    const session = ResponseCommit.of(this)?.session;
+    // An access log that reads the session after the response must not fail because the store failed.
+    return session?.isLeftWithout ? undefined : session?.session;
   },
   set: refuseAssignment,
 };

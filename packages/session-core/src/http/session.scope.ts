@@ -1,26 +1,26 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Injectable } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
-import { SessionExchange } from './session-exchange.js';
-import type { SessionHolder } from './session-holder.js';
+import type { RequestSession } from './request-session.js';
+import { ResponseCommit } from './response-commit.js';
 
-/** Knows on behalf of which request or message the code runs. */
+/** Knows the session of the request or message on whose behalf the code runs. */
 @Injectable()
-export class SessionScope {
-  readonly #storage = new AsyncLocalStorage<SessionHolder>();
+export class SessionScope implements OnApplicationShutdown {
+  readonly #storage = new AsyncLocalStorage<RequestSession>();
   #isLeftOut = false;
 
   /**
-   * What the code runs on behalf of; undefined outside of requests and messages, and in an excluded one.
+   * The session of the current request or message; undefined outside of them, and in an excluded one.
    * @throws SessionStateError when it is left out
    */
-  get current(): SessionHolder | undefined {
+  get current(): RequestSession | undefined {
     if (this.#isLeftOut) throw new SessionStateError(LEFT_OUT);
     return this.#storage.getStore();
   }
 
-  /** What the code runs on behalf of. @throws SessionStateError where `current` is undefined */
-  get required(): SessionHolder {
+  /** The session of the current request or message. @throws SessionStateError where `current` is undefined */
+  get required(): RequestSession {
     const { current } = this;
     if (current) return current;
     throw new SessionStateError(
@@ -29,23 +29,28 @@ export class SessionScope {
     );
   }
 
-  /** The exchange of the current HTTP request. @throws SessionStateError where there is none */
-  get exchange(): SessionExchange {
-    const { required } = this;
-    if (required instanceof SessionExchange) return required;
+  /** The commit of the current HTTP request. @throws SessionStateError where there is none */
+  get commit(): ResponseCommit {
+    const { response } = this.required;
+    if (response instanceof ResponseCommit) return response;
     throw new SessionStateError(
       'There is no response here: this code runs on behalf of a message, not of an HTTP request',
     );
   }
 
-  /** Runs `callback`, and everything that it starts, on behalf of a request or message. */
-  run<T>(holder: SessionHolder, callback: () => T): T {
-    return this.#isLeftOut ? callback() : this.#storage.run(holder, callback);
+  /** Runs `callback`, and everything that it starts, on behalf of the request or message with this session. */
+  run<T>(session: RequestSession, callback: () => T): T {
+    return this.#isLeftOut ? callback() : this.#storage.run(session, callback);
   }
 
-  /** From now on, nothing is known, and requests do not pay for it. */
+  /** From now on, no current request is known, and requests do not pay for it. */
   leaveOut(): void {
     this.#isLeftOut = true;
+  }
+
+  /** Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application. */
+  onApplicationShutdown(): void {
+    this.#storage.disable();
   }
 }
 

@@ -1,17 +1,18 @@
 import { Logger } from '@nestjs/common';
 
-// Also what terminals take as commands, as ends of lines or as a change of direction, and JSON.stringify() leaves.
+// Includes the characters that terminals treat as commands, line ends or direction changes and that JSON.stringify()
+// keeps.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 
-// In a stack, the ends of lines are those before its frames.
+// The message at the top of a stack may contain line ends, so only a line end before a frame separates lines.
 const FRAME = /\n(?= {4}at )/;
 
 /**
- * Writes each line as one line, whatever is in it: nobody can forge a line of the log, or command the terminal of who reads
- * it. Foreign text in a line is to be quoted as well, by `JSON.stringify()` or `shownError()`.
+ * Writes every message on one line, whatever it contains. Foreign text can neither forge a log line nor send commands
+ * to the terminal of a reader. Quote foreign text as well, with `JSON.stringify()` or `shownError()`.
  */
 export class OneLineLogger extends Logger {
-  /** Writes a line that needs no attention. */
+  /** Writes a line that needs no action. */
   override log(message: string): void {
     super.log(escaped(message));
   }
@@ -21,7 +22,7 @@ export class OneLineLogger extends Logger {
     super.warn(escaped(message));
   }
 
-  /** Writes a line about a failure, and below it the frames of a stack. @param stack from `shownStack()` */
+  /** Writes a line about a failure, with the frames of a stack below it. @param stack from `shownStack()` */
   override error(message: string, stack?: string): void {
     if (stack === undefined) super.error(escaped(message));
     else super.error(escaped(message), stack.split(FRAME).map(escaped).join('\n'));

@@ -1,4 +1,4 @@
 import { OneLineLogger } from './one-line.logger.js';
 
-/** The one logger of this package: its context is `Session`. */
+/** The only logger of this package. Its context is `Session`. */
 export const logger = new OneLineLogger('Session');

@@ -1,4 +1,4 @@
-/** An error as a log line shows it: its message, which may contain what a client has sent, is quoted. */
+/** Formats an error for a log line. Quotes the message, because it may contain text that a client sent. */
 export function shownError(error: unknown): string {
   if (!(error instanceof Error)) return JSON.stringify(String(error));
   const { name, message } = error;
@@ -7,17 +7,17 @@ export function shownError(error: unknown): string {
   return message === '' ? name : `${name}: ${JSON.stringify(message)}`;
 }
 
-/** The same, with the frames of its stack below. */
+/** Formats an error like `shownError()`, with the frames of its stack below. */
 export function shownStack(error: unknown): string {
   const { stack, message } = error instanceof Error ? error : {};
   if (typeof stack !== 'string' || message === undefined) return shownError(error);
-  // Looked for behind the message: it may look like frames itself.
+  // Search behind the message, because the message itself may look like frames.
   const begin = stack.indexOf(message);
   const frames = begin < 0 ? -1 : stack.indexOf('\n    at ', begin + message.length);
   return frames < 0 ? shownError(error) : shownError(error) + stack.slice(frames);
 }
 
-/** A text as it is when it is a plain word, such as an id, and otherwise quoted. */
+/** Returns a plain word, such as an id, unchanged, and quotes any other text. */
 export function shownText(text: string): string {
   return /^[\w.:-]+$/.test(text) ? text : JSON.stringify(text);
 }

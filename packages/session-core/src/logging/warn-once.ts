@@ -1,6 +1,6 @@
 import { logger } from './session.logger.js';
 
-/** Logs one warning for each cause, however often the cause occurs, and for no more than so many causes. */
+/** Logs one warning for each cause, however often the cause occurs, and for at most `mostCauses` causes. */
 export class WarnOnce {
   readonly #warned = new Set<string>();
 

@@ -6,22 +6,23 @@ import {
   SessionIdChangedEvent,
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
-import type {
-  AttributeChanges,
-  CreateSession,
-  DeleteSession,
-  KeptAttributes,
-  SessionChange,
-  UpdateReply,
-  UpdateSession,
-  WriteReply,
+import {
+  type AttributeChanges,
+  type CreateSession,
+  type DeleteSession,
+  FORWARDING_TIME,
+  type KeptAttributes,
+  type SessionChange,
+  type UpdateReply,
+  type UpdateSession,
+  type WriteReply,
 } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
-import { SessionIds } from '../session/session-ids.js';
+import { SessionIds } from '../session/session-token.js';
 import { signInTimeOf } from '../session/session-info.js';
-import { isKept } from '../session/sign-in.js';
+import { isKept } from '../session/attribute-names.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { endAfter, startOf, type StoredSession, timesOf } from './stored-session.js';
 
@@ -41,9 +42,6 @@ interface ForwardingMark {
 }
 
 type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
-
-/** For how many milliseconds saves of requests that loaded a session under its old id are forwarded to the new one. */
-const FORWARDED_FOR = 60_000;
 
 /**
  * The sessions of `MapSessionRepository`. Each step is synchronous, hence atomic, and follows the rules of every store:
@@ -203,7 +201,7 @@ export class MapSessionStore {
   #changeId(session: StoredSession, newId: string, { clears, signIn: kept }: UpdateSession): void {
     const previousSessionId = session.id;
     this.#sessions.delete(previousSessionId);
-    const mark = { id: newId, until: this.clock.now() + FORWARDED_FOR, isClosed: clears === true, kept };
+    const mark = { id: newId, until: this.clock.now() + FORWARDING_TIME, isClosed: clears === true, kept };
     this.#forwarding.set(previousSessionId, mark);
     session.id = newId;
     this.#sessions.set(newId, session);

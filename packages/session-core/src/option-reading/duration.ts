@@ -4,16 +4,18 @@ const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 /** A span of time: a number and its unit (`'500ms'`, `'30s'`, `'30m'`, `'8h'`, `'30d'`), or 0. */
 export type Duration = string | 0;
 
-/** Milliseconds, or the problem as the end of a sentence. A bare number is refused, because its unit is unclear. */
+/**
+ * Returns milliseconds, or the problem as the end of a sentence. Refuses a bare number, because its unit is unclear.
+ */
 export function parseDuration(value: unknown): number | string {
   if (value === 0 || value === '0') return 0;
   if (typeof value === 'number' && value > 0 && value < Infinity) return bare(`${value}`, `${value}`);
-  // As environment variables have it.
+  // Environment variables hold numbers as strings.
   if (typeof value === 'string' && /^\d+(?:\.\d+)?$/.test(value.trim()))
     return bare(JSON.stringify(value), value.trim());
   const match = typeof value === 'string' ? DURATION.exec(value.trim()) : null;
   if (!match) {
-    // NaN is what becomes of an environment variable that is not set.
+    // An unset environment variable becomes NaN.
     const given = typeof value === 'number' ? `is ${value}, which is` : 'is';
     return `${given} not a duration: write a number and its unit, such as '30m' (units: ${Object.keys(UNITS).join(', ')})`;
   }

@@ -1,9 +1,9 @@
-/** The Node.js request that options which are functions get, on every platform. */
+/** The Node.js request that is passed to options that are functions, on every platform. */
 export interface HttpRequestLike {
-  /** In upper case, such as `GET`. */
+  /** The method in upper case, such as `GET`. */
   readonly method?: string | undefined;
-  /** Path and query, such as `/cart?page=2`, as the client sent them. */
+  /** The path and the query as the client sent them, such as `/cart?page=2`. */
   readonly url?: string | undefined;
-  /** By their names in lower case; an array where a header came several times. */
+  /** The headers by their names in lower case. A header that came several times may be an array. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }

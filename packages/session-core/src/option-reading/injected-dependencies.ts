@@ -14,8 +14,8 @@ import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 type Dependency = InjectionToken | OptionalFactoryDependency;
 
 /**
- * The definition that `forRootAsync()` returns, changed so that a dependency of its factory that Nest cannot find fails
- * the start with a sentence that says what to write.
+ * Changes the definition that `forRootAsync()` returns: if Nest cannot find a dependency of its factory, the start
+ * fails with a sentence that says what to write.
  */
 export function explainInjection(module: string, definition: DynamicModule): DynamicModule {
   return { ...definition, providers: (definition.providers ?? []).map((each) => explained(module, each)) };
@@ -35,8 +35,8 @@ function explained(module: string, provider: Provider): Provider {
 }
 
 /**
- * What `moduleRef` injects for these dependencies. For one that nothing provides it throws the error of `explain`; other
- * errors, such as that of a provider that cannot be constructed, stay what they are.
+ * Returns what `moduleRef` injects for these dependencies. If nothing provides a dependency, it throws the error of
+ * `explain`. Other errors pass through, such as the error of a provider's constructor.
  */
 export async function injectDependencies(
   moduleRef: ModuleRef,
@@ -67,9 +67,9 @@ function classThatInjects(dependencies: readonly Dependency[]): Type<{ readonly 
   return Injected;
 }
 
-/** The index of the parameter for which Nest found no provider; -1 for any other error. */
+/** The index of the parameter for which Nest found no provider, or -1 for any other error. */
 function missingIndex(error: unknown, { name }: Type): number {
-  // Nest's UnknownDependenciesException, which it does not export.
+  // The error is Nest's UnknownDependenciesException, which Nest does not export.
   const { type, context } = error as { readonly type?: unknown; readonly context?: { readonly index?: number } };
   return type === name ? (context?.index ?? -1) : -1;
 }
@@ -78,8 +78,8 @@ function notVisible(token: InjectionToken, modules: ModulesContainer): string {
   const exporting = [...modules.values()].find(({ exports }) => exports.has(token))?.metatype.name;
   const imported = exporting ?? '<the module that exports it>';
   return (
-    `forRootAsync() injects ${nameOf(token)}, which it cannot see: write forRootAsync({ imports: [${imported}], ... }), ` +
-    'or make that module global.'
+    `forRootAsync() injects ${nameOf(token)}, but Nest cannot find it: write ` +
+    `forRootAsync({ imports: [${imported}], ... }), or make that module global.`
   );
 }
 

@@ -5,14 +5,14 @@ interface DurationRules {
   /** Milliseconds. */
   readonly atLeast?: number;
   readonly atMost?: number;
-  /** `'never'` is allowed and reads as Infinity. */
+  /** Whether `'never'` is allowed. It reads as Infinity. */
   readonly never?: boolean;
   readonly wholeSeconds?: boolean;
 }
 
 /**
  * Reads the options of a module one by one and collects the problems. `finish()` reports all of them in one error,
- * unknown options included.
+ * including unknown options.
  */
 export class OptionReader {
   readonly #given: Readonly<Record<string, unknown>>;
@@ -70,7 +70,7 @@ export class OptionReader {
     return found === undefined ? value : this.#refuse(name, found, fallback);
   }
 
-  /** One of the values that are allowed. */
+  /** One of the allowed values. */
   oneOf<T extends string | boolean>(name: string, allowed: readonly T[], fallback: T): T {
     const value = this.#read(name) ?? fallback;
     const found = allowed.find((candidate) => candidate === value);
@@ -92,7 +92,7 @@ export class OptionReader {
     return new OptionReader(this.module, value as object | undefined, this.#nameOf(name), this.problems);
   }
 
-  /** Adds a problem, such as one of two options together. */
+  /** Adds a problem, such as a conflict between two options. */
   problem(sentence: string): void {
     this.problems.push(sentence);
   }

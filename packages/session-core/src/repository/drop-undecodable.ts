@@ -3,12 +3,12 @@ import { logger } from '../logging/session.logger.js';
 import type { SessionRecord, StoredText } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 
-/** The records whose values can all be decoded. The sessions of the others are ended, with one log line for each. */
+/** Returns the records whose values can all be decoded. Ends the other sessions, and logs one line for each. */
 export async function dropUndecodable(
   records: readonly SessionRecord[],
   writer: SessionWriter,
 ): Promise<readonly SessionRecord[]> {
-  // Listed, because a store may hand out its attributes as an iterator, which can be read once.
+  // Copy the attributes: a store may return them as an iterator, which can be read only once.
   const listed = records.map((record) => ({ ...record, attributes: [...record.attributes] }));
   const undecodable = listed.map(({ attributes }) => attributes.find(([, text]) => !canDecode(text, writer)));
   await Promise.all(
@@ -19,7 +19,7 @@ export async function dropUndecodable(
 
 async function drop(id: string, name: string, writer: SessionWriter): Promise<void> {
   const { outcome } = await writer.write({ kind: 'delete', id });
-  // `gone`: another request ended it first, and logged it.
+  // With `gone`, another request ended the session first and logged it.
   if (outcome === 'gone') return;
   logger.warn(
     `Session ${writer.shown(id)} was ended: its attribute ${JSON.stringify(name)} cannot be decoded. If this ` +
@@ -32,7 +32,7 @@ function canDecode(text: StoredText, { serializer }: SessionWriter): boolean {
     serializer.deserialize(typeof text === 'object' ? text.read() : text);
     return true;
   } catch (error) {
-    // What the store cannot read now may be readable again: the session must not end because of it.
+    // The store may be able to read the value later, so the session must not end now.
     return error instanceof SessionStoreError;
   }
 }

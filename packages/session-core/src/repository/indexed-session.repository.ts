@@ -3,19 +3,18 @@ import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
-import { SessionRepository } from './session.repository.js';
-import { storeError, wrapStoreErrors } from './store.errors.js';
+import { SessionRepository, storeError, wrapStoreErrors } from './session.repository.js';
 
 /** A repository that also finds sessions by their principal, or by another index. */
 export abstract class IndexedSessionRepository extends SessionRepository {
-  /** The live sessions of a principal, in no particular order; empty when there are none. */
+  /** Returns the live sessions of a principal in no particular order, or an empty array. */
   findByPrincipalName(name: string): Promise<Session[]> {
     return this.findByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
   }
 
   /**
-   * The live sessions that an index lists under a value, in no particular order: an index of the option `indexes`, or
-   * that of principals, `PRINCIPAL_NAME_INDEX_NAME`. All of them are loaded: where there may be many, use
+   * Returns the live sessions that an index lists under a value, in no particular order. The index is one of the option
+   * `indexes` or the index of principals, `PRINCIPAL_NAME_INDEX_NAME`. It loads all of them. If there may be many, use
    * `listByIndex()`.
    */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
@@ -26,9 +25,9 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * The live sessions that an index lists under a value, without their attributes, the latest sign-in first. The store is
-   * asked for one page after the other, while you read. A session that is listed during the whole reading is not missing,
-   * even if it is rotated or signs in again; one that signs in meanwhile comes last, and may come under both ids.
+   * Returns the live sessions that an index lists under a value, without their attributes. The latest sign-in comes
+   * first. It loads page after page while you read. A session that stays listed while you read is not missed, even if
+   * it is rotated or signs in again. A session that signs in meanwhile comes last, and may appear under both ids.
    * @throws SessionStoreError when the store failed
    */
   async *listByIndex(indexName: string, value: string): AsyncIterable<SessionInfo> {
@@ -42,8 +41,8 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * How many sessions an index lists under a value. A session that has expired counts until the store has noticed that,
-   * which can take a minute.
+   * Counts the sessions that an index lists under a value. An expired session counts until the store notices that it
+   * has expired, which can take a minute.
    * @throws SessionStoreError when the store failed
    */
   async countByIndex(indexName: string, value: string): Promise<number> {
@@ -52,9 +51,9 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * Ends every session that an index lists under a value at the moment of the call, and records its deleted event, except
-   * for these ids. Returns how many this call ended. A session that is rotated meanwhile ends as well; one that signs in
-   * later stays. When it fails, some may have ended: call it again.
+   * Ends every session that an index lists under a value at the time of the call, except for these ids, and records
+   * their deleted events. Returns how many sessions this call ended. A session that is rotated meanwhile ends as well.
+   * A session that signs in later stays. If the call fails, some sessions may have ended, and you can call it again.
    * @throws SessionStoreError when the store failed
    */
   async deleteByIndex(indexName: string, value: string, except: readonly string[] = []): Promise<number> {
@@ -63,8 +62,8 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * Ends a session if an index lists it under a value, in one step. False, and nothing happens, when there is no live
-   * session with this id, or it is listed elsewhere.
+   * Ends a session if an index lists it under a value, in one atomic step. Returns false and changes nothing if no live
+   * session has this id, or if the index lists it elsewhere.
    * @throws SessionStoreError when the store failed
    */
   async deleteIfListed(id: string, indexName: string, value: string): Promise<boolean> {
@@ -75,32 +74,32 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * The live sessions that an index lists under a value, in any order and each of them once. A session that is listed
-   * during the whole call must not be missing, even if its id changes. An unknown index lists nothing. Name and value are
-   * those of `IndexChanges`.
+   * Returns the live sessions that an index lists under a value, in any order and each of them once. A session that is
+   * listed during the whole call must not be missing, even if its id changes. An unknown index lists nothing. Name and
+   * value are as in `IndexChanges`.
    */
   protected abstract lookUp(indexName: string, value: string): Promise<readonly SessionRecord[]>;
 
   /**
-   * What `listByIndex()` returns. Override it, `count()` and `endListed()` in a store that need not load all sessions for
-   * them.
+   * Implements `listByIndex()`. Override it, `count()` and `endListed()` in a store that can do them without loading
+   * all sessions.
    */
   protected async *list(indexName: string, value: string): AsyncIterable<SessionInfo> {
     const infos = (await this.lookUp(indexName, value)).map(toSessionInfo);
     yield* infos.toSorted((a, b) => signInTimeOf(b) - signInTimeOf(a));
   }
 
-  /** What `countByIndex()` returns. */
+  /** Implements `countByIndex()`. */
   protected async count(indexName: string, value: string): Promise<number> {
     return (await this.lookUp(indexName, value)).length;
   }
 
-  /** What `deleteByIndex()` does. */
+  /** Implements `deleteByIndex()`. */
   protected async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
     let ended = 0;
     for (const { id } of await this.lookUp(indexName, value)) {
       if (except.includes(id)) continue;
-      // Not without `listed`: the session may have got another principal in the meantime.
+      // `listed` keeps a session that got another principal in the meantime.
       const { outcome } = await this.write({ kind: 'delete', id, listed: { indexName, value } });
       if (outcome !== 'gone') ended++;
     }

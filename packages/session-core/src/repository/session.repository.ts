@@ -5,83 +5,81 @@ import { AttributeUpdates } from '../session/attribute-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
-import { SessionIds } from '../session/session-ids.js';
+import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
-import { isWellFormedIdOrToken } from '../session/session-token.js';
 import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { UndecodablePolicy } from '../session/undecodable-policy.js';
+import type { UndecodablePolicy } from '../session/stored-attributes.js';
 import { dropUndecodable } from './drop-undecodable.js';
-import { wrapStoreErrors } from './store.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
 
-/** The options of the application that a repository needs; `SESSION_OPTIONS` has them. */
+/** The options of the application that a repository needs. `SESSION_OPTIONS` contains them. */
 export interface SessionRepositoryOptions {
-  /** The idle timeout of sessions in seconds once somebody is signed in; -1: none. @default 1800 */
+  /** The idle timeout of sessions with a signed-in user, in seconds. -1 means none. @default 1800 */
   readonly timeout?: number | undefined;
-  /** The idle timeout of new sessions in seconds, until somebody signs in; -1: none. @default timeout */
+  /** The idle timeout of sessions without a signed-in user, in seconds. -1 means none. @default timeout */
   readonly anonymousTimeout?: number | undefined;
-  /** The absolute timeout of new sessions in seconds; -1: none. @default -1 */
+  /** The absolute timeout of new sessions in seconds. -1 means none. @default -1 */
   readonly absoluteTimeout?: number | undefined;
-  /** Draws tokens and makes ids from them. @default tokens of 256 random bits, hashed */
+  /** Draws tokens and derives ids from them. @default tokens of 256 random bits, hashed */
   readonly ids?: SessionIds | undefined;
-  /** @default JsonAttributeSerializer */
+  /** Encodes and decodes the values of attributes. @default JsonAttributeSerializer */
   readonly serializer?: AttributeSerializer | undefined;
   /** How many attributes a session may have. @default no limit */
   readonly maxAttributes?: number | undefined;
-  /** Bytes that the name of an attribute may take. @default no limit */
+  /** The longest name of an attribute, in bytes. @default no limit */
   readonly maxAttributeNameSize?: number | undefined;
-  /** Bytes that the text of one attribute may take. @default no limit */
+  /** The longest text of one attribute, in bytes. @default no limit */
   readonly maxAttributeSize?: number | undefined;
-  /** Milliseconds for which `updateAttribute()` waits for other updates of the attribute. @default 5000 */
+  /** How long `updateAttribute()` waits for other updates of the attribute, in milliseconds. @default 5000 */
   readonly updateTimeout?: number | undefined;
-  /** Bytes that the names and texts of all attributes of a session may take. @default no limit */
+  /** The total size of the names and texts of all attributes of a session, in bytes. @default no limit */
   readonly maxSessionSize?: number | undefined;
-  /** The attributes that no sign-in keeps. @default none */
+  /** The attributes that a sign-in removes. @default none */
   readonly visitorAttributes?: readonly string[] | undefined;
   /** How many live sessions a principal may have. @default any number */
   readonly maxSessions?: MaxSessions | undefined;
   /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
   readonly undecodable?: UndecodablePolicy | undefined;
-  /** Under what sessions are listed. @default the index of principals alone */
+  /** The indexes that list the sessions. @default only the index of principals */
   readonly indexes?: SessionIndexes | undefined;
-  /** Where to report what an attacker may have done. @default nowhere */
+  /** Receives reports of what an attacker may have done. @default no reports */
   readonly securityEvents?: SecurityEvents | undefined;
 }
 
-/** What a store implements of its repository, for checks that call a store directly. */
+/** The methods of a repository that a store implements, for checks that call a store directly. */
 export interface StorePrimitives {
-  /** The live sessions of these ids, in any order. */
+  /** Returns the live sessions with these ids, in any order. */
   load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
-  /** One atomic step. Rejects with what the store throws, not with a `SessionStoreError` around it. */
+  /** Makes one atomic change. Rejects with the error of the store itself, without a `SessionStoreError` around it. */
   write(change: SessionChange): Promise<WriteReply>;
-  /** Whether a session may change its id from `replaced` to `id`. */
+  /** Whether a session may be rotated from the id `replaced` to `id`. */
   mayReplace(id: string, replaced: string): boolean;
 }
 
 let toPrimitives: (repository: SessionRepository) => StorePrimitives;
 let toPrincipals: typeof findPrincipals;
 
-/** Gives the methods that a store implements, which are protected in its repository. Applications do not call them. */
+/** Returns the protected methods that a store implements. Applications do not call them. */
 export function storePrimitivesOf(repository: SessionRepository): StorePrimitives {
   return toPrimitives(repository);
 }
 
-/** `findByIds()`, but of the attributes only the principal is known: do not change these sessions. */
+/** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
 export function findPrincipals(repository: SessionRepository, ids: readonly string[]): Promise<(Session | null)[]> {
   return toPrincipals(repository, ids);
 }
 
 /**
- * Creates, finds, saves and deletes sessions. A session that does not exist is a result, not an error: methods throw
+ * Creates, finds, saves and deletes sessions. A session that does not exist is a result, not an error. Methods throw
  * `SessionStoreError` only when the store failed.
  *
- * To write a store, extend this class and implement `load()` and `write()`, which may be called at any time and
- * concurrently. Throw a `SessionStoreError` whose reason, which is logged, quotes no value; any other error becomes the
- * `cause` of one.
+ * To write a store, extend this class and implement `load()` and `write()`. The library calls them at any time and
+ * concurrently. Throw a `SessionStoreError` whose reason quotes no value, because the reason is logged. Any other error
+ * becomes the `cause` of a `SessionStoreError`.
  */
 export abstract class SessionRepository {
   static {
@@ -119,9 +117,9 @@ export abstract class SessionRepository {
   }
 
   /**
-   * A new session with a fresh id. It exists in the store only once it is saved.
-   * @param presentedIds the ids that the client presented and that opened nothing. They tell the store that the request
-   *   is a late one of a session that was just rotated.
+   * Returns a new session with a fresh id. It exists in the store only once it is saved.
+   * @param presentedIds the ids that the client presented and that opened no session. By them, the store recognizes a
+   *   late request of a session that was just rotated.
    */
   createSession(presentedIds: readonly string[] = []): Session {
     const { timeouts, anonymousTimeout: maxInactiveInterval } = this.#writer;
@@ -129,7 +127,7 @@ export abstract class SessionRepository {
   }
 
   /**
-   * The live session with an id, or null when there is none. Does not count as an access.
+   * Returns the live session with an id, or null. It does not count as an access.
    * @throws SessionStoreError when the store failed
    */
   async findById(id: string): Promise<Session | null> {
@@ -138,8 +136,8 @@ export abstract class SessionRepository {
   }
 
   /**
-   * The live sessions with these ids, in their order, with null where there is none. One round trip to the store, or two
-   * for many ids.
+   * Returns the live sessions with these ids in the same order, with null in place of a missing session. It takes one
+   * round trip to the store, or two for many ids.
    * @throws SessionStoreError when the store failed
    */
   async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
@@ -159,19 +157,19 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Saves what changed since the session was loaded, and renews its idle timeout if anything changed. `gone`: the
-   * session ended in the meantime, and nothing was saved.
+   * Saves the changes since the session was loaded, and renews its idle timeout if there are any. Returns `gone` if the
+   * session ended in the meantime, and then saves nothing.
    * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when a value cannot be
    *   stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session of a request;
-   *   SessionGoneError when the save should have created a session or signed somebody in
+   *   SessionGoneError when the session is gone and the save would have created a session or signed in a user
    */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
   }
 
   /**
-   * Renews the idle timeout of a session. `forwarded`: the session was touched but rotated since it was loaded, so that
-   * the token by which it was loaded opens nothing any more. `gone`: the session has ended.
+   * Renews the idle timeout of a session. Returns `forwarded` if the session was touched but has been rotated since it
+   * was loaded, so that its former token is no longer valid. Returns `gone` if the session has ended.
    * @throws SessionStoreError when the store failed
    */
   async touch(session: Session): Promise<TouchOutcome> {
@@ -182,7 +180,7 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Ends a session and records its deleted event. False when there was no live session with this id.
+   * Ends a session and records its deleted event. Returns false if no live session has this id.
    * @throws SessionStoreError when the store failed
    */
   async deleteById(id: string): Promise<boolean> {
@@ -192,41 +190,45 @@ export abstract class SessionRepository {
   }
 
   /**
-   * The time by the clock that stamps the sessions, in epoch milliseconds. Compare their times with nothing else.
+   * Returns the time by the clock that stamps the sessions, in epoch milliseconds. Compare the times of sessions only
+   * with this clock.
    * @throws SessionStoreError when the store failed
    */
   now(): Promise<number> {
     return wrapStoreErrors(() => this.readClock());
   }
 
-  /** The time by the store's clock. Override it in a store that has a clock of its own. */
+  /** Returns the time by the store's clock. Override it in a store that has its own clock. */
   protected async readClock(): Promise<number> {
     return Date.now();
   }
 
   /**
-   * Ends every session that was created or signed in to until now, with a deleted event for each. Within two seconds no
-   * instance finds one of them; the store ends them one after the other, and records their events, in the background.
-   * @throws SessionStoreError when the store failed, or cannot do this
+   * Ends every session that was created or signed in to before the call, and records a deleted event for each. After
+   * two seconds, no instance finds any of them. The store ends them one by one in the background and records their
+   * events.
+   * @throws SessionStoreError when the store failed, or does not implement this
    */
   endEverySession(): Promise<void> {
     return wrapStoreErrors(() => this.endEvery());
   }
 
-  /** What `endEverySession()` does; resolves when no session that began before the call will be found any more. */
+  /** Implements `endEverySession()`. Resolves when sessions that began before the call can no longer be found. */
   protected endEvery(): Promise<void> {
     throw new SessionStoreError('The repository of the sessions does not implement endEvery()');
   }
 
   /**
-   * The live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find nothing.
-   * @param only the names of the attributes that the caller reads; unset: all. A store that can, saves itself the others.
+   * Returns the live sessions with these ids, in any order. The ids are distinct. Old ids of rotated sessions find
+   * nothing.
+   * @param only the names of the attributes that the caller reads. If unset, it reads all of them. A store may skip the
+   *   others.
    */
   protected abstract load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
 
   /**
-   * Makes one change and records its events, atomically: either all of it or nothing, whatever other instances do at
-   * the same time. The rules are those of `SessionChange`.
+   * Makes one change and records its events atomically, whatever other instances do at the same time. The rules are
+   * those of `SessionChange`.
    */
   protected abstract write(change: SessionChange): Promise<WriteReply>;
 
@@ -236,8 +238,8 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Calls the store for records, and wraps its errors. With `undecodable: 'drop-session'`, the sessions with a value
-   * that cannot be decoded are ended and left out.
+   * Calls the store for records, and wraps its errors. With `undecodable: 'drop-session'`, it ends and leaves out
+   * sessions with a value that cannot be decoded.
    */
   protected readRecords(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
     const records = wrapStoreErrors(call);
@@ -245,7 +247,7 @@ export abstract class SessionRepository {
     return records.then((all) => dropUndecodable(all, this.#writer));
   }
 
-  /** The session that a record describes. */
+  /** Returns the session that a record describes. */
   protected restore(record: SessionRecord): Session {
     return TrackedSession.restore(this.#writer, record);
   }
@@ -263,4 +265,30 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
     maxAttributeSize: maxAttributeSize ?? UNBOUNDED.maxAttributeSize,
     maxSessionSize: maxSessionSize ?? UNBOUNDED.maxSessionSize,
   };
+}
+
+/** Calls a store. @throws SessionStoreError for any error that the store throws */
+export function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return call().catch(raise);
+  } catch (error) {
+    return Promise.reject(storeError(error));
+  }
+}
+
+function raise(error: unknown): never {
+  throw storeError(error);
+}
+
+/** Turns an error of a store into a SessionStoreError. */
+export function storeError(error: unknown): SessionStoreError {
+  if (error instanceof SessionStoreError) return error;
+  return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
+}
+
+/** Returns the name and code of an error, without its message, because the message may quote a value. */
+function kindOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const { name, code } = error as NodeJS.ErrnoException;
+  return code === undefined ? name : `${name} ${code}`;
 }

@@ -8,13 +8,13 @@ import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';
 import { type SessionClient, SessionIdResolver, type TokenRefusalListener } from './session-id.resolver.js';
 
 /**
- * Gives a browser several sessions, with a cookie for each alias. The URL of a request contains the alias, which is not
- * secret: it only says which of the browser's cookies counts.
+ * Gives a browser several sessions, with a cookie for each alias. The URL of a request contains the alias. It is not
+ * secret, because it only selects one of the browser's own cookies.
  */
 export class AliasedSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly string[];
   readonly #cookies: ReadonlyMap<string, CookieSessionIdResolver>;
-  /** Taken from the URLs before routers change them. */
+  /** Remembers the alias of each request, because routers change the URL later. */
   readonly #aliases = new WeakMap<IncomingMessage, string>();
 
   constructor(cookie: CookieOptions = {}, security?: SecurityLevel) {
@@ -35,7 +35,7 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return alias;
   }
 
-  /** The tokens that the browser presents, for each alias. */
+  /** The tokens that the browser presents, by alias. */
   resolveAll(request: IncomingMessage): Map<string, readonly SessionToken[]> {
     const all = [...this.#cookies].map(([alias, cookie]) => [alias, cookie.resolve(request)] as const);
     return new Map(all.filter(([, tokens]) => tokens.length > 0));

@@ -9,13 +9,14 @@ import {
   type TokenRefusalListener,
 } from './session-id.resolver.js';
 
-// For each of the resolvers to come: cookies that were planted for the first one must not hide what the last one finds.
+// Reserves room for each resolver that follows, so that cookies planted for the first cannot hide the token of the
+// last.
 const KEPT_FREE = 5;
 
 /**
  * Combines several resolvers, such as a header for API clients and a cookie for browsers. All of them read requests, in
- * their order. One of them writes the response: the one whose token opened the session; if none did, the one whose
- * token came first; if the request has no token, the first resolver.
+ * their order. The resolver whose token opened the session writes the response. If no token did, the resolver of the
+ * first token writes it, and if the request has no token, the first resolver does.
  */
 export class CompositeSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly string[];
@@ -23,14 +24,14 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
   readonly #finders = new WeakMap<SessionToken, SessionIdResolver>();
 
   /**
-   * Tries the resolvers in their order; new clients get their token from the first.
-   * @throws InvalidSessionOptionsError when there is none
+   * Tries the resolvers in their order. New clients get their token from the first one.
+   * @throws InvalidSessionOptionsError without any resolver
    */
   constructor(...resolvers: SessionIdResolver[]) {
     super();
     const [first, ...others] = resolvers;
     if (!first || !resolvers.every((each) => each instanceof SessionIdResolver)) {
-      const problem = 'It takes one resolver or more: new CompositeSessionIdResolver(first, second).';
+      const problem = 'It needs at least one resolver: write new CompositeSessionIdResolver(first, second).';
       throw new InvalidSessionOptionsError('CompositeSessionIdResolver', [problem]);
     }
     this.#resolvers = [first, ...others];

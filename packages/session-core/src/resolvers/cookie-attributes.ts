@@ -3,18 +3,18 @@ import type { ResolvedCookieAttributes } from './cookie.options.js';
 import { isHostName } from './cookie.validation.js';
 import { hostOf, isSecure, isWithin } from './request-origin.js';
 
-/** The attributes of a cookie as the response to one request sets them. */
+/** The attributes of a cookie in the response to one request. */
 export interface SetCookieAttributes extends Pick<
   ResolvedCookieAttributes,
   'path' | 'httpOnly' | 'sameSite' | 'partitioned'
 > {
   /** Whether the browser sends the cookie over https only. */
   readonly secure: boolean;
-  /** The domain whose hosts get the cookie; unset: the host of the request alone. */
+  /** The domain whose hosts get the cookie. If unset, only the host of the request gets it. */
   readonly domain?: string;
 }
 
-/** Decides Secure and Domain for one request; the other attributes are set as configured. */
+/** Decides Secure and Domain for one request. The other attributes are as configured. */
 export function cookieAttributes(request: IncomingMessage, configured: ResolvedCookieAttributes): SetCookieAttributes {
   const { path, httpOnly, sameSite, partitioned } = configured;
   const secure = configured.secure === 'auto' ? isSecure(request) : configured.secure;

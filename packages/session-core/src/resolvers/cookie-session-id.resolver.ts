@@ -4,8 +4,7 @@ import { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 import { cookieAttributes, type SetCookieAttributes } from './cookie-attributes.js';
-import { cookieValues, MOST_VALUES } from './cookie-values.js';
-import { CookieCodec } from './cookie.codec.js';
+import { CookieCodec, cookieValues, MOST_VALUES } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
 import {
   type CookieOptions,
@@ -22,10 +21,10 @@ import {
   type TokenRefusalListener,
 } from './session-id.resolver.js';
 
-// Values need no encoding. It would change the "=" at the end of base64, which other languages do not decode.
+// Values need no encoding. Encoding would change the "=" at the end of base64, and other languages do not decode that.
 const AS_IT_IS = { encode: (value: string) => value };
 
-/** Carries the token in a cookie. Other cookies of the response are not changed. */
+/** Carries the token in a cookie. It leaves the other cookies of the response unchanged. */
 export class CookieSessionIdResolver extends SessionIdResolver {
   readonly headers = ['Cookie'];
   readonly #cookie: ResolvedCookieOptions;
@@ -33,9 +32,9 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   readonly #diagnosis: CookieWarnings;
 
   /**
-   * Keeps the token in the cookie that the options describe. Beside the option `security: 'strict'` of `SessionModule`,
-   * write `'strict'` here, too.
-   * @throws InvalidSessionOptionsError naming all problems at once
+   * Keeps the token in the cookie that the options describe. If you set `security: 'strict'` on `SessionModule`, pass
+   * `'strict'` here as well.
+   * @throws InvalidSessionOptionsError that names all problems at once
    */
   constructor(options?: CookieOptions, security: SecurityLevel = 'standard') {
     super();
@@ -107,16 +106,16 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   }
 
   /**
-   * Undefined when `attributes` failed: nobody knows how strict the cookie should be. The configured attributes may send
-   * it where the application does not want it.
+   * Undefined when `attributes` failed, because it is unknown how strict the cookie has to be. The configured
+   * attributes might send it to hosts that the application does not want.
    */
   #attributesFor(request: IncomingMessage): ResolvedCookieAttributes | undefined {
     try {
       const others = this.#cookie.attributes?.(request);
       if (isThenable(others)) {
-        // JavaScript may return a promise. Its rejection, if unhandled, would end the process.
+        // A JavaScript function may return a promise. If nothing handled its rejection, the process would end.
         others.then(undefined, () => undefined);
-        throw new TypeError('it returned a promise, which no response waits for: return the attributes themselves');
+        throw new TypeError('it returned a promise, but no response waits for it: return the attributes themselves');
       }
       return others === undefined ? this.#cookie : overrideAttributes(this.#cookie, others);
     } catch (error) {

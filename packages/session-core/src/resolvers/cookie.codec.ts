@@ -4,12 +4,12 @@ import type { ResolvedCookieOptions } from './cookie.options.js';
 import { LONGEST_VALUE } from './cookie.validation.js';
 import type { TokenRefusal } from './session-id.resolver.js';
 
-// In no token and no signature.
+// Neither tokens nor signatures contain it.
 const SEPARATOR = '.';
-// 32 bytes as base64url.
+// The length of 32 bytes in base64url.
 const SIGNATURE_LENGTH = 43;
 
-/** Writes a token as the value of a cookie, and reads it back. */
+/** Encodes a token as the value of a cookie, and decodes it. */
 export class CookieCodec {
   readonly #name: string;
   readonly #base64: boolean;
@@ -42,21 +42,71 @@ export class CookieCodec {
   }
 
   #isSigned(token: string, signature: string): boolean {
-    // Compared as text, because Node.js would decode many texts to the same bytes.
+    // Compare texts: Node.js decodes many base64 texts to the same bytes.
     const presented = Buffer.from(signature);
-    // First, because the HMACs are what a request with many cookies costs.
+    // Check the length first: a request with many cookies would otherwise cost many HMACs.
     if (presented.length !== SIGNATURE_LENGTH) return false;
     return this.#keys.some((key) => timingSafeEqual(presented, Buffer.from(this.#sign(token, key))));
   }
 
-  /** Signs for this cookie only: a signature that the same key made for another purpose must not count here. */
+  /** Signs the name of the cookie, too, so that a signature that the key made for another purpose is not valid here. */
   #sign(token: string, key: KeyObject): string {
     return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
   }
 }
 
-/** Undefined for a text that no encoder writes. Node.js would decode many texts to the same bytes. */
+/** Undefined for a text that no encoder writes, because Node.js decodes many texts to the same bytes. */
 function decodeBase64(value: string): string | undefined {
   const bytes = Buffer.from(value, 'base64');
   return bytes.toString('base64') === value ? bytes.toString('latin1') : undefined;
+}
+
+/** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */
+export const MOST_VALUES = 64;
+
+/**
+ * Returns the values of the cookies with a name, in their order and `most` at most. It does not decode them, because a
+ * token has no character that needs encoding. It takes time linear in the length of the header.
+ */
+export function cookieValues(header: string | undefined, name: string, most = MOST_VALUES): string[] {
+  const values: string[] = [];
+  if (header === undefined) return values;
+  for (let at = header.indexOf(name); at >= 0 && values.length < most;) {
+    let next = at + name.length;
+    const separator = afterBlanks(header, next);
+    if (header[separator] === '=' && beginsPair(header, at)) {
+      const end = header.indexOf(';', separator);
+      next = end < 0 ? header.length : end;
+      values.push(withoutBlanks(header.slice(separator + 1, next)));
+    }
+    at = header.indexOf(name, next);
+  }
+  return values;
+}
+
+function beginsPair(header: string, at: number): boolean {
+  let before = at - 1;
+  while (isBlank(header[before])) before--;
+  return before < 0 || header[before] === ';';
+}
+
+function afterBlanks(text: string, at: number): number {
+  let after = at;
+  while (isBlank(text[after])) after++;
+  return after;
+}
+
+/**
+ * Removes only spaces and tabs (RFC 6265bis, 5.6). `trim()` would also remove a no-break space. For a browser, a name
+ * with a leading no-break space does not begin with `__Host-`, so other hosts of the domain could set such a cookie.
+ */
+function withoutBlanks(text: string): string {
+  const start = afterBlanks(text, 0);
+  let end = text.length;
+  while (end > start && isBlank(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t';
 }

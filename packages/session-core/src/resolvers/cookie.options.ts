@@ -15,34 +15,35 @@ import {
 /** Options of the session cookie. */
 export interface CookieOptions extends CookieAttributes {
   /**
-   * The name under which the cookie is sent and read; cookies of other names are not read.
-   * @default '__Host-SESSION' where `secure` is true, `path` is `'/'` and neither `domain`, `domains` nor `attributes` is
+   * The name of the cookie. Cookies of other names are not read.
+   * @default '__Host-SESSION' if `secure` is true, `path` is `'/'` and none of `domain`, `domains` and `attributes` is
    * set, so that no other host can set the cookie; otherwise 'SESSION'. With `security: 'strict'` it is
-   * '__Secure-SESSION' where `domain` or `domains` is set, and otherwise '__Host-SESSION'
+   * '__Secure-SESSION' if `domain` or `domains` is set, and otherwise '__Host-SESSION'
    */
   name?: string;
   /**
-   * Replaces `domain` where the application has several: the cookie has the longest of these domains that the host of a
-   * request is, or is a subdomain of. On other hosts, it has no domain. Such as `['example.com', 'example.org']`.
+   * The domains of an application that has several, such as `['example.com', 'example.org']`. Set it instead of
+   * `domain`. The cookie gets the longest domain that equals the host of the request or contains it. On other hosts, it
+   * has no domain.
    */
   domains?: readonly string[];
-  /** Writes and reads the token as base64, as Spring Session does with its ids. @default false */
+  /** Encodes the token as base64, as Spring Session encodes its ids. @default false */
   base64?: boolean;
   /**
-   * Secrets of at least 32 bytes. Values are signed with the first and accepted if any of them signed. A value without
-   * a valid signature is ignored, without a look-up. Unset: values are not signed; they cannot be guessed either way.
+   * Secrets of at least 32 bytes. The first one signs the values, and all of them verify. A value without a valid
+   * signature is ignored without a look-up. If unset, values are not signed. They cannot be guessed in either case.
    */
   signingKeys?: readonly string[];
   /**
-   * How long the browser keeps the cookie after it was last sent: whole seconds, at most `'400d'`. The cookie is sent
-   * again when the session is touched. Unset: until the browser is closed.
+   * How long the browser keeps the cookie after it was last sent, in whole seconds and at most `'400d'`. The cookie is
+   * sent again when the session is touched. If unset, the browser keeps it until it is closed.
    */
   maxAge?: Duration;
-  /** The same for sessions that you passed to `RememberMe`. @default maxAge */
+  /** How long the browser keeps the cookie of a session that you passed to `RememberMe`. @default maxAge */
   rememberMe?: Duration;
   /**
-   * Returns other attributes for some requests, such as those of one tenant; undefined for the configured ones. Where it
-   * throws, or returns attributes that are refused at start or a promise, no cookie is set.
+   * Returns other attributes for some requests, such as the requests of one tenant, or undefined for the configured
+   * ones. If it throws, or returns a promise or attributes that would be refused at start, no cookie is set.
    */
   attributes?: (request: HttpRequestLike) => CookieAttributes | undefined;
 }
@@ -51,16 +52,17 @@ export interface CookieOptions extends CookieAttributes {
 export interface CookieAttributes {
   /** @default '/' */
   path?: string;
-  /** Unset: the browser sends the cookie only to the host that set it. */
+  /** The domain whose hosts get the cookie. If unset, the browser sends it only to the host that set it. */
   domain?: string;
   /** Hides the cookie from scripts. @default true */
   httpOnly?: boolean;
   /**
-   * `'auto'`: Secure when the request came over https, trusted proxies included.
-   * @default 'auto'; true with `security: 'strict'`, which takes nothing else
+   * Whether the browser sends the cookie over https only. `'auto'` sets Secure when the request came over https, and
+   * takes trusted proxies into account.
+   * @default 'auto'; true with `security: 'strict'`, which accepts no other value
    */
   secure?: boolean | 'auto';
-  /** `false` leaves the attribute out, so that the browser decides. @default 'lax' */
+  /** Whether requests from other sites carry the cookie. `false` lets the browser decide. @default 'lax' */
   sameSite?: 'lax' | 'strict' | 'none' | false;
   /** Gives every site that embeds the application a cookie of its own. @default false */
   partitioned?: boolean;
@@ -73,22 +75,22 @@ export type ResolvedCookieAttributes = Omit<CookiePolicy, 'name' | 'security' | 
 export interface ResolvedCookieOptions extends ResolvedCookieAttributes {
   /** The name of the cookie. */
   readonly name: string;
-  /** What is refused, also of the attributes of a request. */
+  /** The level by which attributes are refused, including the attributes of one request. */
   readonly security: SecurityLevel;
   /** Whether the token is written and read as base64. */
   readonly base64: boolean;
-  /** The first signs, all of them verify; empty: values are not signed. */
+  /** The first one signs, and all of them verify. If empty, values are not signed. */
   readonly signingKeys: readonly KeyObject[];
   /** Seconds. */
   readonly maxAge: number | undefined;
-  /** Seconds; undefined: as `maxAge`. */
+  /** Seconds. If undefined, `maxAge` applies. */
   readonly rememberMe: number | undefined;
-  /** Gives the attributes that differ for a request. */
+  /** Returns the attributes that differ for a request. */
   readonly attributes: ((request: HttpRequestLike) => CookieAttributes | undefined) | undefined;
 }
 
 const SECOND = 1000;
-/** Milliseconds. RFC 6265bis 5.5: browsers shorten a longer lifetime. */
+/** Milliseconds. Browsers shorten a longer lifetime (RFC 6265bis, 5.5). */
 export const LONGEST_COOKIE = 400 * 24 * 60 * 60 * SECOND;
 const HOST_NAME = '__Host-SESSION';
 
@@ -103,7 +105,7 @@ const STANDARD = {
 
 const DEFAULTS = { standard: STANDARD, strict: { ...STANDARD, secure: true } } as const;
 
-/** Reads the `cookie` section. Refuses what browsers would silently refuse later. */
+/** Reads the `cookie` section. Refuses at start what browsers would silently drop later. */
 export function readCookieOptions(reader: OptionReader, security: SecurityLevel): ResolvedCookieOptions {
   const name = reader.text('name', undefined, nameProblem);
   const unnamed = {
@@ -123,8 +125,8 @@ export function readCookieOptions(reader: OptionReader, security: SecurityLevel)
 }
 
 /**
- * The attributes of a request for which `attributes` returned others.
- * @throws InvalidSessionOptionsError for attributes that would be refused at start-up, too
+ * Combines the configured attributes with those that `attributes` returned for a request.
+ * @throws InvalidSessionOptionsError for attributes that would also be refused at start
  */
 export function overrideAttributes(cookie: ResolvedCookieOptions, others: CookieAttributes): ResolvedCookieAttributes {
   const reader = new OptionReader('cookie.attributes', { attributes: others });
@@ -138,8 +140,8 @@ export function overrideAttributes(cookie: ResolvedCookieOptions, others: Cookie
 }
 
 /**
- * The name of a cookie that has none of its own. What `attributes` returns is not known at start, and a name with the
- * prefix would refuse some of it.
+ * The default name of the cookie. If `attributes` is set, it has no prefix: the function may later return attributes
+ * that browsers refuse for a name with the prefix.
  */
 function defaultName(cookie: Omit<ResolvedCookieOptions, 'name'>): string {
   const { secure, path, domain, domains, attributes, security } = cookie;
@@ -167,7 +169,7 @@ function readMaxAge(reader: OptionReader, name: string): number | undefined {
   return ms === undefined ? undefined : ms / SECOND;
 }
 
-/** The longest first: of two that contain a host, it counts. */
+/** Sorts the longest domain first, because it wins when two domains contain a host. */
 function readDomains(reader: OptionReader): readonly string[] | undefined {
   const domains = reader.value('domains', isListOfStrings, "a list of domains, such as ['example.com']");
   for (const [position, domain] of (domains ?? []).entries()) {
@@ -177,7 +179,7 @@ function readDomains(reader: OptionReader): readonly string[] | undefined {
   return domains?.toSorted((one, other) => other.length - one.length);
 }
 
-/** The keys as objects that do not print their secrets. */
+/** Returns the keys as objects that do not print their secrets. */
 function readSigningKeys(reader: OptionReader): KeyObject[] {
   const keys = reader.value('signingKeys', isListOfStrings, 'a list of strings') ?? [];
   for (const problem of signingKeyProblems(keys)) reader.problem(problem);

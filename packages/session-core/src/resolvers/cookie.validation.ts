@@ -1,15 +1,16 @@
 import type { SecurityLevel } from '../option-reading/security-level.js';
 
-// RFC 6265bis 4.1.1: a cookie's name is a token of RFC 9110, its path and domain hold no control character and no ";".
+// By RFC 6265bis, 4.1.1, the name of a cookie is a token of RFC 9110; path and domain have no control character and no
+// ";".
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const PATH = /^\/[\x20-\x3a\x3c-\x7e]*$/;
 const LABEL = '[0-9a-z](?:[0-9a-z-]{0,61}[0-9a-z])?';
 const DOMAIN = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`, 'i');
 
-// RFC 6265bis 5.6: browsers drop longer cookies and longer attributes.
+// Browsers drop longer cookies and longer attributes (RFC 6265bis, 5.6).
 const LONGEST_COOKIE = 4096;
 const LONGEST_ATTRIBUTE = 1024;
-/** No longer value is sent: a token of 128 characters with its signature, as base64. */
+/** The longest value that is sent: a token of 128 characters with its signature, as base64. */
 export const LONGEST_VALUE = 256;
 // RFC 1035, 2.3.4
 const LONGEST_HOST = 253;
@@ -49,43 +50,43 @@ export function* signingKeyProblems(keys: readonly string[]): Iterable<string> {
     const name = `Option \`cookie.signingKeys[${position}]\``;
     if (Buffer.byteLength(key) < SHORTEST_KEY) yield `${name} is too short: ${instead}`;
     else if (PLACEHOLDER.test(key) || new Set(key).size < FEWEST_CHARACTERS) yield `${name} can be guessed: ${instead}`;
-    else if (keys.indexOf(key) < position) yield `${name} is there twice: remove it.`;
+    else if (keys.indexOf(key) < position) yield `${name} repeats an earlier key: remove it.`;
   }
 }
 
-/** The attributes that browsers check together. */
+/** The attributes of a cookie that browsers check together. */
 export interface CookiePolicy {
   /** The name of the cookie. */
   readonly name: string;
-  /** The path, and all below it, that the browser sends the cookie to. */
+  /** The browser sends the cookie to this path and the paths below it. */
   readonly path: string;
-  /** The domain whose hosts share the cookie; undefined: the host that set it alone. */
+  /** The domain whose hosts share the cookie. If undefined, only the host that set it gets it. */
   readonly domain: string | undefined;
-  /** Instead of `domain`: the first of these that contains the host of a request. */
+  /** Used instead of `domain`: the cookie gets the first of these that contains the host of the request. */
   readonly domains: readonly string[] | undefined;
-  /** Whether the cookie is kept from scripts. */
+  /** Whether the cookie is hidden from scripts. */
   readonly httpOnly: boolean;
-  /** Whether the cookie is sent over https alone; `auto`: when the request came over https. */
+  /** Whether the cookie is sent over https only. `'auto'` means that it is if the request came over https. */
   readonly secure: boolean | 'auto';
-  /** When requests from other sites bring the cookie; `false`: the browser decides. */
+  /** Whether requests from other sites carry the cookie. `false` lets the browser decide. */
   readonly sameSite: 'lax' | 'strict' | 'none' | false;
   /** Whether every site that embeds the application has a cookie of its own. */
   readonly partitioned: boolean;
-  /** With `strict`, what ASVS forbids is refused. */
+  /** The level `'strict'` refuses what ASVS forbids. */
   readonly security: SecurityLevel;
-  /** Gives the attributes that differ for a request; a domain may be among them. */
+  /** Returns the attributes that differ for a request. They may include a domain. */
   readonly attributes: unknown;
 }
 
 const PREFIX = /^__(host-http|host|http|secure)-/i;
 
-// RFC 6265bis 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard to case); for
-// Partitioned, and the prefixes with Http, the drafts that Chromium follows.
+// These rules come from RFC 6265bis, 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard
+// to case). The rules for Partitioned and for the prefixes with Http come from the drafts that Chromium follows.
 export function* policyProblems(given: CookiePolicy): Iterable<string> {
   const isStrict = given.security === 'strict';
   const prefix = PREFIX.exec(given.name)?.[1]?.toLowerCase();
   if (isStrict) yield* strictProblems(given, prefix);
-  // One sentence about `secure` is enough.
+  // strictProblems() has reported `secure` already.
   const cookie = isStrict ? { ...given, secure: true } : given;
   const named = `A cookie named ${cookie.name}`;
   const isOfHost = prefix?.startsWith('host');
@@ -103,17 +104,17 @@ export function* policyProblems(given: CookiePolicy): Iterable<string> {
   }
 }
 
-// OWASP ASVS 5.0, V3.3.
+// These rules come from OWASP ASVS 5.0, V3.3.
 function* strictProblems(cookie: CookiePolicy, prefix: string | undefined): Iterable<string> {
   const strict = "with `security: 'strict'`";
   if (cookie.secure !== true) {
     yield `\`cookie.secure\` must be true ${strict}: to develop over http, use \`security: 'standard'\` there.`;
   }
-  if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${strict}: a script could read the token.`;
+  if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${strict}: otherwise scripts can read the token.`;
   if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${strict}.`;
   const isShared = cookie.domain !== undefined || cookie.domains !== undefined || cookie.attributes !== undefined;
   if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
   yield isShared
     ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${strict}.`
-    : `\`cookie.name\` must begin with "__Host-" ${strict}: other hosts could set the cookie.`;
+    : `\`cookie.name\` must begin with "__Host-" ${strict}: otherwise other hosts can set the cookie.`;
 }

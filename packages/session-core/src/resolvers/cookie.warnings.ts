@@ -7,15 +7,16 @@ import { shownError, shownText } from '../logging/shown-error.js';
 
 const REASONS: Readonly<Record<TokenRefusal, string>> = {
   malformed:
-    'If this continues, another application on a host of the same domain sets a cookie of that name, so give yours ' +
-    'another `cookie.name`; or `cookie.base64` was changed',
-  unsigned: 'It was set before `cookie.signingKeys` was, or somebody tries tokens: the user must sign in again',
+    'If this continues, either `cookie.base64` was changed, or another application on a host of the same domain sets ' +
+    'a cookie of the same name: then set another `cookie.name`',
+  unsigned:
+    'Either it was set before `cookie.signingKeys`, and its user has to sign in again, or a client guesses tokens',
   'badly signed':
-    'If this continues, a key was replaced in one step: in all instances, put the new key first in ' +
-    '`cookie.signingKeys` and keep the old one behind it until its cookies have ended',
+    'If this continues, a signing key was replaced in one step: on every instance, put the new key first in ' +
+    '`cookie.signingKeys` and keep the old one behind it until its cookies have expired',
 };
 
-/** Warns of cookies that browsers drop, and of cookies that are ignored: once for each reason, without the value. */
+/** Warns of cookies that browsers drop, and of cookies that are ignored. Logs each reason once, and never the value. */
 export class CookieWarnings {
   readonly #log = new WarnOnce();
 
@@ -28,8 +29,8 @@ export class CookieWarnings {
     if (secure === 'auto' && isHttps && !isSecure(request)) {
       this.#once(
         'untrusted proxy',
-        'is set without Secure: X-Forwarded-Proto says https, but no proxy is trusted, so the request counts as http. ' +
-          "Behind a proxy that ends TLS, name its address: app.set('trust proxy', ...) on Express, " +
+        'is set without Secure: X-Forwarded-Proto says https, but no proxy is trusted, so the request counts as ' +
+          "http. Behind a proxy that ends TLS, name its address: app.set('trust proxy', ...) on Express, " +
           'new FastifyAdapter({ trustProxy: ... }) on Fastify; or set `cookie.secure` to true',
       );
     }
@@ -43,24 +44,24 @@ export class CookieWarnings {
     if (domain !== undefined && host !== undefined && !isWithin(host, domain)) {
       this.#once(
         'foreign domain',
-        `is set for the domain ${shownText(domain)} on a response to a request for another host: browsers drop it. Set ` +
-          '`cookie.domain` to a domain of all hosts of the application, or `cookie.domains`; behind a proxy, ' +
-          'make it forward the Host header, or trust it',
+        `is set for the domain ${shownText(domain)} on a response to a request for another host: browsers drop it. ` +
+          'Set `cookie.domain` to a domain that contains all hosts of the application, or set `cookie.domains`. ' +
+          'Behind a proxy, make the proxy forward the Host header, or trust it',
       );
     }
   }
 
-  /** Reports a cookie of a request that was ignored without a look-up. */
+  /** Reports a cookie that was ignored without a look-up. */
   ofRefused(refusal: TokenRefusal): void {
     this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
-  /** Reports a request with so many cookies of the name that not all were looked at. */
+  /** Reports a request with so many cookies of the name that some were ignored. */
   ofTooMany(most: number): void {
     this.#once(
       'too many',
       `came more than ${most} times in one request, so the others were ignored. Another host of the same domain sets ` +
-        'cookies of that name: use one that begins with `__Host-`, which no other host can set',
+        'cookies of this name: choose a name that begins with `__Host-`, which no other host can set',
     );
   }
 
@@ -68,7 +69,7 @@ export class CookieWarnings {
   ofAttributes(error: unknown): void {
     this.#once(
       'attributes',
-      `is not set, because \`cookie.attributes\` failed, so the client has no session: ${shownError(error)}`,
+      `is not set, because \`cookie.attributes\` failed. The client has no session. ${shownError(error)}`,
     );
   }
 

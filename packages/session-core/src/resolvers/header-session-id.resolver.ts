@@ -4,14 +4,14 @@ import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionIdResolver, type TokenRefusalListener } from './session-id.resolver.js';
 
-// RFC 9110, 5.1. Not taken: names that say how to read the message itself, and the two names that every JavaScript
-// object has, so that they cannot be looked up in the headers of a request.
+// A header name by RFC 9110, 5.1. TAKEN lists names that control how the message itself is read, and two names that
+// every JavaScript object has, so they cannot be looked up in the headers of a request.
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const TAKEN =
   /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary|constructor|__proto__)$/i;
 
 /**
- * Carries the token in a header of requests and responses, for clients that are not browsers: they send it back with
+ * Carries the token in a header of requests and responses, for clients that are not browsers. They send it back with
  * every request. The response to a request that ended its session has the header with an empty value.
  */
 export class HeaderSessionIdResolver extends SessionIdResolver {
@@ -20,7 +20,7 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
 
   /**
    * Keeps the token in the header of this name, such as `X-Auth-Token`.
-   * @throws InvalidSessionOptionsError for what cannot be the name of such a header
+   * @throws InvalidSessionOptionsError for a name that such a header cannot have
    */
   constructor(name: string) {
     super();
@@ -47,8 +47,8 @@ export class HeaderSessionIdResolver extends SessionIdResolver {
     if (!token && !onRefused?.(request, 'malformed')) {
       this.#log.warn(
         'malformed',
-        `A request was treated as one without a session: its header ${name} does not hold a session token. Send the ` +
-          'value that this header had in the last response with it, unchanged and once',
+        `A request was treated as a request without a session, because its header ${name} does not hold a session ` +
+          'token. Send the header once, with the unchanged value that it had in the last response',
       );
     }
     return token ? [token] : [];
@@ -68,6 +68,6 @@ function nameProblem(name: unknown): string | undefined {
     return "The name of the header must be a token of RFC 9110, such as 'X-Auth-Token'.";
   }
   return TAKEN.test(name)
-    ? `The header ${name} has a meaning of its own: use another, such as 'X-Auth-Token'.`
+    ? `The header ${name} already has a meaning: use another header, such as 'X-Auth-Token'.`
     : undefined;
 }

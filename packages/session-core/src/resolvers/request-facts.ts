@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { RequestFacts } from '../security-events/security-event.js';
 import { addressOf } from './request-origin.js';
 
-// A request line may be as long as all headers together, and a proxy may pass on any text as an address.
+// A request line may be as long as all headers together, and a proxy may pass any text on as an address.
 const LONGEST_PATH = 256;
 const LONGEST_ADDRESS = 64;
 
-/** What a security event may tell of a request: no query, no header. */
+/** The facts about a request that a security event may contain. They include no query and no header. */
 export function requestFactsOf(request: IncomingMessage): RequestFacts {
-  // Routers change `url`.
+  // Routers change `url`, so prefer the original one.
   const { originalUrl = request.url ?? '' } = request as { readonly originalUrl?: string };
   return {
     method: request.method,
@@ -17,7 +17,7 @@ export function requestFactsOf(request: IncomingMessage): RequestFacts {
   };
 }
 
-/** Of a URL with a host, which may have a name and a password before it, the path alone. */
+/** The path of a URL. Removes the host, which may follow a user name and a password. */
 function pathOf(url: string): string {
   const [withoutQuery = ''] = url.split(/[?#]/, 1);
   return withoutQuery.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '');

@@ -2,18 +2,18 @@ import type { IncomingMessage } from 'node:http';
 
 const PLATFORM = Symbol('request of the platform');
 
-/** What Express adds to a Node.js request, and Fastify has on its own, trusted proxies taken into account. */
+/** Express adds these to a Node.js request, and Fastify has them on its own request. They respect trusted proxies. */
 interface Origin {
   readonly protocol?: string;
   readonly hostname?: string;
   readonly ip?: string;
-  /** The request of Fastify, whose `ip` costs time. */
+  /** The Fastify request. Reading its `ip` takes time. */
   readonly [PLATFORM]?: { readonly ip: string };
 }
 
 type PlatformRequest = IncomingMessage & Origin;
 
-/** Gives a Node.js request what the request of a platform knows of its origin. */
+/** Copies the origin that the request of a platform knows to the Node.js request. */
 export function setOrigin(
   request: IncomingMessage & { -readonly [K in keyof Origin]: Origin[K] },
   origin: Required<Pick<Origin, 'protocol' | 'hostname' | 'ip'>>,
@@ -39,26 +39,26 @@ export function isSecure(request: IncomingMessage): boolean {
 /** The host that the client asked for, in lower case and without the port. */
 export function hostOf(request: IncomingMessage): string | undefined {
   const { hostname, headers } = request as PlatformRequest;
-  // HTTP/2 has a pseudo header instead of Host.
+  // HTTP/2 has the pseudo header `:authority` instead of Host.
   const host = hostname ?? headers.host ?? headers[':authority'];
   return typeof host === 'string' ? host.replace(/:\d*$/, '').toLowerCase() : undefined;
 }
 
 /**
- * Whether an Origin header names one of these hosts, as Host headers spell them. False for `null`, which sandboxed frames
- * of other pages have.
+ * Whether an Origin header names one of these hosts, which are spelled as in Host headers. False for `null`, the origin
+ * of sandboxed frames of other pages.
  */
 export function isOriginOf(origin: string, request: IncomingMessage, hosts: readonly unknown[]): boolean {
   const page = URL.canParse(origin) ? new URL(origin) : undefined;
   if (!page || !['http:', 'https:'].includes(page.protocol)) return false;
-  // A page that came over http may have been changed on its way.
+  // An attacker in the network can change a page that came over http.
   if (isSecure(request) && page.protocol !== 'https:') return false;
-  // Behind a proxy that ends TLS, only the page knows the scheme, and with it the port that a Host header leaves out.
+  // Behind a proxy that ends TLS, only the Origin has the scheme, and with it the port that a Host header leaves out.
   const named = (host: unknown) => (typeof host === 'string' ? `${page.protocol}//${host}` : '');
   return hosts.map(named).some((url) => URL.canParse(url) && new URL(url).host === page.host);
 }
 
-/** Whether a host is a domain, or one of its subdomains. */
+/** Whether a host equals a domain or is one of its subdomains. */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);
 }

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
-// Any other header may have been meant for the one response that is replaced.
+// Any other header may belong only to the response that is replaced.
 const OF_EVERY_RESPONSE = new RegExp(
   [
     '^(access-control-.*|cross-origin-.*|origin-agent-cluster|timing-allow-origin|vary', // another origin may read it
@@ -10,12 +10,12 @@ const OF_EVERY_RESPONSE = new RegExp(
   ].join('|'),
 );
 
-/** The headers that `writeHead()` takes: an object, a flat list of names and values, or a list of pairs. */
+/** The headers argument of `writeHead()`: an object, a flat list of names and values, or a list of pairs. */
 export type HeadersArgument = OutgoingHttpHeaders | readonly OutgoingHttpHeader[];
 
 /**
- * Sets headers as `writeHead()` would, but so that others can still be added. They replace headers that were set
- * before, and a header that an array names several times keeps all its values.
+ * Sets headers as `writeHead()` would, but leaves the response open for more headers. They replace headers that were
+ * set before, and a header that an array names several times keeps all its values.
  */
 export function applyHeaders(response: ServerResponse, headers: HeadersArgument): void {
   if (!isList(headers)) {
@@ -32,8 +32,8 @@ export function applyHeaders(response: ServerResponse, headers: HeadersArgument)
 }
 
 /**
- * Adds a value to a header. Unlike the method of Node.js, it does not push into the array that the application set: if
- * that array is a constant, the next response would carry this one's cookie.
+ * Adds a value to a header. Unlike the method of Node.js, it does not push into the array that the application set. If
+ * that array is a constant, the next response would carry the cookie of this one.
  */
 export function appendHeader(response: ServerResponse, name: string, value: OutgoingHttpHeader): void {
   const values = [response.getHeader(name) ?? [], value].flat();
@@ -41,14 +41,14 @@ export function appendHeader(response: ServerResponse, name: string, value: Outg
 }
 
 /**
- * Removes the headers that describe the application's response, so that another one can be sent. Headers that servers
- * put on every response stay: without CORS headers a browser would hide even the status from the page.
+ * Removes the headers that describe the application's response, so that another response can be sent. Headers that
+ * servers put on every response stay. Without CORS headers, a browser would hide even the status from the page.
  */
 export function dropResponseHeaders(response: ServerResponse): void {
   for (const name of response.getHeaderNames()) if (!OF_EVERY_RESPONSE.test(name)) response.removeHeader(name);
 }
 
-/** Says that the response depends on a header of the request. */
+/** Adds a request header to `Vary`, because the response depends on it. */
 export function appendVary(response: ServerResponse, field: string): void {
   const vary = response.getHeader('Vary');
   if (vary === undefined) return void response.setHeader('Vary', field);
@@ -57,26 +57,26 @@ export function appendVary(response: ServerResponse, field: string): void {
   response.setHeader('Vary', [...fields, field].join(', '));
 }
 
-/** Keeps the response out of all caches, whatever the application said, also to caches of one kind. */
+/** Keeps the response out of all caches. Overrides all caching headers of the application, including those for CDNs. */
 export function forbidStoring(response: ServerResponse): void {
   for (const name of response.getHeaderNames()) if (BEFORE_CACHE_CONTROL.test(name)) response.removeHeader(name);
   const directives = listed(response.getHeader('Cache-Control'));
   if (!directives.some((each) => each.toLowerCase() === 'no-store')) response.setHeader('Cache-Control', 'no-store');
 }
 
-// Those that know such a field heed it instead of `Cache-Control`: CDNs (RFC 9213, 2: `CDN-Cache-Control`, and others of
+// Some caches obey these headers instead of `Cache-Control`: CDNs (RFC 9213, 2: `CDN-Cache-Control` and others with
 // this suffix) and nginx.
 const BEFORE_CACHE_CONTROL = /^(?:.+-cache-control|surrogate-control|x-accel-expires)$/;
 
 /**
- * Keeps the response out of caches that several clients share, and leaves the rest of what the application said. Such a
- * cache may ignore `Vary`.
+ * Keeps the response out of caches that several clients share, because such a cache may ignore `Vary`. Leaves the other
+ * directives of the application unchanged.
  */
 export function forbidSharing(response: ServerResponse): void {
   const directives = listed(response.getHeader('Cache-Control'));
   const names = directives.map((each) => each.split('=', 1)[0]!.trim().toLowerCase());
   if (names.includes('no-store')) return;
-  // `private="X-Header"` keeps only that header out.
+  // `private="X-Header"` keeps only that header out of shared caches.
   const isPrivate = directives.some((each) => each.toLowerCase() === 'private');
   if (isPrivate && !names.some((name) => OF_SHARED_CACHES.has(name))) return;
   const others = directives.filter((_, i) => names[i] !== 'private' && !OF_SHARED_CACHES.has(names[i]!));
@@ -85,7 +85,7 @@ export function forbidSharing(response: ServerResponse): void {
 
 const OF_SHARED_CACHES: ReadonlySet<string> = new Set(['public', 's-maxage', 'proxy-revalidate']);
 
-/** The members of a list, RFC 9110, 5.6.1; a comma in quotes separates none. */
+/** The members of a list by RFC 9110, 5.6.1. A comma in quotes does not separate members. */
 function listed(header: OutgoingHttpHeader | undefined): string[] {
   if (header === undefined) return [];
   return [header]

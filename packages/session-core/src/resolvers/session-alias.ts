@@ -1,16 +1,16 @@
-/** The URL parameter that says which of the browser's sessions counts. */
+/** The URL parameter that selects one of the browser's sessions. */
 const PARAMETER = '_s';
 
-/** The alias of a URL that names none. */
+/** The alias of a URL without the parameter. */
 export const DEFAULT_ALIAS = '0';
 
-// Each session has a cookie, and every request sends all of them.
+// Each session has a cookie, and every request carries all of these cookies.
 const MOST_SESSIONS = 20;
 
 /** All aliases, `'0'` to `'19'`. */
 export const ALIASES: readonly string[] = Array.from({ length: MOST_SESSIONS }, (_, number) => String(number));
 
-/** The alias in a URL; the default one when the URL has none, or an unknown one. */
+/** The alias in a URL. If the URL has none, or an unknown one, it is the default alias. */
 export function aliasIn(url = ''): string {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const alias = query
@@ -20,7 +20,7 @@ export function aliasIn(url = ''): string {
   return alias !== undefined && ALIASES.includes(alias) ? alias : DEFAULT_ALIAS;
 }
 
-/** The URL with another alias and otherwise unchanged. The default alias is left out. */
+/** Returns the URL with another alias. It leaves the default alias out of the URL. */
 export function withAlias(url: string, alias: string): string {
   const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
   const others = (query ?? '').split('&').filter((parameter) => parameter !== '' && !isAliasParameter(parameter));

@@ -5,20 +5,25 @@ import type { SetCookieAttributes } from './cookie-attributes.js';
 
 /** The client that a response goes to. */
 export interface SessionClient {
-  /** Of the tokens in its request, the one that opened the session; the first when none did. */
+  /** The token that opened the session. If no token of the request did, the first one. */
   readonly presented?: SessionToken | undefined;
-  /** Whether its session is remembered: see `RememberMe`. */
+  /** Whether its session is remembered. See `RememberMe`. */
   readonly isRemembered: boolean;
-  /** The lifetime that its session asks for, in seconds; 0: until the browser is closed. Unset: as configured. */
+  /**
+   * The lifetime that its session asks for, in seconds; 0 means until the browser is closed. If unset, the configured
+   * lifetime applies.
+   */
   readonly maxAge?: number | undefined;
 }
 
 /** How many tokens of a request are looked up. */
 export const MOST_TOKENS = 64;
-/** Why a resolver did not take what a request has in the place of a token. */
+/** Why a resolver refused the text that a request has in place of a token. */
 export type TokenRefusal = 'malformed' | 'unsigned' | 'badly signed';
 
-/** Hears of what a resolver did not take. True when a listener was told: then the resolver need not log it. */
+/**
+ * Receives the refusals of a resolver. Returns true when it reported the refusal, so that the resolver does not log it.
+ */
 export type TokenRefusalListener = (request: IncomingMessage, refusal: TokenRefusal) => boolean;
 
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
@@ -27,34 +32,35 @@ export abstract class SessionIdResolver {
   abstract readonly headers: readonly string[];
 
   /**
-   * The well-formed tokens in the request, each once. The first 64 are looked up: up to five in one round trip, more in two,
-   * and more than twenty in three. The first that opens the session of a principal counts, or else the first that opens a session. Never throws. Call
-   * `onRefused`, where it is given, for what stands in the place of a token and is none: security events are made of that.
+   * Returns the well-formed tokens in the request, each once. Never throws. The library looks up the first 64: up to
+   * five in one round trip, up to twenty in two, and more in three. The first token that opens the session of a
+   * principal counts. If none does, the first token that opens a session counts. Call `onRefused`, if given, for a
+   * malformed text in place of a token. The library turns the call into a security event.
    */
   abstract resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): readonly SessionToken[];
 
-  /** Sends the client the token of a session that was created or rotated, and is stored. Never throws. */
+  /** Sends the client the token of a session that was created or rotated and is already stored. Never throws. */
   abstract send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void;
 
-  /** Makes the client forget the token that it presented, because its request ended the session. Never throws. */
+  /** Makes the client delete the token that it presented, because its request ended the session. Never throws. */
   abstract expire(request: IncomingMessage, response: ServerResponse, client: SessionClient): void;
 
   /**
-   * The lifetime of a sent token in seconds; undefined: unlimited. A token with a lifetime is sent again when its
-   * session is touched. Called without `presented` to ask what any client would be sent.
+   * The lifetime of a sent token in seconds, or undefined if it is unlimited. A token with a lifetime is sent again
+   * when its session is touched. It is called without `presented` for the lifetime that any client would get.
    */
   maxAge(_client: SessionClient): number | undefined {
     return undefined;
   }
 
-  /** The attributes of the cookie that a request would be sent; undefined where there is no cookie. Never throws. */
+  /** The attributes of the cookie in the response to a request, or undefined if it sets no cookie. Never throws. */
   cookieFor(_request: IncomingMessage): SetCookieAttributes | undefined {
     return undefined;
   }
 
   /**
-   * Whether an application with this option `security` may use the resolver; the start fails otherwise. True unless a
-   * resolver knows better.
+   * Whether an application with this `security` option may use the resolver. If false, the application does not start.
+   * The default implementation returns true.
    */
   meets(_security: SecurityLevel): boolean {
     return true;

@@ -3,10 +3,11 @@ import type { SecurityEvent, SecurityEventKind } from './security-event.js';
 const HANDLED_KINDS = Symbol('@nest-session/core:handled-security-events');
 
 /**
- * Calls a method of a provider or controller with the security events of these kinds, or of all kinds when none is named.
- * It is called in the process in which the event happened, soon after it, and delays no request. Nothing is retried: the
- * first failure of a method is logged, and the first call that takes longer than 30 s. At most 16 calls of a method run at
- * a time, and 1,000 events wait for it; it misses what exceeds that, and the log says so once.
+ * Calls a method of a provider or controller with the security events of these kinds, or of all kinds when none is
+ * named. The call happens in the process that saw the event, shortly after it, and delays no request. Failed calls are
+ * not retried. The log names the first failure of a method and its first call that takes longer than 30 s. At most 16
+ * calls of a method run at a time, and at most 1,000 events wait for it. The method misses events beyond that, and the
+ * log says so once.
  */
 export function OnSecurityEvent(...kinds: SecurityEventKind[]) {
   return <Method extends (event: SecurityEvent) => unknown>(
@@ -18,7 +19,9 @@ export function OnSecurityEvent(...kinds: SecurityEventKind[]) {
   };
 }
 
-/** The kinds that `@OnSecurityEvent` marks a method to handle; an empty list: all. Undefined for any other value. */
+/**
+ * The kinds that `@OnSecurityEvent` marks a method to handle. An empty list means all. Undefined for any other value.
+ */
 export function handledKinds(method: unknown): readonly SecurityEventKind[] | undefined {
   if (typeof method !== 'function') return undefined;
   return Reflect.getOwnMetadata(HANDLED_KINDS, method) as SecurityEventKind[] | undefined;

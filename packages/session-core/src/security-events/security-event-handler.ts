@@ -7,15 +7,15 @@ const MOST_RUNNING = 16;
 const MOST_WAITING = 1000;
 const PATIENCE = 30_000;
 
-/** A method with `@OnSecurityEvent`. Whatever it does, it delays and harms nothing else. */
+/** Calls a method with `@OnSecurityEvent`. A slow or failing method delays and harms nothing else. */
 export class SecurityEventHandler {
   readonly #waiting: SecurityEvent[] = [];
   readonly #logged = new Set<string>();
   #running = 0;
 
   /**
-   * @param kinds what it hears of; empty: all
-   * @param patience milliseconds after which a call is logged that has not finished
+   * @param kinds the kinds that the method handles. Empty means all
+   * @param patience after so many milliseconds, a call that has not finished is logged
    */
   constructor(
     private readonly method: BoundMethod,
@@ -37,7 +37,7 @@ export class SecurityEventHandler {
     this.#running++;
     const hangs = setTimeout(() => this.#logOnce(HANGS), this.patience).unref();
     try {
-      // After what the request does now.
+      // Let the request go on first.
       await Promise.resolve();
       await this.method.call(event);
     } catch (error) {
@@ -60,7 +60,7 @@ export class SecurityEventHandler {
 const FAILS = 'failed to handle a security event. Its later failures are not logged';
 
 const HANGS =
-  `has not finished a security event for long: while ${MOST_RUNNING} of its calls run, its further events wait. This is ` +
-  'logged once';
+  `takes too long to handle a security event. At most ${MOST_RUNNING} of its calls run at a time, and later events ` +
+  'wait. This is logged once';
 
-const MISSES = `misses security events: ${MOST_WAITING} of them wait already. This is logged once`;
+const MISSES = `misses security events, because ${MOST_WAITING} of them already wait for it. This is logged once`;

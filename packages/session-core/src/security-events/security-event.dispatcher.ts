@@ -26,7 +26,7 @@ export class SecurityEventDispatcher implements SecurityEventListener, OnModuleI
     if (this.#handlers.length > 0) this.events.listen(this);
   }
 
-  /** Delivers what waits. Called by Nest. */
+  /** Delivers the waiting events. Called by Nest. */
   onApplicationShutdown(): void {
     this.events.listen(undefined);
   }

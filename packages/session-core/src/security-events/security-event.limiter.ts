@@ -1,19 +1,19 @@
 import { SecurityEvent, type SecurityEventKind, type SecurityFacts } from './security-event.js';
 
 const WINDOW = 1000;
-// Of one kind. More clients than that share one entry.
+// The number of sources per kind. Further clients share one entry.
 const MOST_SOURCES = 100;
 
-/** Where events come from that count as the same. */
+/** The source of events that are counted together. */
 interface Source {
   latest: SecurityFacts & { readonly at: number };
-  /** How many were not delivered yet. */
+  /** How many of its events were not delivered yet. */
   waiting: number;
 }
 
 /**
- * Lets the first event of a client through, and then about one per second that stands for all others. So an attack costs
- * the handlers little, and they can still count each event. Of one kind, 100 clients are told apart at a time.
+ * Delivers the first event of a client, and then about one per second that stands for all others. An attack costs the
+ * handlers little, and they can still count every event. For each kind, it tells 100 clients apart at a time.
  */
 export class SecurityEventLimiter {
   readonly #sources = new Map<SecurityEventKind, Map<string, Source>>();
@@ -39,7 +39,7 @@ export class SecurityEventLimiter {
     this.deliver(new SecurityEvent(kind, latest));
   }
 
-  /** Delivers what waits. */
+  /** Delivers the waiting events. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -61,7 +61,7 @@ export class SecurityEventLimiter {
   }
 }
 
-/** Of several clients, none must be blamed for all. */
+/** Leaves out who it was: an event that stands for several clients must not blame one of them. */
 function anonymous({ method, path, reason, limit }: SecurityFacts): SecurityFacts {
   return { method, path, reason, limit };
 }

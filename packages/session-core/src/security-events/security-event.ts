@@ -1,16 +1,17 @@
 /**
  * What happened:
- * - `'unknown-token'`: a request presented a well-formed token that opens no session. So do guesses, stolen and planted
+ * - `'unknown-token'`: a request presented a well-formed token that opens no session. Guesses do so, stolen and planted
  *   cookies of ended sessions, and every browser whose session has expired;
- * - `'malformed-token'`: a cookie or header of the configured name has something else than a token;
- * - `'badly-signed-token'`: a cookie has no signature, or none by `cookie.signingKeys`. `reason` says which;
- * - `'rotated-token'`: a request that presented a token which was replaced less than 60 s ago wanted to start a session. It
- *   got a 409 response;
- * - `'two-principals'`: a request presented live sessions of two users. `principalName` is the one that counted;
- * - `'refused-origin'`: a page of another origin sent a request that `CsrfGuard` refused, or opened a WebSocket that got no
- *   session;
- * - `'refused-csrf-token'`: `CsrfGuard` refused a request. `reason` says whether its token was missing or invalid;
- * - `'limit-reached'`: a limit of the options was reached. `limit` names it.
+ * - `'malformed-token'`: a cookie or header of the configured name holds no token;
+ * - `'badly-signed-token'`: a cookie has no signature, or no signature by one of `cookie.signingKeys`. `reason` says
+ *   which;
+ * - `'rotated-token'`: a request tried to start a session with a token that was replaced less than 60 s ago. It got a
+ *   409 response;
+ * - `'two-principals'`: a request presented live sessions of two users. `principalName` is the user that counted;
+ * - `'refused-origin'`: a page of another origin sent a request that `CsrfGuard` refused, or opened a WebSocket that
+ *   got no session;
+ * - `'refused-csrf-token'`: `CsrfGuard` refused a request. `reason` says whether the token was missing or invalid;
+ * - `'limit-reached'`: a limit of the options was reached. `limit` names the option.
  */
 export type SecurityEventKind =
   | 'unknown-token'
@@ -22,65 +23,66 @@ export type SecurityEventKind =
   | 'refused-csrf-token'
   | 'limit-reached';
 
-/** What a security event tells of its request. */
+/** The facts about its request that a security event contains. */
 export interface RequestFacts {
-  /** In upper case, such as `POST`. */
+  /** The method in upper case, such as `POST`. */
   readonly method?: string | undefined;
-  /** The path as the client sent it, without the query; cut after 256 characters. */
+  /** The path as the client sent it, without the query. It is cut after 256 characters. */
   readonly path?: string | undefined;
-  /** The address of the client, as the platform gives it; cut after 64 characters. */
+  /** The address of the client, as the platform reports it. It is cut after 64 characters. */
   readonly remoteAddress?: string | undefined;
 }
 
-/** What is known of a security event. */
+/** The facts about a security event. */
 export interface SecurityFacts extends RequestFacts {
-  /** Of the session, or of the token that opened none. */
+  /** The id of the session, or the id that belongs to the token that opened no session. */
   readonly sessionId?: string | undefined;
-  /** The name of the signed-in user whose session it is. */
+  /** The name of the signed-in user of the session. */
   readonly principalName?: string | undefined;
-  /** Why a token or request was refused, where a kind has several reasons. */
+  /** Why a token or request was refused, if the kind has several reasons. */
   readonly reason?: string | undefined;
   /** The name of the option whose limit was reached. */
   readonly limit?: string | undefined;
 }
 
 /**
- * Something that an attacker may have done, as this process has seen it: for `@OnSecurityEvent` methods. It has no token, no
- * cookie and no value of an attribute. Its texts are not: `path`, `remoteAddress` and `principalName` may have been chosen
- * by a client, so quote them in log lines, for instance by `JSON.stringify()`.
+ * Something that an attacker may have done, as this process has seen it. `@OnSecurityEvent` methods receive it. It
+ * contains no token, no cookie and no value of an attribute. A client may have chosen `path`, `remoteAddress` and
+ * `principalName`, so quote them in log lines, for example with `JSON.stringify()`.
  */
 export class SecurityEvent implements SecurityFacts {
   /** What happened. */
   readonly kind: SecurityEventKind;
-  /** When it happened last: epoch milliseconds by the clock of this process. */
+  /** When it last happened, in epoch milliseconds by the clock of this process. */
   readonly at: number;
   /**
-   * How many others of the same kind, address, user and limit this event stands for: those since the event before it. About
-   * one a second of them is delivered.
+   * How many other events of the same kind, address, user and limit this event stands for. They happened since the
+   * previous delivery. About one such event per second is delivered.
    */
   readonly suppressed: number;
-  /** In upper case, such as `POST`; undefined where there was no request. */
+  /** The method in upper case, such as `POST`; undefined if there was no request. */
   readonly method: string | undefined;
-  /** The path as the client sent it, without the query; cut after 256 characters. */
+  /** The path as the client sent it, without the query. It is cut after 256 characters. */
   readonly path: string | undefined;
   /**
-   * The address of the client, as the platform gives it: behind a proxy, that of the proxy unless the platform trusts it;
-   * cut after 64 characters. Undefined where it is not known, and where the event stands for several clients.
+   * The address of the client, as the platform reports it. Behind a proxy that the platform does not trust, it is the
+   * address of the proxy. It is cut after 64 characters. Undefined if it is not known, or if the event stands for
+   * several clients.
    */
   readonly remoteAddress: string | undefined;
   /**
-   * The id of the session, or that of the token which opened none. With the option `sessionIds: 'plain'` it is a
-   * fingerprint, as in log lines.
+   * The id of the session, or the id that belongs to the token that opened no session. With the option
+   * `sessionIds: 'plain'` it is a fingerprint, as in log lines.
    */
   readonly sessionId: string | undefined;
-  /** The name of the signed-in user whose session it is. */
+  /** The name of the signed-in user of the session. */
   readonly principalName: string | undefined;
-  /** Why a token or request was refused, where a kind has several reasons. */
+  /** Why a token or request was refused, if the kind has several reasons. */
   readonly reason: string | undefined;
   /** The name of the option whose limit was reached. */
   readonly limit: string | undefined;
 
-  /** Use it in tests of your handlers. `at` is now unless it is given; `suppressed` is 0. */
+  /** Use it in tests of your handlers. `at` defaults to now, and `suppressed` to 0. */
   constructor(
     kind: SecurityEventKind,
     facts: SecurityFacts & { readonly at?: number | undefined; readonly suppressed?: number | undefined } = {},

@@ -2,28 +2,28 @@ import type { IncomingMessage } from 'node:http';
 import { SecurityEventLimiter } from './security-event.limiter.js';
 import type { RequestFacts, SecurityEvent, SecurityEventKind, SecurityFacts } from './security-event.js';
 
-/** What is known where an event happens. */
+/** What the reporting code knows about an event. */
 export interface SecurityReport extends Pick<SecurityFacts, 'principalName' | 'reason' | 'limit'> {
-  /** The request of Node.js. */
+  /** The Node.js request. */
   readonly request?: IncomingMessage | undefined;
   /** The session id as the store knows it. */
   readonly sessionId?: string | undefined;
 }
 
-/** Who wants to hear of security events. */
+/** Receives security events. */
 export interface SecurityEventListener {
   listensTo(kind: SecurityEventKind): boolean;
   hear(event: SecurityEvent): void;
 }
 
-/** How the parts of a report become those of an event. */
+/** Turns the parts of a report into the facts of an event. */
 export interface SecurityReportReader {
-  /** The id as log lines show it. */
+  /** Returns the id as log lines show it. */
   shownId(id: string): string;
   factsOf(request: IncomingMessage): RequestFacts;
 }
 
-/** The security events of one application. While nobody listens, a report costs nothing. */
+/** The security events of one application. Without a listener, a report costs nothing. */
 export class SecurityEvents {
   readonly #limiter = new SecurityEventLimiter((event) => this.#listener?.hear(event));
   readonly #reader: SecurityReportReader;
@@ -33,7 +33,7 @@ export class SecurityEvents {
     this.#reader = reader;
   }
 
-  /** Reports what happened. Never throws. False when nobody listens to such events: then write a log line, once. */
+  /** Reports an event. Never throws. Returns false when no handler wants such events: then the caller logs it, once. */
   report(kind: SecurityEventKind, { request, sessionId, ...facts }: SecurityReport = {}): boolean {
     if (!this.#listener?.listensTo(kind)) return false;
     const { shownId, factsOf } = this.#reader;
@@ -45,7 +45,7 @@ export class SecurityEvents {
     return true;
   }
 
-  /** From now on, `listener` hears of the events; undefined: nobody does. What waits is delivered first. */
+  /** Delivers the waiting events, and then sends all later events to `listener`. Undefined stops the delivery. */
   listen(listener: SecurityEventListener | undefined): void {
     this.#limiter.flush();
     this.#listener = listener;

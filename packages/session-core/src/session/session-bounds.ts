@@ -1,5 +1,5 @@
 import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
-import { isOwnAttribute } from './own-attributes.js';
+import { isOwnAttribute } from './attribute-names.js';
 import type { AttributeChanges, ContentBounds, UpdateSession } from './session-change.js';
 import type { StoredText } from './session-record.js';
 
@@ -66,8 +66,8 @@ export function assertAttributeFits(session: BoundedSession, name: string, text:
 }
 
 /**
- * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound already,
- * because the bound was set later, can be changed as long as it does not grow.
+ * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound
+ * already, because the bound was set later, can be changed as long as it does not grow.
  * @throws SessionBoundError when that is too much
  */
 export function assertSessionFits(

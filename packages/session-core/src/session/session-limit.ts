@@ -11,20 +11,15 @@ export interface MaxSessions {
 }
 
 /**
- * The limit for a save that lists the session under a principal, or gives a new id to one that is. `rotated`: the principal
- * that a session with a new id has.
+ * The limit for a save that lists the session under a principal, or gives a new id to one that is listed.
+ * `principalName`: the principal of a session that gets a new id.
  */
 export function limitOf(
-  maxSessions: MaxSessions | undefined,
+  { perPrincipal, whenReached }: MaxSessions,
   indexes: IndexChanges,
-  rotated: () => unknown,
+  principalName: unknown,
 ): SessionLimit | undefined {
-  if (!maxSessions) return undefined;
-  const { perPrincipal, whenReached } = maxSessions;
   let principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-  if (principal === undefined) {
-    const name = rotated();
-    principal = typeof name === 'string' ? indexTerm(name) : undefined;
-  }
+  if (principal === undefined) principal = typeof principalName === 'string' ? indexTerm(principalName) : undefined;
   return principal ? { principal, atMost: perPrincipal, whenReached } : undefined;
 }

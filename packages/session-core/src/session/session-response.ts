@@ -14,6 +14,8 @@ export interface SessionResponse {
   readonly mayCreate?: (() => Promise<void>) | undefined;
   /** The text of the client that gets the response; undefined when it is not recorded. */
   device?(): string | undefined;
+  /** Called when the session is used: from now on, the response waits until the session is saved. */
+  hold?(): void;
   /** The request of Node.js. */
   readonly request?: IncomingMessage;
 }

@@ -3,7 +3,7 @@ import type { AttributeSerializer } from './attribute.serializer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
-import { SessionIds } from './session-ids.js';
+import { SessionIds } from './session-token.js';
 import { StoredAttributes } from './stored-attributes.js';
 import { WarnOnce } from '../logging/warn-once.js';
 

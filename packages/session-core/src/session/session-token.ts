@@ -1,4 +1,5 @@
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
+import { SessionStoreError } from '../errors/session.errors.js';
 
 /** The token of a session, which only the client holds, and the id by which the store knows it. */
 export interface SessionKey {
@@ -47,7 +48,7 @@ export function sessionTokenOf(text: unknown): SessionToken | undefined {
   return isWellFormedIdOrToken(text) ? new SessionToken(text) : undefined;
 }
 
-/** Whether a value has the form of a token or session id. A store need not be asked about others. */
+/** Whether a value has the form that tokens and session ids share. The store is not asked about any other. */
 export function isWellFormedIdOrToken(id: unknown): id is string {
   return typeof id === 'string' && WELL_FORMED.test(id);
 }
@@ -55,4 +56,97 @@ export function isWellFormedIdOrToken(id: unknown): id is string {
 /** SHA-256, base64url. */
 export function hashOf(token: string): string {
   return hash('sha256', token, 'base64url');
+}
+
+/**
+ * Generates the tokens of new and of rotated sessions. A token has 22 to 128 letters, digits, `-` and `_`; anything
+ * else, or the same token twice in a row, is refused.
+ */
+export abstract class SessionTokenGenerator {
+  /** A token that cannot be guessed: at least 128 bits from a cryptographic source. */
+  abstract generate(): string;
+
+  /** Whether `generate()` can have returned a token that a client presents. The store is not asked about others. */
+  canHaveDrawn(_token: string): boolean {
+    return true;
+  }
+}
+
+// OWASP ASVS 5.0, 7.2.3 asks for 128 bits.
+const TOKEN_BYTES = 32;
+const DRAWN = /^[A-Za-z0-9_-]{43}$/;
+
+/** Generates tokens of 256 random bits, base64url; the default. */
+export class RandomSessionTokenGenerator extends SessionTokenGenerator {
+  generate(): string {
+    return randomBytes(TOKEN_BYTES).toString('base64url');
+  }
+
+  override canHaveDrawn(token: string): boolean {
+    return DRAWN.test(token);
+  }
+}
+
+/** The form of session ids: the SHA-256 of the token, or the token itself. */
+export type SessionIdForm = 'hashed' | 'plain';
+
+const FINGERPRINT_LENGTH = 16;
+
+/** Makes the tokens and ids of sessions, and finds the id of a token that a client presents. */
+export class SessionIds {
+  #last: string | undefined;
+
+  constructor(
+    private readonly generator: SessionTokenGenerator = new RandomSessionTokenGenerator(),
+    private readonly form: SessionIdForm = 'hashed',
+  ) {}
+
+  /**
+   * A fresh token and its id. With `accept`, tokens are drawn until one has an acceptable id.
+   * @throws SessionStoreError when the generator returns a token that can be guessed, or that is not well-formed
+   */
+  draw(accept: (id: string) => boolean = () => true): SessionKey {
+    for (;;) {
+      const token = this.#generate();
+      const id = this.#idOf(token);
+      if (accept(id)) return { token, id };
+    }
+  }
+
+  /** The id of a token; undefined for a token that the generator cannot have drawn. */
+  find(token: SessionToken): string | undefined {
+    return this.generator.canHaveDrawn(token.reveal()) ? this.#idOf(token) : undefined;
+  }
+
+  /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
+  shown(id: string): string {
+    return this.form === 'plain' ? `sha256:${hashOf(id).slice(0, FINGERPRINT_LENGTH)}` : id;
+  }
+
+  #idOf(token: SessionToken): string {
+    return this.form === 'plain' ? token.reveal() : hashOf(token.reveal());
+  }
+
+  #generate(): SessionToken {
+    const drawn: unknown = this.generator.generate();
+    if (!isWellFormedIdOrToken(drawn)) {
+      throw failure('returned something other than a string of 22 to 128 letters, digits, "-" and "_"');
+    }
+    if (drawn === this.#last)
+      throw failure('returned the same token twice: each session needs one that cannot be guessed');
+    if (!this.generator.canHaveDrawn(drawn)) throw failure('returned a token that its canHaveDrawn() rejects');
+    this.#last = drawn;
+    return new SessionToken(drawn);
+  }
+}
+
+function failure(problem: string): SessionStoreError {
+  return new SessionStoreError(`The SessionTokenGenerator ${problem}`);
+}
+
+const byDefault = new SessionIds();
+
+/** A fresh token and its id, by the default options. */
+export function generateSessionKey(accept?: (id: string) => boolean): SessionKey {
+  return byDefault.draw(accept);
 }

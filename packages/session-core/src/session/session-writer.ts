@@ -7,8 +7,8 @@ import type { CreateSession, DeleteSession, SessionChange, UpdateSession, WriteR
 import type { SessionIndexes } from './session-indexes.js';
 import type { MaxSessions } from './session-limit.js';
 import type { SessionKey } from './session-token.js';
-import type { SessionTimeouts } from './tracked-timeouts.js';
-import type { UndecodablePolicy } from './undecodable-policy.js';
+import type { SessionTimeouts } from './session-timeouts.js';
+import type { UndecodablePolicy } from './stored-attributes.js';
 
 /** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;

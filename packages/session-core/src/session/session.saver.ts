@@ -5,27 +5,40 @@ import {
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
+import { assertName, isKept } from './attribute-names.js';
 import { fullError } from './session-bounds.js';
-import type { AttributeChanges, ContentBounds, WriteReply } from './session-change.js';
-import type { SessionState } from './session-state.js';
+import {
+  type AttributeChanges,
+  type ContentBounds,
+  type CreateSession,
+  FORWARDING_TIME,
+  type IndexChanges,
+  type KeptAttributes,
+  type SessionLimit,
+  type UpdateSession,
+  type WriteReply,
+} from './session-change.js';
+import { joined, NO_INDEXES } from './session-indexes.js';
+import { limitOf } from './session-limit.js';
+import { endsNow, type TimeoutChanges, timeoutChanges } from './session-timeouts.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
-import { NOT_SIGNED_IN } from './sign-in.js';
-import type { SaveOutcome } from './session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
+import type { StoredSession } from './stored-session.js';
+import { NOT_SIGNED_IN, type UnsavedChanges } from './unsaved-changes.js';
 
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
 
-const NOT_CREATED = 'The session was not created: the token that the request presented was replaced less than 60 s ago';
+const NOT_CREATED =
+  'The session was not created: the token that the request presented was replaced less than ' +
+  `${FORWARDING_TIME / 1000} s ago`;
+
+const NO_TIMEOUTS: TimeoutChanges = { maxInactiveInterval: undefined, absoluteTimeout: undefined };
 
 type Update = (current: unknown) => unknown;
 
-/** Ends a session in the store. */
-export type SessionEnd = () => Promise<unknown>;
-
-/** Writes the changes of one session object to the store, one write after the other. */
+/** Saves the changes of one session object, one save after the other. */
 export class SessionSaver {
-  /** What ends before the session does, so that a request that failed in between can be repeated. */
-  beforeEnd: readonly SessionEnd[] | undefined;
   /** What the application says to a new session. */
   #permission: Promise<void> | undefined;
   /** A creation or rotation whose reply was lost: the store may have made it. */
@@ -34,7 +47,8 @@ export class SessionSaver {
   #turn: Promise<unknown> | undefined;
 
   constructor(
-    private readonly state: SessionState,
+    private readonly changes: UnsavedChanges,
+    private readonly stored: StoredSession,
     private readonly writer: SessionWriter,
   ) {}
 
@@ -51,7 +65,9 @@ export class SessionSaver {
     return saving;
   }
 
-  /** Compares and sets one attribute, together with what other requests make of it. @throws as `AttributeUpdates.run()` */
+  /**
+   * Compares and sets one attribute, together with what other requests make of it. @throws as `AttributeUpdates.run()`
+   */
   updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
     // In a turn: a save of this session could change the value, or the id, in between.
     return this.#inTurn(() => this.#updateAttribute(name, update));
@@ -59,25 +75,25 @@ export class SessionSaver {
 
   /** Gives the session a fresh token and id, which take effect at the save. Returns the new id. */
   rotate(): string {
-    const { state } = this;
     // After a creation whose reply was lost, the store may know the session already.
-    const { id, token } = this.writer.drawKey(state.storedId ?? this.#unanswered?.id);
-    state.id = id;
-    state.token = token;
+    const { id, token } = this.writer.drawKey(this.stored.id ?? this.#unanswered?.id);
+    this.changes.id = id;
+    this.changes.token = token;
     return id;
   }
 
   async #save(): Promise<SaveOutcome> {
     if (this.#unanswered) await this.#repeat(this.#unanswered);
-    if (this.beforeEnd) {
-      await Promise.all(this.beforeEnd.map((end) => end()));
-      this.beforeEnd = undefined;
+    const { changes } = this;
+    if (changes.beforeEnd) {
+      await Promise.all(changes.beforeEnd.map((end) => end()));
+      changes.beforeEnd = undefined;
     }
-    if (this.state.isNew && this.state.client?.mayCreate) await this.#ask(this.state.client.mayCreate);
+    if (changes.isNew && changes.response?.mayCreate) await this.#ask(changes.response.mayCreate);
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
-      if (!this.state.isOver) this.state.beforeSave?.();
-      const save = this.state.nextSave();
-      if (!save) return this.state.ended === 'gone' ? 'gone' : 'saved';
+      if (!changes.isOver) changes.beforeSave?.();
+      const save = this.#nextSave();
+      if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
       if (reply.outcome !== 'collision') return this.#settle(save, reply);
       this.rotate();
@@ -87,26 +103,27 @@ export class SessionSaver {
 
   /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
   async #ask(mayCreate: () => Promise<void>): Promise<void> {
-    this.state.beforeSave?.();
-    if (this.state.nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
+    this.changes.beforeSave?.();
+    if (this.#nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
   }
 
   /**
-   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave all
-   *   changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in
+   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave
+   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in
    */
   #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     if (reply.outcome === 'refused') {
-      this.state.reportLimit('maxSessions');
+      this.changes.reached('maxSessions');
       throw new TooManySessionsError(this.writer.maxSessions?.perPrincipal ?? 0);
     }
     if (reply.outcome === 'full' && save.kind === 'update') throw this.#full(reply.bound, save.attributes);
-    const outcome = this.state.settle(save, reply);
+    const outcome = this.stored.settle(save, reply);
+    if (!this.stored.ended && save.kind !== 'delete') this.changes.saved(save, signInTimeIn(reply));
     if (outcome !== 'gone') return outcome;
     if (save.kind === 'create') {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
-      this.state.report('rotated-token', others.length > 0 ? {} : { sessionId });
+      this.changes.report('rotated-token', others.length > 0 ? {} : { sessionId });
       throw new SessionGoneError(NOT_CREATED);
     }
     if (save.kind === 'update' && save.signIn) throw new SessionGoneError(NOT_SIGNED_IN);
@@ -114,7 +131,7 @@ export class SessionSaver {
   }
 
   #full(bound: keyof ContentBounds, changes: AttributeChanges): SessionBoundError {
-    this.state.reportLimit(bound);
+    this.changes.reached(bound);
     return fullError(bound, this.writer.bounds, changes);
   }
 
@@ -139,7 +156,9 @@ export class SessionSaver {
   }
 
   async #updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
-    const { attributes, storedId: id, access, client, ended, isOver } = this.state;
+    assertName(name);
+    const { attributes, response, isOver } = this.changes;
+    const { id, ended, attributes: stored } = this.stored;
     if (isOver || ended || id === undefined) return 'gone';
     // A value that this request set and did not save: no other request has seen it, so there is nothing to compare.
     if (attributes.isChanged(name)) {
@@ -149,19 +168,98 @@ export class SessionSaver {
     const { updates, indexes, serializer } = this.writer;
     const apply = (current: string | undefined) => {
       // A copy: if `update` throws after changing the object in place, the change must not be saved later.
-      const value = update(attributes.valueOf(name, current)) ?? undefined;
+      const value = update(stored.decodeText(name, current)) ?? undefined;
       const text = value === undefined ? null : attributes.encode(name, value);
       return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
     };
-    const known = attributes.storedText(name);
-    const result = await updates.run({ id, name, known, access, client, apply }).catch((error: unknown) => {
-      if (error instanceof SessionConflictError) this.state.reportLimit('updateTimeout');
-      throw error;
-    });
-    if (result.outcome === 'gone') return (this.state.ended = 'gone');
+    const known = stored.text(name);
+    const result = await updates
+      .run({ id, name, known, access: this.#access, client: response, apply })
+      .catch((error: unknown) => {
+        if (error instanceof SessionConflictError) this.changes.reached('updateTimeout');
+        throw error;
+      });
+    if (result.outcome === 'gone') return (this.stored.ended = 'gone');
     if (result.outcome === 'full') throw this.#full(result.bound, new Map([[name, '']]));
     attributes.refresh(name, result.text);
     return 'saved';
+  }
+
+  /** The save of all changes; undefined when there are none. */
+  #nextSave(): SessionSave | undefined {
+    const { id, ended } = this.stored;
+    if (ended) return undefined;
+    if (id === undefined) return this.#creation();
+    return this.changes.isInvalidated ? { kind: 'delete', id } : this.#update(id);
+  }
+
+  #creation(): CreateSession | undefined {
+    const { changes, writer } = this;
+    if (changes.isNeverStored) return undefined;
+    const attributes = changes.takeAttributes();
+    if (attributes.size === 0) return undefined;
+    const { id, presentedIds, timeouts } = changes;
+    const indexes = writer.indexes.changesOf(attributes, writer.serializer);
+    const content = { attributes, indexes, limit: this.#limitOf(indexes), bounds: writer.bounds };
+    const creation = { kind: 'create', id, presentedIds, ...timeouts, device: this.#device, ...content } as const;
+    return changes.signsIn ? { ...creation, signsIn: true } : creation;
+  }
+
+  #update(id: string): UpdateSession | undefined {
+    const { changes, writer } = this;
+    const attributes = changes.takeAttributes();
+    const newId = changes.id === id ? undefined : changes.id;
+    if (attributes.size === 0 && newId === undefined && !changes.hasTimeouts) return undefined;
+    const { authentication, clears } = changes;
+    const kept = authentication?.kept;
+    const indexes = joined(this.#indexesToLeave(kept), writer.indexes.changesOf(attributes, writer.serializer));
+    // Who signs in may use another client than who created the session.
+    const device = kept || indexes.get(PRINCIPAL_NAME_INDEX_NAME) ? this.#device : undefined;
+    return {
+      kind: 'update',
+      id,
+      newId,
+      ...this.#timeoutChanges,
+      ...(authentication && (kept ? { signIn: kept } : { signsOut: true })),
+      ...this.#access,
+      device,
+      attributes,
+      indexes,
+      limit: this.#limitOf(indexes, newId),
+      ...(clears && { clears }),
+    };
+  }
+
+  /** The parts of an update that do not depend on what it changes. */
+  get #access(): Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'> {
+    const { memo } = this.stored;
+    // Whoever signs in is there, whatever the route says.
+    const keepsIdle = this.changes.keepsIdle && !this.changes.signsIn;
+    return { bounds: this.writer.bounds, ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
+  }
+
+  get #timeoutChanges(): TimeoutChanges {
+    const { timeouts, signsIn, hasTimeouts } = this.changes;
+    // A sign-in sets both timeouts, whatever another request may have made of them.
+    if (signsIn && !endsNow(timeouts)) return timeouts;
+    return hasTimeouts ? timeoutChanges(timeouts, this.stored.timeouts) : NO_TIMEOUTS;
+  }
+
+  get #device(): string | undefined {
+    return this.changes.response?.device?.();
+  }
+
+  /** The indexes of the attributes that a save takes from the session. */
+  #indexesToLeave(kept: KeptAttributes | undefined): IndexChanges {
+    if (this.changes.clears) return this.writer.indexes.leave();
+    return kept ? this.writer.indexes.leave((name) => isKept(name, kept)) : NO_INDEXES;
+  }
+
+  #limitOf(indexes: IndexChanges, newId?: string): SessionLimit | undefined {
+    const { maxSessions } = this.writer;
+    if (!maxSessions) return undefined;
+    const principalName = newId === undefined ? undefined : this.changes.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
+    return limitOf(maxSessions, indexes, principalName);
   }
 
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
@@ -170,4 +268,10 @@ export class SessionSaver {
     this.#turn = result;
     return result;
   }
+}
+
+/** When the store says that somebody signed in; undefined when nobody did. */
+function signInTimeIn(reply: WriteReply): number | undefined {
+  if (reply.outcome === 'created') return reply.creationTime;
+  return reply.outcome === 'saved' ? reply.authenticatedAt : undefined;
 }

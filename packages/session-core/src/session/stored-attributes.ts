@@ -1,12 +1,21 @@
 import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
-import type { BoundedSession } from './session-bounds.js';
+import type { AttributeChanges } from './session-change.js';
 import type { StoredText } from './session-record.js';
-import type { UndecodablePolicy } from './undecodable-policy.js';
+
+/**
+ * What happens to a session with a value that its serializer cannot decode:
+ * - `'throw'`: reading the attribute throws a `SessionAttributeError`;
+ * - `'drop-attribute'`: reading the attribute gives undefined;
+ * - `'drop-session'`: the session is ended, as deleted, when it is loaded.
+ */
+export type UndecodablePolicy = 'throw' | 'drop-attribute' | 'drop-session';
+
+export const UNDECODABLE_POLICIES: readonly UndecodablePolicy[] = ['throw', 'drop-attribute', 'drop-session'];
 
 /** The session that attributes belong to. */
-export interface AttributesOwner extends BoundedSession {
+export interface AttributesOwner {
   readonly undecodable: UndecodablePolicy;
   /** The session id as log lines show it. */
   shownId(): string;
@@ -14,9 +23,16 @@ export interface AttributesOwner extends BoundedSession {
   readonly warnings: WarnOnce;
 }
 
+/** Matches names of attributes. */
+export type NameTest = (name: string) => boolean;
+
 /** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
 export class StoredAttributes {
   readonly #texts: Map<string, StoredText>;
+  /**
+   * Matches what the next rotation leaves behind. The store still has these attributes, but nothing here shows them.
+   */
+  #left: NameTest | undefined;
   /** By attribute name, the text that could not be decoded. */
   #undecodable: Map<string, string> | undefined;
 
@@ -28,36 +44,30 @@ export class StoredAttributes {
     this.#texts = new Map(texts);
   }
 
-  /** Decodes nothing: an undecodable attribute is dropped from here once it was read. */
+  /** Decodes nothing: an undecodable attribute is missing here only once it was read. */
   get names(): string[] {
-    const names = [...this.#texts.keys()];
+    const names = this.#left ? [...this.#texts.keys()].filter((name) => !this.isLeft(name)) : [...this.#texts.keys()];
     if (!this.#undecodable || this.owner.undecodable === 'throw') return names;
     return names.filter((name) => !this.#isUndecodable(name));
   }
 
-  /** Those whose names are accepted. */
-  only(isAccepted: (name: string) => boolean): StoredAttributes {
-    const texts = [...this.#texts].filter(([name]) => isAccepted(name));
-    return new StoredAttributes(texts, this.serializer, this.owner);
-  }
-
-  /** All of them, also those that cannot be decoded. */
+  /** All attributes, also those that cannot be decoded. */
   get texts(): Iterable<readonly [name: string, text: StoredText]> {
-    return this.#texts;
+    return this.#left ? [...this.#texts].filter(([name]) => !this.isLeft(name)) : this.#texts;
   }
 
   has(name: string): boolean {
-    return this.#texts.has(name);
+    return this.unread(name) !== undefined;
   }
 
-  /** The text or what gives it. */
+  /** The text, or an object that reads it. */
   unread(name: string): StoredText | undefined {
-    return this.#texts.get(name);
+    return this.isLeft(name) ? undefined : this.#texts.get(name);
   }
 
   /** @throws SessionStoreError when the store cannot read the text */
   text(name: string): string | undefined {
-    const text = this.#texts.get(name);
+    const text = this.unread(name);
     if (typeof text !== 'object') return text;
     const read = text.read();
     this.#texts.set(name, read);
@@ -70,7 +80,35 @@ export class StoredAttributes {
     else this.#texts.set(name, text);
   }
 
-  /** What `decode()` would return with another text. */
+  /** What `leave()` was called with since the last save that has left attributes behind. */
+  get left(): NameTest | undefined {
+    return this.#left;
+  }
+
+  /** Whether the next rotation leaves an attribute behind. */
+  isLeft(name: string): boolean {
+    return this.#left?.(name) === true;
+  }
+
+  /** Shows these attributes no more, because the next rotation leaves them behind. */
+  leave(isLeft: NameTest): void {
+    const before = this.#left;
+    this.#left = before ? (name) => before(name) || isLeft(name) : isLeft;
+  }
+
+  /** Shows what was left behind again, because no rotation will be saved. */
+  stay(): void {
+    this.#left = undefined;
+  }
+
+  /** Records a save. `left`: what it has left behind. */
+  saved(changes: AttributeChanges, left: NameTest | undefined): void {
+    if (left) for (const name of this.#texts.keys()) if (left(name)) this.#texts.delete(name);
+    if (this.#left === left) this.#left = undefined;
+    for (const [name, text] of changes) this.replace(name, text ?? undefined);
+  }
+
+  /** The value that `decode()` would return if the attribute had this text. */
   decodeText(name: string, text: string | undefined): unknown {
     if (text === this.text(name)) return this.decode(name);
     const texts = text === undefined ? [] : ([[name, text]] as const);
@@ -88,7 +126,7 @@ export class StoredAttributes {
     throw new SessionAttributeError(name, `cannot be decoded. ${REMEDY}`);
   }
 
-  /** The decoded value, whatever the policy: undefined when it cannot be read or decoded. */
+  /** The decoded value; undefined when it cannot be read or decoded, whatever the policy. */
   peek(name: string): unknown {
     let text: string | undefined;
     try {
@@ -122,14 +160,14 @@ export class StoredAttributes {
     }
   }
 
-  /** Whether a value still has a text. */
+  /** Whether the text of a value is still this one. */
   hasText(value: unknown, text: string): boolean {
     return hasText(this.serializer, value, text);
   }
 
   /**
-   * The text that later encodings of a value are compared with. Not the stored text: another language may write the same
-   * value differently, and reading it must not write it back.
+   * The text that later encodings of a value are compared with. Not the stored text: another language may write the
+   * same value differently, and reading it must not write it back.
    */
   textAsRead(raw: string): string | undefined {
     try {
@@ -140,14 +178,14 @@ export class StoredAttributes {
     }
   }
 
-  /** Whether the store has a value with this text, however it is formatted there; null: whether it has none. */
+  /** Whether the store has a value with this text, however the text is formatted there; null: whether it has none. */
   holds(name: string, text: string | null): boolean {
     if (text === null || !this.has(name)) return text === null && !this.has(name);
     let raw: string | undefined;
     try {
       raw = this.text(name);
     } catch {
-      // The store cannot read it. To replace it must not fail.
+      // The store cannot read the text. Replacing it must not fail.
       return false;
     }
     return raw !== undefined && (raw === text || this.textAsRead(raw) === text);
@@ -155,7 +193,7 @@ export class StoredAttributes {
 
   #isUndecodable(name: string): boolean {
     if (!this.#undecodable) return false;
-    const text = this.#texts.get(name);
+    const text = this.unread(name);
     return text !== undefined && this.#undecodable.get(name) === text;
   }
 

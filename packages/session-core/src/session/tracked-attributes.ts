@@ -1,7 +1,8 @@
+import { assertName } from './attribute-names.js';
+import { assertAttributeFits, assertSessionFits, type BoundedSession, SessionContent } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
-import { assertAttributeFits, assertSessionFits, SessionContent } from './session-bounds.js';
-import { StoredAttributes } from './stored-attributes.js';
+import type { NameTest, StoredAttributes } from './stored-attributes.js';
 
 interface Entry {
   readonly name: string;
@@ -17,9 +18,17 @@ interface Entry {
   isRaw: boolean;
 }
 
-/** Attributes that remember which of them must be written: those that were set, and objects changed in place. */
+/** The session whose attributes are tracked. */
+export interface AttributesSession extends BoundedSession {
+  /** The attributes that the store has. */
+  readonly storedAttributes: StoredAttributes;
+}
+
+/**
+ * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
+ */
 export class TrackedAttributes {
-  readonly #stored: StoredAttributes;
+  readonly #session: AttributesSession;
   /** Only attributes that the application read or set; the others are not decoded. */
   readonly #entries = new Map<string, Entry>();
   /** Whether the application set or removed any: most requests only read. */
@@ -30,14 +39,17 @@ export class TrackedAttributes {
   #isAtRest = false;
   /** What saves were given, and the store has not confirmed: it may hold another text than `#stored`. */
   #unconfirmed: Set<string> | undefined;
+  /** The stored attributes that the last save was made of, and those that it left behind. */
+  #written: { readonly stored: StoredAttributes; readonly left: NameTest | undefined } | undefined;
 
-  constructor(stored: StoredAttributes) {
-    this.#stored = stored;
+  constructor(session: AttributesSession) {
+    this.#session = session;
   }
 
   get names(): string[] {
-    if (this.#entries.size === 0) return this.#stored.names;
-    const names = new Set(this.#stored.names);
+    const { names: stored } = this.#stored;
+    if (this.#entries.size === 0) return stored;
+    const names = new Set(stored);
     for (const [name, entry] of this.#entries) {
       if (entry.value === undefined) names.delete(name);
       else names.add(name);
@@ -55,16 +67,6 @@ export class TrackedAttributes {
     return known ? known.value : this.#stored.peek(name);
   }
 
-  /** The value that a text of an attribute has: a fresh object that is not watched for changes in place. */
-  valueOf(name: string, text: string | undefined): unknown {
-    return this.#stored.decodeText(name, text);
-  }
-
-  /** The text in the store, as far as this session knows. */
-  storedText(name: string): string | undefined {
-    return this.#stored.text(name);
-  }
-
   /**
    * @throws SessionAttributeError when the value cannot be stored, and SessionBoundError when it is too large: now, so
    * that the stack shows the caller
@@ -74,8 +76,8 @@ export class TrackedAttributes {
   }
 
   /**
-   * The same, but a value that the store has is not written again, because that could undo a change of another request. It
-   * is watched for changes in place. @throws as `set()` does
+   * The same, but a value that the store has is not written again, because that could undo a change of another request.
+   * It is watched for changes in place. @throws as `set()` does
    */
   assign(name: string, value: unknown): void {
     const text = this.#textToSet(name, value);
@@ -114,8 +116,8 @@ export class TrackedAttributes {
   }
 
   /**
-   * Call it when the application has finished, and nothing has changed in place. Until the promises that are settled now
-   * have had their turn, no object is compared again unless one is read.
+   * Call it when the application has finished, and nothing has changed in place. Until the promises that are settled
+   * now have had their turn, no object is compared again unless one is read.
    */
   rest(): void {
     if (this.#entries.size === 0) return;
@@ -123,23 +125,23 @@ export class TrackedAttributes {
     process.nextTick(() => (this.#isAtRest = false));
   }
 
-  /** The same attributes without the changes that are not saved. */
-  asStored(): TrackedAttributes {
-    return new TrackedAttributes(this.#stored);
+  /** Forgets these attributes. The next save, which rotates the session, must make the store forget them as well. */
+  leave(isLeft: NameTest): void {
+    this.#stored.leave(isLeft);
+    this.#content = undefined;
+    for (const name of this.#entries.keys()) if (isLeft(name)) this.#entries.delete(name);
   }
 
-  /** Those whose names are accepted, with their changes. */
-  only(isAccepted: (name: string) => boolean): TrackedAttributes {
-    const accepted = new TrackedAttributes(this.#stored.only(isAccepted));
-    // Copies: a save of these attributes, which is in flight, says nothing of the others.
-    for (const [name, entry] of this.#entries) if (isAccepted(name)) accepted.#entries.set(name, { ...entry });
-    accepted.#wasSet = this.#wasSet;
-    accepted.#unconfirmed = this.#unconfirmed && new Set(this.#unconfirmed);
-    return accepted;
+  /** Forgets what the application has read and changed since the last save. */
+  discard(): void {
+    this.#entries.clear();
+    this.#wasSet = false;
+    this.#content = undefined;
   }
 
   /** What has to be written, by name. */
   changes(): Map<string, string | null> {
+    this.#written = { stored: this.#stored, left: this.#stored.left };
     const changes = new Map<string, string | null>();
     let inPlace: string | undefined;
     for (const entry of this.#entries.values()) {
@@ -154,29 +156,21 @@ export class TrackedAttributes {
     return changes;
   }
 
-  /** Records that the store wrote these changes. Later changes of the application are still to be written. */
+  /** Records that the store has made the changes of the last save. The application may have changed more since. */
   saved(changes: AttributeChanges): void {
+    const { stored, left } = this.#written!;
+    // The session was loaded again during the save.
+    if (stored !== this.#stored) return;
     this.#content = undefined;
-    for (const [name, change] of changes) {
-      this.#stored.replace(name, change ?? undefined);
+    stored.saved(changes, left);
+    for (const [name, text] of changes) {
       this.#unconfirmed?.delete(name);
       const entry = this.#entries.get(name);
-      if (!entry) continue;
-      // The attribute was set again in the meantime.
-      if (entry.assigned && entry.text !== change) continue;
+      if (!entry || this.#isStillDue(entry, text)) continue;
       entry.assigned = false;
-      entry.text = change;
+      entry.text = text;
       entry.isRaw = false;
     }
-  }
-
-  /**
-   * Records that the store had written these changes when somebody signed in. What the sign-in keeps need not be written
-   * again, which could undo a later change of another request.
-   */
-  savedBefore(changes: AttributeChanges, isKept: (name: string) => boolean): void {
-    const kept = [...changes].filter(([name]) => name !== PRINCIPAL_NAME_INDEX_NAME && isKept(name));
-    this.saved(new Map(kept.filter(([name]) => this.#entries.has(name))));
   }
 
   /** Takes over the text that the store has now. A value that the application changed stays to be written. */
@@ -186,6 +180,19 @@ export class TrackedAttributes {
     this.#stored.replace(name, text);
     this.#unconfirmed?.delete(name);
     if (!isOwn) this.#entries.delete(name);
+  }
+
+  get #stored(): StoredAttributes {
+    return this.#session.storedAttributes;
+  }
+
+  /** Whether an attribute was set again after a save with this text of it, or must be: somebody has signed in since. */
+  #isStillDue({ name, assigned, text: current }: Entry, text: string | null): boolean {
+    const { left } = this.#stored;
+    return (
+      assigned &&
+      (current !== text || this.#stored.isLeft(name) || (left !== undefined && name === PRINCIPAL_NAME_INDEX_NAME))
+    );
   }
 
   #read(name: string): Entry {
@@ -218,7 +225,7 @@ export class TrackedAttributes {
 
   /** The text of an attribute, which fits by itself. */
   #fitting(name: string, text: string): string {
-    assertAttributeFits(this.#stored.owner, name, text, this.#stored.has(name));
+    assertAttributeFits(this.#session, name, text, this.#stored.has(name));
     return text;
   }
 
@@ -240,7 +247,7 @@ export class TrackedAttributes {
     const entry = this.#entries.get(name);
     const { now, stored } = this.#counted;
     const content = now.with(name, entry?.assigned ? entry.text : this.#stored.unread(name), text);
-    if (text !== null) assertSessionFits(this.#stored.owner, name, content, stored);
+    if (text !== null) assertSessionFits(this.#session, name, content, stored);
     return content;
   }
 
@@ -249,7 +256,7 @@ export class TrackedAttributes {
     const { stored } = this.#counted;
     let content = stored;
     for (const [name, text] of changes) content = content.with(name, this.#stored.unread(name), text);
-    assertSessionFits(this.#stored.owner, changed, content, stored);
+    assertSessionFits(this.#session, changed, content, stored);
   }
 
   /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
@@ -283,13 +290,6 @@ export class TrackedAttributes {
     }
     const current = this.#stored.encode(name, value);
     return current === entry.text ? undefined : this.#fitting(name, current);
-  }
-}
-
-/** @throws TypeError for a name that stores could not keep: half of a surrogate pair has no UTF-8 encoding */
-export function assertName(name: unknown): void {
-  if (typeof name !== 'string' || name === '' || /\p{Surrogate}/u.test(name)) {
-    throw new TypeError('The name of a session attribute is a non-empty string of well-formed Unicode');
   }
 }
 

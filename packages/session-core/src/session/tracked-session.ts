@@ -1,91 +1,90 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
+import { assertFree, assertPrincipalName, isOwnAttribute } from './attribute-names.js';
 import { forDisconnected } from './attribute-updates.js';
-import { ChangeGate } from './change-gate.js';
-import type { SessionResponse } from './session-response.js';
-import { assertFree, isOwnAttribute } from './own-attributes.js';
 import type { SessionAttributeName } from './session-attributes.js';
-import type { SessionToken } from './session-token.js';
 import type { SessionRecord } from './session-record.js';
-import { SessionState } from './session-state.js';
+import type { SessionResponse } from './session-response.js';
+import type { SessionTimeouts } from './session-timeouts.js';
+import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
-import { describeSession, shownBy } from './shown-session.js';
-import { type SessionEnd, SessionSaver } from './session.saver.js';
+import { SessionSaver } from './session.saver.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
-import { assertPrincipalName } from './sign-in.js';
-import { assertName } from './tracked-attributes.js';
-import type { SessionTimeouts } from './tracked-timeouts.js';
+import { describeSession, shownBy } from './shown-session.js';
+import { newRecord, StoredSession } from './stored-session.js';
+import { type CreatedSession, type SessionBinding, UnsavedChanges } from './unsaved-changes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
 
-/** The one implementation of `Session`: it tracks its own changes, and its repository writes them. */
+/** The one implementation of `Session`: what the application has changed, on top of what the store has. */
 export class TrackedSession implements Session {
   readonly #writer: SessionWriter;
-  readonly #state: SessionState;
-  readonly #saver: SessionSaver;
-  readonly #gate: ChangeGate;
-  #companions: readonly SessionEnd[] | undefined;
+  readonly #stored: StoredSession;
+  readonly #changes: UnsavedChanges;
+  /** Most requests save nothing. */
+  #lazySaver: SessionSaver | undefined;
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
-    return new TrackedSession(writer, SessionState.create(writer, timeouts, presentedIds));
+    const { id, token } = writer.drawKey();
+    return new TrackedSession(writer, newRecord(id, timeouts), { token, presentedIds });
   }
 
   /** A session that the store returned. */
   static restore(writer: SessionWriter, record: SessionRecord): TrackedSession {
-    return new TrackedSession(writer, new SessionState(record, writer));
+    return new TrackedSession(writer, record);
   }
 
   /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
+    if (session instanceof TrackedSession) return session;
     const shown = shownBy(session);
     if (shown instanceof TrackedSession) return shown;
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
   }
 
-  private constructor(writer: SessionWriter, state: SessionState) {
+  private constructor(writer: SessionWriter, record: SessionRecord, created?: CreatedSession) {
     this.#writer = writer;
-    this.#state = state;
-    this.#gate = new ChangeGate(state);
-    this.#saver = new SessionSaver(state, writer);
+    this.#stored = new StoredSession(record, writer, created !== undefined);
+    this.#changes = new UnsavedChanges(this.#stored, writer, record.id, created);
     Object.preventExtensions(this); // A property would be lost silently.
   }
 
   get id(): string {
-    return this.#state.id;
+    return this.#changes.id;
   }
 
   get isNew(): boolean {
-    return this.#state.isNew;
+    return this.#changes.isNew;
   }
 
   get isGone(): boolean {
-    return this.#state.ended === 'gone';
+    return this.#stored.ended === 'gone';
   }
 
   get creationTime(): number {
-    return this.#state.creationTime;
+    return this.#stored.creationTime;
   }
 
   get lastAccessedTime(): number {
-    return this.#state.lastAccessedTime;
+    return this.#stored.lastAccessedTime;
   }
 
   get maxInactiveInterval(): number {
-    return this.#state.timeouts.all.maxInactiveInterval;
+    return this.#changes.timeouts.maxInactiveInterval;
   }
 
   set maxInactiveInterval(timeout: number | string) {
-    this.#gate.assertWritable();
-    this.#state.timeouts.set('maxInactiveInterval', timeout);
+    this.#changes.assertWritable();
+    this.#changes.setTimeout('maxInactiveInterval', timeout);
   }
 
   get absoluteTimeout(): number {
-    return this.#state.timeouts.all.absoluteTimeout;
+    return this.#changes.timeouts.absoluteTimeout;
   }
 
   set absoluteTimeout(timeout: number | string) {
-    this.#gate.assertWritable();
-    this.#state.timeouts.set('absoluteTimeout', timeout);
+    this.#changes.assertWritable();
+    this.#changes.setTimeout('absoluteTimeout', timeout);
   }
 
   get principalName(): string | undefined {
@@ -95,24 +94,26 @@ export class TrackedSession implements Session {
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
-    const rotates = this.#gate.isResponseOpen && name !== this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    // Once the headers are sent, the client would not get the new token.
+    const rotates =
+      this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
     this.setPrincipal(name);
     // Nobody has shown to be the new one, unless it is the name of who has just signed in.
-    if (rotates && !this.#state.authentication.kept) this.#state.signOut();
+    if (rotates && !this.#changes.signsIn) this.#changes.signOut();
     // A token that was drawn here is known to nobody yet.
-    if (rotates && this.#state.token === undefined) this.#saver.rotate();
+    if (rotates && this.#changes.token === undefined) this.#saver.rotate();
   }
 
   get authenticatedAt(): number | undefined {
-    return this.#state.isOver ? undefined : this.#state.authentication.at;
+    return this.#changes.isOver ? undefined : this.#changes.authenticatedAt;
   }
 
   get attributeNames(): SessionAttributeName[] {
-    return this.#state.isOver ? [] : this.#state.attributes.names;
+    return this.#changes.isOver ? [] : this.#changes.attributes.names;
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
-    return this.#state.isOver ? undefined : (this.#state.attributes.get(name) as T | undefined);
+    return this.#changes.isOver ? undefined : (this.#changes.attributes.get(name) as T | undefined);
   }
 
   getRequiredAttribute<T = unknown>(name: string): T {
@@ -132,15 +133,15 @@ export class TrackedSession implements Session {
 
   /** The same, for the attributes that only the library sets. */
   setOwnAttribute(name: string, value: unknown): void {
-    this.#gate.assertStartable();
-    this.#state.attributes.set(name, value);
+    this.#changes.assertStartable();
+    this.#changes.attributes.set(name, value);
   }
 
   /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     assertFree(name, value);
-    this.#gate.assertStartable();
-    this.#state.attributes.assign(name, value);
+    this.#changes.assertStartable();
+    this.#changes.attributes.assign(name, value);
   }
 
   removeAttribute(name: string): void {
@@ -157,10 +158,10 @@ export class TrackedSession implements Session {
   }
 
   async #updateAttribute<T>(name: string, update: Update<T>, isRefused: boolean): Promise<T | undefined> {
-    this.#gate.assertWritable();
-    assertName(name);
+    this.#changes.assertWritable();
     if (isRefused) assertFree(name, update);
-    if (this.isNew || this.#state.isLeftBehind(name)) {
+    // The store may still have an attribute that a sign-in did not keep.
+    if (this.isNew || this.#stored.attributes.isLeft(name)) {
       this.setOwnAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);
     }
@@ -170,31 +171,30 @@ export class TrackedSession implements Session {
 
   signIn(name: string, { remember = false, keep }: SignInOptions = {}): void {
     assertPrincipalName(name);
-    this.#gate.assertRotatable();
-    this.#state.signIn(name, remember ? this.#gate.rememberedFor() : undefined, keep);
+    this.#changes.assertRotatable();
+    this.#changes.signIn(name, remember ? this.#changes.rememberedFor : undefined, keep);
     this.#saver.rotate();
   }
 
   signOut(): void {
     this.invalidate();
-    this.#saver.beforeEnd = this.#companions;
+    this.#changes.beforeEnd = this.#changes.companions;
   }
 
   changeSessionId(): string {
-    this.#gate.assertRotatable();
+    this.#changes.assertRotatable();
     return this.#saver.rotate();
   }
 
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
-    this.#gate.assertRotatable();
-    this.#state.clear();
+    this.#changes.assertRotatable();
+    this.#changes.clear();
     this.#saver.rotate();
   }
 
   invalidate(): void {
-    this.#gate.assertAllowed();
-    this.#state.isInvalidated = true;
+    this.#changes.invalidate();
   }
 
   save(callback?: never): Promise<SaveOutcome> {
@@ -204,7 +204,7 @@ export class TrackedSession implements Session {
 
   /** The id in the store until the next save; undefined while the session is new. */
   get storedId(): string | undefined {
-    return this.#state.storedId;
+    return this.#stored.id;
   }
 
   /** The id as log lines show it. */
@@ -214,79 +214,69 @@ export class TrackedSession implements Session {
 
   /** Whether there is anything to save. */
   get isDirty(): boolean {
-    return this.#saver.beforeEnd !== undefined || this.#state.isDirty;
+    return this.#changes.isDirty;
   }
 
   /** The application has finished: see `TrackedAttributes.rest()`. */
   rest(): void {
-    this.#state.attributes.rest();
+    this.#changes.attributes.rest();
   }
 
   /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
   get isSet(): boolean {
-    return this.#saver.beforeEnd !== undefined || this.#state.isSet;
+    return this.#changes.isSet;
   }
 
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
   get tokenToSend(): SessionToken | undefined {
-    return this.#state.tokenToSend;
+    const { isOver, id, token } = this.#changes;
+    return !isOver && !this.#stored.ended && this.#stored.id === id ? token : undefined;
   }
 
   /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
-    return this.#state.ended === 'deleted';
+    return this.#stored.ended === 'deleted';
   }
 
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */
   get idleTime(): number | undefined {
-    return this.#state.idleTime;
+    return this.#stored.idleTime;
   }
 
   /** An attribute for the library's own reads: undefined, never an error, when the value cannot be decoded. */
   peekAttribute(name: string): unknown {
-    return this.#state.isOver ? undefined : this.#state.attributes.peek(name);
+    return this.#changes.isOver ? undefined : this.#changes.attributes.peek(name);
   }
 
-  /** From now on, changes that need a cookie are refused once the headers of this response were sent. */
-  bindTo(response: SessionResponse): void {
-    this.#gate.response = response;
-    this.#state.client = response;
+  /** From now on, the session changes on behalf of the request with this response. */
+  bindTo(response: SessionResponse, { companions, refusal }: SessionBinding = {}): void {
+    Object.assign(this.#changes, { response, companions, refusal });
   }
 
   /** Sets or removes the principal, under the same id. */
   setPrincipal(name: string | undefined): void {
-    this.#gate.assertStartable();
-    this.#state.setPrincipal(name);
-  }
-
-  /** From now on, `signOut()` also ends these: the other live sessions of the same request. */
-  accompanyBy(companions: readonly SessionEnd[]): void {
-    this.#companions = companions;
+    this.#changes.setPrincipal(name);
   }
 
   /** From now on, a save does not renew the idle timeout. */
   keepIdle(): void {
-    this.#state.keepsIdle = true;
+    this.#changes.keepsIdle = true;
   }
 
   /** Forgets the changes that are not saved, but for a rotation. */
   discard(): void {
-    this.#state.discard();
+    this.#changes.discard();
   }
 
   /** Forgets all changes, and takes over what was loaded later. */
   replaceBy(loaded: Session): void {
-    this.#state.replaceBy(TrackedSession.of(loaded).#state);
+    this.#stored.replaceBy(TrackedSession.of(loaded).#stored);
+    this.#changes.reset();
   }
 
   /** From now on, `action` runs before each save, which also writes what it changes. */
   beforeSave(action: () => void): void {
-    this.#state.beforeSave = action;
-  }
-
-  /** From now on, every change throws. */
-  refuseChanges(refusal: Error): void {
-    this.#gate.refusal = refusal;
+    this.#changes.beforeSave = action;
   }
 
   /** What logs may show of the session. */
@@ -296,5 +286,9 @@ export class TrackedSession implements Session {
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return this.toJSON();
+  }
+
+  get #saver(): SessionSaver {
+    return (this.#lazySaver ??= new SessionSaver(this.#changes, this.#stored, this.#writer));
   }
 }

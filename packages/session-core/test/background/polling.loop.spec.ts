@@ -61,7 +61,7 @@ describe('PollingLoop', () => {
     await stopped;
   });
 
-  it('starts no step before the last one is over when it is stopped and started again', async () => {
+  it('starts no step before the last one has ended when it is stopped and started again', async () => {
     const finish: (() => void)[] = [];
     const loop = new PollingLoop('The loop', 0, () => new Promise<void>((resolve) => finish.push(resolve)));
     loop.start();

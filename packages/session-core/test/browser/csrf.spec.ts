@@ -38,7 +38,7 @@ function tokenOfForm(): Promise<string> {
 }
 
 describe('in Chromium, CsrfGuard', () => {
-  it('accepts the own form, also of a page that hides its origin', async () => {
+  it('accepts its own form, even from a page that hides its origin', async () => {
     await tab.goto(shop.https('shop.test', '/transfer'));
     expect(await submit()).toBe('visit 1');
     await tab.goto(shop.https('shop.test', '/transfer'));

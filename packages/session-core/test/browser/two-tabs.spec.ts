@@ -29,7 +29,7 @@ describe('in Chromium, two tabs with a session each', () => {
   const inFirst = (path: string) => textAt(first, shop.https('shop.test', path));
   const inSecond = (path: string) => textAt(second, shop.https('shop.test', `${path}?_s=1`));
 
-  it('keep their sessions apart, also when both sign in at the same moment', async () => {
+  it('keep their sessions apart, even if both sign in at the same moment', async () => {
     expect(await inFirst('/visit')).toBe('visit 1');
     expect(await inSecond('/visit')).toBe('visit 1');
     expect(await Promise.all([inFirst('/login'), inSecond('/login')])).toEqual(['signed in', 'signed in']);

@@ -107,12 +107,12 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
 
   function reasonOf({ status, text }: HttpResponse): string {
     if (status === 201 || status === 200) return 'accepted';
-    const reasons = { origin: 'cross-origin', missing: 'missing-token', 'not that of': 'invalid-token' };
+    const reasons = { origin: 'cross-origin', missing: 'missing-token', 'does not belong': 'invalid-token' };
     const found = Object.entries(reasons).find(([word]) => text.includes(word));
     return status === 403 && found ? found[1] : `${status} ${text}`;
   }
 
-  it('gives each session of a browser a token of its own, and refuses that of another', async () => {
+  it('gives each session of a browser its own token, and refuses the token of another', async () => {
     await start({ multipleSessions: true });
     const tokenIn = async (alias: number) => (await browser.get(`/form?_s=${alias}`)).json<{ token: string }>().token;
     const tokens = [await tokenIn(0), await tokenIn(1)];
@@ -157,13 +157,13 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
       expect((await browser.get('/transfers')).json()).toEqual({ transfers: 0 });
     });
 
-    it('is refused when it is that of another session', async () => {
+    it('is refused when it belongs to another session', async () => {
       const attacker = app.agent();
       await tokenOf(browser);
       expect(reasonOf(await transfer(await tokenOf(attacker)))).toBe('invalid-token');
     });
 
-    it('is refused without a session, so that nobody is signed in by another page', async () => {
+    it('is refused without a session, so that another page cannot sign a user in', async () => {
       const token = await tokenOf(browser);
       browser.clearCookies();
       const response = await transfer(token);

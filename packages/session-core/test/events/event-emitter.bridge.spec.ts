@@ -110,7 +110,7 @@ describe('EventEmitterBridge', () => {
     expect([dispatcher.hasHandlers, heard]).toEqual([false, []]);
   });
 
-  it('logs errors of listeners and does not fail the delivery, also with suppressErrors false', async () => {
+  it('logs errors of listeners and does not fail the delivery, even with suppressErrors false', async () => {
     @Injectable()
     class Failing {
       @OnEvent('session.expired', { suppressErrors: false })

@@ -26,7 +26,7 @@ import {
   SessionIdChangedEvent,
 } from '../../src/events/session.events.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
-import { SessionIds } from '../../src/session/session-ids.js';
+import { SessionIds } from '../../src/session/session-token.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 import { SESSION_OPTIONS } from '../../src/store.js';
 

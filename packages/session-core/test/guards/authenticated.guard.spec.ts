@@ -357,14 +357,14 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
     expect([await said(ann, '/closed'), await said(ann, '/closed/recent')]).toEqual(['closed', 401]);
   });
 
-  it('refuses whom it has refused before, when a guard of the application asked only to know', async () => {
+  it('refuses a request again after a guard of the application caught the first refusal', async () => {
     const { ann, agent } = await start({ platform, providers: [{ provide: APP_GUARD, useClass: Asks }] });
     expect([await said(agent(), '/orders'), await said(agent(), '/password')]).toEqual([401, 401]);
     expect(called).not.toContain('orders');
     expect([await said(ann, '/orders'), await said(ann, '/password')]).toEqual(['orders', 'password']);
   });
 
-  it('refuses whom a late check refuses, when a guard of the application asked only to know', async () => {
+  it('refuses a request that a late check refuses after a guard of the application caught the refusal', async () => {
     const { ann, store } = await start({ platform, providers: [{ provide: APP_GUARD, useClass: Asks }] });
     store.time.advance(5 * MINUTE + 1);
     called = [];
@@ -436,7 +436,7 @@ describe('several of @Public(), @Authenticated() and @RecentlyAuthenticated()', 
 
   it.each(pairs)('are refused where the class is defined: %j', ({ upper, lower }) => {
     const { onMethod, onClass } = decorated({ upper, lower });
-    const problem = `has ${names[upper]} and ${names[lower]}: leave one of them`;
+    const problem = `has ${names[upper]} and ${names[lower]}: remove one of them`;
     expect(onMethod).toThrow(new TypeError(`Account.orders ${problem}`));
     expect(onClass).toThrow(new TypeError(`Account ${problem}`));
   });

@@ -64,6 +64,7 @@ describe('an error in a log line', () => {
     expect(shownError('a\nb')).toBe('"a\\nb"');
     expect(shownError(undefined)).toBe('"undefined"');
     expect(shownError(new AggregateError([new Error('a'), new Error('b')]))).toBe('Error: "a", Error: "b"');
+    expect(shownError(new AggregateError([new Error('a')], 'all failed'))).toBe('AggregateError: "all failed"');
   });
 
   it('has the frames of its stack, and none that its message pretends to be', () => {
@@ -72,6 +73,11 @@ describe('an error in a log line', () => {
     expect(head).toBe(shownError(forged));
     expect(frames[0]).toContain('one-line.logger.spec.ts');
     expect(frames.join('\n')).not.toContain('forged');
+  });
+
+  it('has nothing of its stack between the message and the frames', () => {
+    const stack = 'Error: b!\nadmin signed in\n    at a (b.js:1:1)';
+    expect(shownStack(Object.assign(new Error('b!'), { stack }))).toBe('Error: "b!"\n    at a (b.js:1:1)');
   });
 
   it.each([

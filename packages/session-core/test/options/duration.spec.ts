@@ -19,6 +19,9 @@ describe('parseDuration', () => {
     [Infinity, 'is Infinity, which is not a duration'],
     [-1, 'is -1, which is not a duration'],
     ['1800', `is the bare number "1800": name its unit, such as '1800s' or '1800ms'`],
+    ['1.25', `is the bare number "1.25": name its unit, such as '1.25s' or '1.25ms'`],
+    [' 30 ', `is the bare number " 30 ": name its unit, such as '30s' or '30ms'`],
+    ['x30', 'is not a duration'],
     ['half an hour', "write a number and its unit, such as '30m' (units: ms, s, m, h, d)"],
     ['-5s', 'is not a duration'],
     ['5 s', 'is not a duration'],
@@ -30,4 +33,8 @@ describe('parseDuration', () => {
     [{}, 'is not a duration'],
     [null, 'is not a duration'],
   ])('refuses %p', (value, problem) => expect(parseDuration(value)).toContain(problem));
+
+  it('does not quote what is no number', () => {
+    expect(parseDuration('secret')).toMatch(/^is not a duration: write/);
+  });
 });

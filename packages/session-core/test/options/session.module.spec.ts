@@ -135,7 +135,7 @@ describe('SessionModule', () => {
     const sees = (imports: ModuleMetadata['imports'] = []) =>
       refusal({ imports: [SessionModule.forRootAsync({ ...options, imports }), store, OptionsModule] });
     expect(await sees()).toBe(
-      'SessionModule: forRootAsync() injects OptionsService, which it cannot see: ' +
+      'SessionModule: forRootAsync() injects OptionsService, but Nest cannot find it: ' +
         'write forRootAsync({ imports: [OptionsModule], ... }), or make that module global.',
     );
     expect(await sees([OptionsModule])).toBe('it has started');

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { HeaderSessionIdResolver } from '../../src/resolvers/header-session-id.resolver.js';
 import { InvalidSessionOptionsError } from '../../src/errors/session.errors.js';
-import { RandomSessionTokenGenerator, type SessionTokenGenerator } from '../../src/session/session-token.generator.js';
+import { RandomSessionTokenGenerator, type SessionTokenGenerator } from '../../src/session/session-token.js';
 import { resolveSessionOptions, type SessionModuleOptions } from '../../src/configuration/session.options.js';
 
 function problemsOf(options: unknown): readonly string[] {

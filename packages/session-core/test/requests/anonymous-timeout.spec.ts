@@ -42,7 +42,7 @@ class TimeoutController {
   }
 }
 
-describe.each(['express', 'fastify'] as const)('on %s, a session in which nobody is signed in', (platform) => {
+describe.each(['express', 'fastify'] as const)('on %s, a session without a signed-in user', (platform) => {
   async function start(session: SessionModuleOptions = { timeout: '8h', anonymousTimeout: '10m' }) {
     const clock = new ManualClock();
     const store = new GatedRepository({ clock, timeout: 8 * 60 * MINUTE, anonymousTimeout: 10 * MINUTE });
@@ -75,7 +75,7 @@ describe.each(['express', 'fastify'] as const)('on %s, a session in which nobody
     expect(store.calls.filter((call) => call === 'update')).toHaveLength(2);
   });
 
-  it('keeps a timeout of its own, which the application has set, unless somebody signs in', async () => {
+  it('keeps its own timeout, which the application has set, until a user signs in', async () => {
     const { client } = await start();
     await client.post('/interval/60');
     expect((await client.post('/assign/ann')).json()).toEqual({ name: 'ann', idle: 60 });

@@ -16,7 +16,7 @@ async function start() {
   const loaded = await repository.findById(id);
   const parts = { repository, failures: new StoreFailureLog(), extension: new SessionExtension() };
   const detached = new DetachedSession(parts, request, { loaded });
-  const visit = (count: number) => detached.session.session.setAttribute('visits', count);
+  const visit = (count: number) => detached.session.setAttribute('visits', count);
   const visits = async () => (await repository.findById(id))?.getAttribute('visits');
   return { repository, detached, visit, visits };
 }
@@ -33,27 +33,27 @@ describe('DetachedSession', () => {
     const { detached, visit, visits } = await start();
     for (let count = 1; count <= 3; count++) {
       visit(count);
-      await detached.save();
-      expect(detached.save()).toBeUndefined();
+      await detached.saveChanges();
+      expect(detached.saveChanges()).toBeUndefined();
       expect(await visits()).toBe(count);
     }
   });
 
-  it('waits for each save that is under way, also when one before it is done', async () => {
+  it('waits for each save in progress, even if an earlier one has finished', async () => {
     const { repository, detached, visit, visits } = await start();
     for (let count = 1; count <= 9; count += 3) {
       const gates = [repository.gate('update')];
       visit(count);
-      const first = detached.save();
+      const first = detached.saveChanges();
       await gates[0]!.reached();
       visit(count + 1);
-      const second = detached.save();
+      const second = detached.saveChanges();
       gates.push(repository.gate('update'));
       gates[0]!.open();
       await first;
       await gates[1]!.reached();
       // Nothing else has changed, but the change before is not stored yet.
-      const third = detached.save();
+      const third = detached.saveChanges();
       expect(third).toBeDefined();
       gates[1]!.open();
       await Promise.all([second, third]);
@@ -62,19 +62,19 @@ describe('DetachedSession', () => {
     }
   });
 
-  it('shares the failure of a save with those that wait for it, also when one before it is done', async () => {
+  it('shares the failure of a save with all that wait for it, even if an earlier one has finished', async () => {
     const { repository, detached, visit, visits } = await start();
     const first = repository.gate('update');
     visit(1);
-    const saves = [detached.save()];
+    const saves = [detached.saveChanges()];
     await first.reached();
     visit(2);
-    saves.push(detached.save());
+    saves.push(detached.saveChanges());
     const second = repository.gate('update');
     first.open();
     await saves[0];
     await second.reached();
-    saves.push(detached.save(), detached.save());
+    saves.push(detached.saveChanges(), detached.saveChanges());
     second.fail(STORE_FAILURE);
     for (const saving of saves.slice(1)) await expect(saving).rejects.toBe(STORE_FAILURE);
     expect(repository.calls.filter((call) => call === 'update')).toHaveLength(2);
@@ -86,13 +86,13 @@ describe('DetachedSession', () => {
     const { repository, detached, visit, visits } = await start();
     repository.break('update');
     visit(1);
-    const saves = [detached.save(), detached.save()];
+    const saves = [detached.saveChanges(), detached.saveChanges()];
     for (const saving of saves) await expect(saving).rejects.toBe(STORE_FAILURE);
     repository.repair();
     for (let again = 0; again < 2; again++) {
-      await expect(detached.save()).rejects.toBe(STORE_FAILURE);
+      await expect(detached.saveChanges()).rejects.toBe(STORE_FAILURE);
       visit(2 + again);
-      await expect(detached.save()).rejects.toBe(STORE_FAILURE);
+      await expect(detached.saveChanges()).rejects.toBe(STORE_FAILURE);
     }
     expect(await visits()).toBe(0);
     expect(repository.calls.filter((call) => call === 'update')).toHaveLength(1);

@@ -53,7 +53,7 @@ describe.each(['express', 'fastify'] as const)('a login, on %s,', (platform) => 
     store = app.store;
   });
 
-  it('that fails in RememberMe signs nobody in under a planted token', async () => {
+  it('that fails in RememberMe signs in no user under a planted token', async () => {
     const attacker = app.agent();
     await attacker.post('/start');
     const victim = attacker.fork();

@@ -166,6 +166,6 @@ describe.each(['express', 'fastify'] as const)('on %s, the option mayCreate', (p
 it('SessionCreationRefusedError says in logs what has refused', () => {
   expect(new SessionCreationRefusedError()).toMatchObject({
     name: 'SessionCreationRefusedError',
-    message: 'The option `mayCreate` has refused a new session',
+    message: 'The option `mayCreate` refused to let this request create a session',
   });
 });

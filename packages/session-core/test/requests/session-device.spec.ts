@@ -50,7 +50,7 @@ const EDGE =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0';
 
 describe.each(['express', 'fastify'] as const)('the device of a session on %s', (platform) => {
-  it('is that of the client that signed in last, shortened', async () => {
+  it('belongs to the client that signed in last, shortened', async () => {
     const { agent, deviceOfAda } = await start(true, { platform });
     await agent.post('/visit', {}, { headers: { 'user-agent': 'Visitor' } });
     await signIn(agent, { 'user-agent': FIREFOX });
@@ -64,7 +64,7 @@ describe.each(['express', 'fastify'] as const)('the device of a session on %s', 
     expect(await deviceOfAda()).toMatchObject({ userAgent: 'Again' });
   });
 
-  it('is that of the client which created the session by a sign-in', async () => {
+  it('belongs to the client that created the session by a sign-in', async () => {
     const { agent, deviceOfAda } = await start(true, { platform });
     await signIn(agent, { 'user-agent': 'Phone' });
     expect(await deviceOfAda()).toEqual({ address: '127.0.0.0', userAgent: 'Phone' });

@@ -619,7 +619,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       }
     });
 
-    it('changes at login, and the earlier cookie opens nothing', async () => {
+    it('changes at login, and the earlier cookie is invalid', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       await client.get('/set/value');
@@ -714,7 +714,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   });
 
   describe('the session', () => {
-    it('is available to services, also after the body was parsed', async () => {
+    it('is available to services, even after the body was parsed', async () => {
       const { agent } = await startApp(base);
       const client = agent();
       expect((await client.get('/visits')).json()).toEqual({ visits: 1 });

@@ -161,7 +161,7 @@ describe.each(['load', 'update'] as const)('outages of which requests hear when 
     jest.restoreAllMocks();
   });
 
-  it('have a line each, also after one that is over', async () => {
+  it('have a line each, even after one that has ended', async () => {
     const { agent, store, log } = await startApp({ controllers: [PlainController] });
     const client = agent();
     await client.post('/login');

@@ -124,7 +124,7 @@ describe.each(['express', 'fastify'] as const)('the decorators of a route for it
       expect((await client.get('/order')).json()).toEqual({ ordered: true });
     });
 
-    it('keeping the session idle, also when the request is denied', async () => {
+    it('keeping the session idle, even if the request is denied', async () => {
       const { client, store, clock } = await start();
       const [{ lastAccessedTime } = {}] = await store.findByPrincipalName('ann');
       clock.advance(600_000);

@@ -21,7 +21,7 @@ import { sessionOf } from '@nest-session/testing';
 import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError } from '../../src/index.js';
 import { SharedResponseFunctions } from '../../src/http/response-functions.js';
-import { SessionExchange } from '../../src/http/session-exchange.js';
+import { ResponseCommit } from '../../src/http/response-commit.js';
 import { SessionExtension } from '../../src/http/session-extension.js';
 import { StoreFailureLog } from '../../src/http/store-failure.log.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
@@ -245,11 +245,11 @@ describe('SessionInterceptor', () => {
         functions: new SharedResponseFunctions(),
         extension: new SessionExtension(),
       };
-      const exchange = new SessionExchange(request, new ServerResponse(request), parts);
+      const commit = new ResponseCommit(request, new ServerResponse(request), parts);
       const values = new SessionInterceptor().intercept(new ExecutionContextHost([request]), {
         handle: () => of(1, 2),
       });
-      return { exchange, values };
+      return { commit, values };
     }
 
     it('completes in the same tick when there is nothing to save', () => {
@@ -259,11 +259,11 @@ describe('SessionInterceptor', () => {
       expect(seen).toEqual([1, 2, 'complete']);
     });
 
-    it('reports the failure of a save to nobody who has left', async () => {
+    it('reports no failure of a save to a client that has left', async () => {
       const store = new GatedRepository();
       const gate = store.gate('create');
-      const { exchange, values } = interceptOf(store);
-      exchange.session.session.setAttribute('a', 1);
+      const { commit, values } = interceptOf(store);
+      commit.session.session.setAttribute('a', 1);
       const seen: unknown[] = [];
       const subscription = values.subscribe({
         error: (error) => seen.push(error),
@@ -272,7 +272,7 @@ describe('SessionInterceptor', () => {
       await gate.reached();
       subscription.unsubscribe();
       gate.fail(STORE_FAILURE);
-      await expect(exchange.commit.save()).rejects.toBe(STORE_FAILURE);
+      await expect(commit.session.save()).rejects.toBe(STORE_FAILURE);
       await new Promise((resolve) => setImmediate(resolve));
       expect(seen).toEqual([]);
     });

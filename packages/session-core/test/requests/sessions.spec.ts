@@ -103,7 +103,7 @@ describe.each(['express', 'fastify'] as const)('Sessions.load() on %s', (platfor
 });
 
 describe('Sessions.load()', () => {
-  it('gives null, and does not ask the store, without a token; and null for a token that opens nothing', async () => {
+  it('gives null without asking the store if there is no token, and null for a token that opens no session', async () => {
     const { app, client, agent, store } = await startWith(visits);
     expect(await firstMessage(app, agent())).toBeNull();
     expect(store.calls).toEqual([]);

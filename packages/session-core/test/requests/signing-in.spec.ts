@@ -163,7 +163,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(await me(before)).toMatchObject({ isNew: true, name: null });
     });
 
-    it('signs nobody in under a planted token, and keeps what the visitor collected', async () => {
+    it('signs in no user under a planted token, and keeps what the visitor collected', async () => {
       await start();
       const attacker = app.agent();
       await attacker.post('/set/items/apple');
@@ -248,7 +248,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   });
 
   describe('principalName', () => {
-    it('changes the id with the principal, so that a planted token opens nothing', async () => {
+    it('changes the id with the principal, so that a planted token is invalid', async () => {
       await start();
       const attacker = app.agent();
       await attacker.post('/set/items/apple');
@@ -295,7 +295,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       for (const each of [one, two, visitor]) expect(await me(each)).toMatchObject({ isNew: true, name: null });
     });
 
-    it('ends the session of a header beside that of the cookie', async () => {
+    it('ends both the session of a header and the session of the cookie', async () => {
       const resolvers = [new CookieSessionIdResolver(), HeaderSessionIdResolver.xAuthToken()];
       await start({ sessionIdResolver: new CompositeSessionIdResolver(...resolvers) });
       const [attacker, victim] = [await signedIn('attacker'), await signedIn('victim')];

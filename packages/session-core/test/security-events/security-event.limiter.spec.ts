@@ -22,7 +22,7 @@ const from = (...addresses: string[]) => {
 const news = () => delivered.splice(0).map(({ remoteAddress, suppressed }) => [remoteAddress, suppressed]);
 
 describe('SecurityEventLimiter', () => {
-  it('delivers the first event of a client at once and the others once a window, also when the client comes back', () => {
+  it('delivers the first event of a client at once and the others once a window, even if the client comes back', () => {
     for (let visit = 1; visit <= 3; visit++) {
       from('10.0.0.1', '10.0.0.1', '10.0.0.1', '10.0.0.2');
       expect(news()).toEqual([
@@ -44,13 +44,36 @@ describe('SecurityEventLimiter', () => {
     }
   });
 
-  it('tells a hundred clients apart, also after others were there before', () => {
+  it('tells a hundred clients apart, even after others came before them', () => {
     for (let round = 0; round < 3; round++) {
       const addresses = Array.from({ length: 100 }, (_, i) => `10.${round}.0.${i}`);
       from(...addresses);
       expect(news()).toEqual(addresses.map((address) => [address, 0]));
       jest.advanceTimersByTime(2 * WINDOW);
     }
+  });
+
+  it('counts more clients than a hundred together, and blames none of them', () => {
+    from(...Array.from({ length: 100 }, (_, i) => `10.0.0.${i}`));
+    delivered.splice(0);
+    const facts = { method: 'GET', path: '/orders', reason: 'malformed', limit: 'cookies', principalName: 'ann' };
+    for (let i = 1; i <= 3; i++) limiter.add('unknown-token', { ...facts, remoteAddress: `10.1.0.${i}` });
+    from('10.0.0.7');
+    expect(news()).toEqual([[undefined, 0]]);
+    limiter.flush();
+    const [known, others] = delivered;
+    expect([known?.remoteAddress, known?.suppressed]).toEqual(['10.0.0.7', 0]);
+    expect([others?.remoteAddress, others?.principalName, others?.suppressed]).toEqual([undefined, undefined, 1]);
+    expect(others).toMatchObject({ method: 'GET', path: '/orders', reason: 'malformed', limit: 'cookies' });
+  });
+
+  it('tells clients apart whose address and user only look the same together', () => {
+    limiter.add('unknown-token', { remoteAddress: '10.0.0.1', principalName: '2ann' });
+    limiter.add('unknown-token', { remoteAddress: '10.0.0.12', principalName: 'ann' });
+    expect(news()).toEqual([
+      ['10.0.0.1', 0],
+      ['10.0.0.12', 0],
+    ]);
   });
 
   it('delivers what waits when it is flushed, each time', () => {

@@ -171,7 +171,7 @@ describe.each(['express', 'fastify'] as const)('on %s, @OnSecurityEvent() hears 
     expect(log.lines).toEqual([]);
   });
 
-  it('a token that opens nothing beside one that opens a session', async () => {
+  it('a token that opens no session beside one that does', async () => {
     const { app, agent } = await start({ platform });
     const client = agent();
     await client.post('/account/login/ann');
@@ -394,7 +394,7 @@ describe('@OnSecurityEvent', () => {
     const handler = new SecurityEventHandler({ name: 'Locks.hang', call }, new Set(), 1);
     for (let i = 0; i < 16 + 1000; i++) handler.hear(new SecurityEvent('limit-reached'));
     await eventually(() => expect(log.lines).not.toEqual([]));
-    expect(log.matching(/Locks\.hang has not finished a security event for long/)).toHaveLength(1);
+    expect(log.matching(/Locks\.hang takes too long to handle a security event/)).toHaveLength(1);
     for (let i = 0; i < 2; i++) handler.hear(new SecurityEvent('limit-reached'));
     expect(log.matching(/Locks\.hang misses security events/)).toHaveLength(1);
     gate.open();

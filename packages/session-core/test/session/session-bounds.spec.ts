@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { type SessionBound, SessionBoundError } from '../../src/errors/session.errors.js';
-import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../../src/session/own-attributes.js';
+import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -38,7 +38,7 @@ describe('a session with bounds', () => {
     expect((error as Error).message).toContain(`the option \`${bound}\` allows (${writer.bounds[bound]}): `);
   });
 
-  it('answers 413, and tells the client neither the attribute nor the bound', () => {
+  it('responds with 413, and names neither the attribute nor the bound to the client', () => {
     const error = errorOf(() => created().setAttribute('a', SECRET.repeat(20))) as SessionBoundError;
     expect(error.getStatus()).toBe(413);
     expect(error.getResponse()).toEqual({
@@ -55,7 +55,7 @@ describe('a session with bounds', () => {
     expect(error.attributeName.length).toBeLessThan(100);
   });
 
-  it('rejects a save and an update that the store answers with a bound, and keeps all changes', async () => {
+  it('rejects a save and an update for which the store returns a bound, and keeps all changes', async () => {
     const reached: unknown[] = [];
     writer.securityEvents = new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
     writer.securityEvents.listen({ listensTo: () => true, hear: ({ limit }) => reached.push(limit) });
@@ -176,7 +176,7 @@ describe('a session with bounds', () => {
     await expect(session.save()).rejects.toMatchObject({ bound: 'maxAttributeSize' });
   });
 
-  it('does not count what the library keeps in it: who planted a full session locks nobody out', async () => {
+  it("does not count the library's own attributes, so a planted full session locks no user out", async () => {
     writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
     const session = writer.restore({ ...attributes(3), a2: JSON.stringify('x'.repeat(180)) });
     session.signIn('ann');
@@ -189,7 +189,7 @@ describe('a session with bounds', () => {
     expect(() => session.setAttribute('nest-session.visitor.mine', 1)).toThrow(SessionBoundError);
   });
 
-  it('lets somebody sign in while an object of a full session changes in place', async () => {
+  it('lets a user sign in while an object of a full session changes in place', async () => {
     writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
     const session = writer.restore({ a: JSON.stringify(['x'.repeat(95)]), b: JSON.stringify('x'.repeat(97)) });
     expect(() => session.setAttribute('c', 1)).toThrow('would make its session take 202 bytes');
@@ -198,7 +198,7 @@ describe('a session with bounds', () => {
     await expect(session.save()).resolves.toBe('saved');
   });
 
-  it('lets somebody sign in whose session exceeds a bound by what is kept', async () => {
+  it('lets a user sign in if the attributes that the sign-in keeps exceed a bound', async () => {
     writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
     const large = JSON.stringify('x'.repeat(300));
     const session = writer.restore({ ...attributes(3), 'nest-session.visitor.v': large });

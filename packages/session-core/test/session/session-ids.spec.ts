@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { inspect } from 'node:util';
 import { SessionStoreError } from '../../src/errors/session.errors.js';
-import { RandomSessionTokenGenerator, SessionTokenGenerator } from '../../src/session/session-token.generator.js';
-import { SessionIds } from '../../src/session/session-ids.js';
-import { SessionToken } from '../../src/session/session-token.js';
+import {
+  RandomSessionTokenGenerator,
+  SessionIds,
+  SessionToken,
+  SessionTokenGenerator,
+} from '../../src/session/session-token.js';
 
 /** Draws the given tokens one after the other. */
 class ListedTokens extends SessionTokenGenerator {

@@ -1,4 +1,4 @@
-import { RandomSessionTokenGenerator } from '../../src/session/session-token.generator.js';
+import { RandomSessionTokenGenerator } from '../../src/session/session-token.js';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const DRAWS = 10_000;

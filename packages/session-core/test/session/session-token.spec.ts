@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { generateSessionKey } from '../../src/session/session-ids.js';
-import { isWellFormedIdOrToken, sessionTokenOf } from '../../src/session/session-token.js';
+import { inspect } from 'node:util';
+import { generateSessionKey, isWellFormedIdOrToken, sessionTokenOf } from '../../src/session/session-token.js';
 
 describe('session keys', () => {
   it('are 256 random bits, stored as their SHA-256', () => {
@@ -20,6 +20,13 @@ describe('session keys', () => {
   it('have a token that is found again in its revealed text', () => {
     const { token } = generateSessionKey();
     expect(sessionTokenOf(token.reveal())?.reveal()).toBe(token.reveal());
+  });
+
+  it('have a token that prints without its secret, whatever prints it', () => {
+    const { token } = generateSessionKey();
+    expect(`${token}`).toBe('[session token]');
+    expect(JSON.stringify({ token })).toBe('{"token":"[session token]"}');
+    expect(inspect({ token })).toBe('{ token: [session token] }');
   });
 
   it.each<[string, unknown]>([

@@ -158,7 +158,7 @@ describe('assignAttribute()', () => {
     expect(writer.attributes[0]).toMatchObject({ cart: '[1]' });
   });
 
-  it('replaces a value that the store cannot read, or nobody can decode', async () => {
+  it('replaces a value that the store cannot read, or the serializer cannot decode', async () => {
     const unread = { bytes: 1, read: () => { throw new SessionStoreError('The key is unknown'); } }; // prettier-ignore
     const session = writer.restore({}, { attributes: [['sealed', unread], ['broken', '{']] }); // prettier-ignore
     session.assignAttribute('sealed', 1);

@@ -123,7 +123,7 @@ describe('TrackedSession', () => {
       session.signIn('ann');
       writer.reply({ outcome: 'refused' }, { outcome: 'refused' });
       await expect(session.save()).rejects.toThrow(TooManySessionsError);
-      await expect(session.save()).rejects.toThrow(/may have 2 sessions/);
+      await expect(session.save()).rejects.toThrow(/already has 2 sessions/);
       expect([session.storedId, session.isDirty, session.tokenToSend]).toEqual([id, true, undefined]);
       expect(await session.save()).toBe('saved');
       expect(session.storedId).toBe(session.id);
@@ -202,7 +202,7 @@ describe('TrackedSession', () => {
       expect(session.authenticatedAt).toBe(5000);
     });
 
-    it('sets an attribute that was left behind, instead of comparing it with that of the visitor', async () => {
+    it("sets an attribute that was left behind, instead of comparing it with the visitor's", async () => {
       const session = writer.restore({ [VISITORS]: '1' });
       session.signIn('ann');
       expect(await session.updateAttribute<number>(VISITORS, (n = 0) => n + 5)).toBe(5);
@@ -230,7 +230,7 @@ describe('TrackedSession', () => {
       expect(updates()[0]).not.toHaveProperty('keepsIdle');
     });
 
-    it('tells the store when nobody is signed in any more', async () => {
+    it('tells the store when the user has signed out', async () => {
       const session = writer.restore({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { authenticatedAt: 1500 });
       session.principalName = 'anna';
       await session.save();
@@ -264,9 +264,8 @@ describe('TrackedSession', () => {
       const session = writer.restore({ a: '1' });
       const ended: string[] = [];
       let isFailing = true;
-      session.accompanyBy([
-        () => (isFailing ? Promise.reject(new Error('down')) : Promise.resolve(ended.push('other'))),
-      ]);
+      const end = () => (isFailing ? Promise.reject(new Error('down')) : Promise.resolve(ended.push('other')));
+      session.bindTo({ headersSent: false }, { companions: [end] });
       session.signOut();
       expect([session.isDirty, session.isSet]).toEqual([true, true]);
       await expect(session.save()).rejects.toThrow('down');
@@ -279,7 +278,7 @@ describe('TrackedSession', () => {
     it('ends its companions although it is gone itself', async () => {
       const session = writer.restore({ a: '1' });
       const ended: string[] = [];
-      session.accompanyBy([() => Promise.resolve(ended.push('other'))]);
+      session.bindTo({ headersSent: false }, { companions: [() => Promise.resolve(ended.push('other'))] });
       session.setAttribute('a', 2);
       writer.reply({ outcome: 'gone' });
       await session.save();

@@ -117,7 +117,7 @@ describe('TrackedSession', () => {
       expect(writer.writes[1]).toMatchObject({ id: after, newId: undefined });
     });
 
-    it('draws an id that may replace the stored one, also after a save without a reply', async () => {
+    it('draws an id that may replace the stored one, even after a save without a reply', async () => {
       const stored = writer.restore();
       stored.changeSessionId();
       const session = TrackedSession.create(writer, TIMEOUTS);

@@ -30,6 +30,21 @@ describe('TurnQueue', () => {
     expect(started).toEqual([1, 2, 3]);
   });
 
+  it('lets a call that comes later wait for a step that waited itself', async () => {
+    const queue = new TurnQueue<void>(NEVER);
+    const [first, second] = [new Gate(), new Gate()];
+    const started: string[] = [];
+    const steps = [queue.run('key', () => first.pass()), queue.run('key', () => second.pass())];
+    first.open();
+    await steps[0];
+    await afterLastSteps();
+    const late = queue.run('key', async () => void started.push('late'));
+    expect(started).toEqual([]);
+    second.open();
+    await Promise.all([...steps, late]);
+    expect(started).toEqual(['late']);
+  });
+
   it('does not let the steps of different keys wait for each other', async () => {
     const queue = new TurnQueue<void>(NEVER);
     const gate = new Gate();

@@ -5,10 +5,10 @@ import type { SessionEvent } from '../../src/events/session.events.js';
 import { MapSessionRepository } from '../../src/memory/map-session.repository.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
-import { generateSessionKey, SessionIds } from '../../src/session/session-ids.js';
+import { generateSessionKey, SessionIds } from '../../src/session/session-token.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
-import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
+import type { UndecodablePolicy } from '../../src/session/stored-attributes.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const GARBAGE = '{secret';

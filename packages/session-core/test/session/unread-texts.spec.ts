@@ -114,7 +114,7 @@ describe('the memo of the store', () => {
     expect(writer.writes.at(-1)).toMatchObject({ kind: 'update', memo });
   });
 
-  it('is that of the session that was loaded again', async () => {
+  it('belongs to the session that was loaded again', async () => {
     const memo = {};
     const writer = new RecordingWriter();
     const session = writer.restore({}, { memo: {} });

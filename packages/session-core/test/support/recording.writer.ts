@@ -1,15 +1,14 @@
 import { AttributeUpdates } from '../../src/session/attribute-updates.js';
 import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
 import { WarnOnce } from '../../src/logging/warn-once.js';
-import type { SessionKey } from '../../src/session/session-token.js';
-import { generateSessionKey } from '../../src/session/session-ids.js';
+import { generateSessionKey, type SessionKey } from '../../src/session/session-token.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../../src/session/session-change.js';
 import { type SessionBounds, UNBOUNDED } from '../../src/session/session-bounds.js';
 import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
-import type { UndecodablePolicy } from '../../src/session/undecodable-policy.js';
+import type { UndecodablePolicy } from '../../src/session/stored-attributes.js';
 import type { SecurityEvents } from '../../src/security-events/security.events.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 

@@ -87,7 +87,7 @@ describe('any cookie header of 16 KB', () => {
     );
   });
 
-  it('costs at most 64 HMACs for each signing key, and opens nothing that none of them signed', () => {
+  it('costs at most 64 HMACs for each signing key, and opens no session without a valid signature', () => {
     const own = 'A'.repeat(43);
     fc.assert(
       fc.property(header, fc.boolean(), fc.boolean(), (junk, isFirst, base64) => {

@@ -57,7 +57,7 @@ describe('CompositeSessionIdResolver', () => {
     expect(found.map((each) => each.reveal())).toEqual([other, token]);
   });
 
-  it('sends a token with the resolver that has read it, also inside another composite', () => {
+  it('sends a token with the resolver that has read it, even inside another composite', () => {
     const resolver = new CompositeSessionIdResolver(new CookieSessionIdResolver({ name: 'first' }), headerThenCookie());
     const request = requestWith({ 'x-auth-token': token, cookie: `SESSION=${other}` });
     const [ofHeader, ofCookie] = resolver.resolve(request);

@@ -85,7 +85,7 @@ const BAD: readonly (readonly [object, RegExp])[] = [
   [{ signingKeys: ['keyboard cat, but a very long one'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: ['Change-Me-Change-Me-Change-Me-1234'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: ['a'.repeat(64)] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
-  [{ signingKeys: [key, key] }, /`cookie.signingKeys\[1\]` is there twice: remove it/],
+  [{ signingKeys: [key, key] }, /`cookie.signingKeys\[1\]` repeats an earlier key: remove it/],
   [{ samesite: 'lax' }, /Unknown option `cookie.samesite`: known are/],
   [{ expires: '1d' }, /Unknown option `cookie.expires`: /],
   [{ max_age: '1d' }, /Unknown option `cookie.max_age`: known are/],

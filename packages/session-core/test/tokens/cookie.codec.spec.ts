@@ -37,7 +37,7 @@ const codec = (signingKeys = keys) => new Codec({ name: 'SESSION', base64: false
 const TOKEN = 'A'.repeat(43);
 const signed = (signature: string) => `${TOKEN}.${signature}`;
 
-it('compares a signature in constant time with that of each key, and with nothing else', () => {
+it('compares a signature in constant time with the signature of each key, and with nothing else', () => {
   const forged = 'B'.repeat(43);
   expect(codec().decode(signed(forged))).toBe('badly signed');
   expect(compared.map(({ texts }) => texts[0])).toEqual([forged, forged]);

@@ -2,12 +2,12 @@ import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from '@nest-session/c
 import type { TrackedSession } from '@nest-session/core/internal';
 import type { SessionCookie } from './session-cookie.js';
 
-// Attributes of the library: they are no properties of the session.
+// Attributes whose names begin with it belong to the library and do not appear as properties.
 const RESERVED = 'nest-session.';
 
 /**
- * The values of one property bag: the attributes of a session, until the request replaces or ends it. From then on the
- * values that it had, and changes of them go nowhere.
+ * The values of one property bag. They are the attributes of a session until the request replaces or ends the session.
+ * After that, they are a copy of the last values, and changes have no effect.
  */
 export class BagValues {
   #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
@@ -17,7 +17,7 @@ export class BagValues {
     readonly cookie: SessionCookie,
   ) {}
 
-  /** The id of the session, or the one that it had. */
+  /** The id of the session, or its last id. */
   get id(): string {
     return this.#left?.id ?? this.session.id;
   }
@@ -54,19 +54,19 @@ export class BagValues {
     if (this.has(name)) this.set(name, undefined);
   }
 
-  /** The values that are there now. */
+  /** Copies the current values. */
   copy(): Map<string, unknown> {
     return new Map(this.#left?.values ?? propertiesOf(this.session));
   }
 
-  /** The bag no longer shows the session, but these values of it. */
+  /** Detaches the bag from the session. From then on it shows these values. */
   leave(id: string, values: Map<string, unknown>): void {
     this.#left ??= { id, values };
     this.cookie.detach();
   }
 }
 
-/** The attributes of a session that are properties. */
+/** The attributes of a session that appear as properties. */
 export function propertiesOf(session: ReadonlySession): Map<string, unknown> {
   return new Map(propertyNamesOf(session).map((name) => [name, session.getAttribute(name)]));
 }
@@ -75,7 +75,7 @@ function propertyNamesOf(session: ReadonlySession): string[] {
   return session.attributeNames.filter(isOwn);
 }
 
-/** Whether a name is one for the application. */
+/** Whether the application may use a name. */
 export function isOwn(name: string): boolean {
   return name !== PRINCIPAL_NAME_INDEX_NAME && !name.startsWith(RESERVED);
 }

@@ -1,7 +1,7 @@
 import { SessionCookie } from './session-cookie.js';
 import { type BagContent, CONTENT, SessionBag } from './session-bag.js';
 
-/** A session whose properties are its attributes, beside the methods of `SessionBag`. */
+/** Creates a session with the methods of `SessionBag`, whose other properties are its attributes. */
 export function propertyBag(content: BagContent): SessionBag {
   return new Proxy(new SessionBag(content), HANDLER);
 }
@@ -23,13 +23,13 @@ const HANDLER: ProxyHandler<SessionBag> = {
 
   deleteProperty(bag, name) {
     if (isAttribute(bag, name)) valuesOf(bag).remove(name);
-    // A replaced method is itself again.
+    // This restores a method that the application had replaced.
     else Reflect.deleteProperty(bag, name);
     return true;
   },
 
   defineProperty(bag, name, descriptor) {
-    // A store has no place for accessors.
+    // A store cannot keep accessors.
     if (!('value' in descriptor)) return false;
     return HANDLER.set!(bag, name, descriptor.value, bag);
   },
@@ -46,21 +46,21 @@ const HANDLER: ProxyHandler<SessionBag> = {
 
 const COOKIE = ['cookie'];
 
-// What all bags have in common: copying the members of a body into the session must not lead there.
+// All bags share these members, so copying the members of a request body into a session must not change them.
 const SHARED: readonly (string | symbol)[] = ['constructor', '__proto__'];
 
-/** For members that are plain properties in express-session, or look like one: what to write instead. */
+/** What to write instead of an assignment to a member that is, or looks like, a plain property in express-session. */
 const INSTEAD: ReadonlyMap<string | symbol, string> = new Map([
   ['principalName', 'call req.session.signIn(name) or signOut()'],
   ['maxInactiveInterval', 'set req.session.cookie.maxAge, or the timeout of the session in SessionContext'],
-  ['absoluteTimeout', 'set that of the session in SessionContext'],
+  ['absoluteTimeout', 'set absoluteTimeout of the session in SessionContext'],
 ]);
 
 function valuesOf(bag: SessionBag) {
   return bag[CONTENT].values;
 }
 
-/** Whether a property is an attribute of the session, and none of its members. */
+/** Whether a property is an attribute of the session and not a member of the bag. */
 function isAttribute(bag: SessionBag, name: string | symbol): name is string {
   return typeof name === 'string' && !(name in bag);
 }
@@ -71,27 +71,27 @@ function own(value: unknown): PropertyDescriptor {
 
 function setMember(bag: SessionBag, name: string | symbol, value: unknown): void {
   const instead = INSTEAD.get(name);
-  // Not as an attribute either: `Object.assign(req.session, body)` lets the client choose the names.
+  // These names cannot be attributes either, because `Object.assign(req.session, body)` lets the client choose names.
   if (instead !== undefined) throw new TypeError(`req.session.${String(name)} cannot be assigned: ${instead}`);
   if (name === 'cookie') {
     setCookie(bag, value);
   } else if (typeof name === 'symbol' || typeof value === 'function') {
-    // Not enumerable: a method is no data.
+    // Not enumerable, because a method is not data.
     Object.defineProperty(bag, name, { value, writable: true, configurable: true });
   } else {
     throw new TypeError(
-      `req.session.${name} is a member of the session: keep the value under another name, or use ` +
+      `req.session.${name} is a member of the session: store the value under another name, or use ` +
         `setAttribute(${JSON.stringify(name)}, value)`,
     );
   }
 }
 
-/** Passport copies the properties of the session before a login to the one after it, its cookie among them. */
+/** At a login, Passport copies the properties of the old session to the new one, including its cookie. */
 function setCookie({ cookie }: SessionBag, other: unknown): void {
   if (!(other instanceof SessionCookie)) throw new TypeError(NO_COOKIE);
   if (other.originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = other.originalMaxAge;
 }
 
 const NO_COOKIE =
-  'req.session.cookie takes the cookie of another session: to change its lifetime, set cookie.maxAge; to end the ' +
-  'session, call destroy()';
+  'You can assign only the cookie of another session to req.session.cookie. To change its lifetime, set ' +
+  'cookie.maxAge. To end the session, call destroy()';

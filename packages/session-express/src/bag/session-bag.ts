@@ -3,34 +3,34 @@ import { type SaveOutcome, SHOWN_SESSION } from '@nest-session/core/internal';
 import type { BagValues } from './bag-values.js';
 import type { SessionCookie } from './session-cookie.js';
 
-/** Called with the error, or with nothing. */
+/** Called with the error, or without an argument. */
 export type Callback = (error?: unknown) => void;
 
-/** The requests that a session makes of the request that it belongs to. */
+/** The request or message that a bag belongs to. The bag asks it to replace, end or reload its session. */
 export interface BagOwner {
-  /** Replaces the session by one with a new id and with these attributes of it alone. */
+  /** Replaces the session with one that has a new id and only these attributes. */
   regenerate(kept: readonly string[]): void;
   destroy(): Promise<void>;
   reload(): Promise<void>;
-  /** The same update of an attribute, which throws where it would make somebody else the principal. */
+  /** Wraps an update of an attribute, so that it throws if it would change the principal. */
   keepPrincipal(name: string, update: Update): Update;
 }
 
-/** Makes the next value of an attribute. */
+/** Returns the next value of an attribute. */
 export type Update = (current: unknown) => unknown;
 
-/** Where a bag keeps what is not a property. */
+/** The key under which a bag keeps its content, apart from its properties. */
 export const CONTENT = Symbol('session bag');
 
-/** What is behind a bag. */
+/** The content behind a bag. */
 export interface BagContent {
   readonly values: BagValues;
   readonly owner: BagOwner;
 }
 
 /**
- * The methods of `req.session`. Every other property is an attribute of the session; `property-bag.ts` sees to that. A
- * method that takes a callback returns a promise when it gets none.
+ * The methods of `req.session`. Every other property is an attribute of the session (see `property-bag.ts`). A method
+ * that takes a callback returns a promise if you pass none.
  */
 export class SessionBag {
   declare readonly [CONTENT]: BagContent;
@@ -39,12 +39,12 @@ export class SessionBag {
     Object.defineProperty(this, CONTENT, { value: content });
   }
 
-  /** For what takes a session, such as `Sessions.endAll()`. */
+  /** The session itself, for methods that take a session, such as `Sessions.endAll()`. */
   get [SHOWN_SESSION](): Session {
     return this[CONTENT].values.session;
   }
 
-  /** The session id, which is safe to log. Not what the cookie holds. */
+  /** The session id, which is safe to log. It is not the token in the cookie. */
   get id(): string {
     return this[CONTENT].values.id;
   }
@@ -55,8 +55,9 @@ export class SessionBag {
   }
 
   /**
-   * Gives the client a new session: without attributes, under a new id. `req.session` is another object from then on.
-   * Takes effect at the save. @param callback or the names of attributes to keep, as @fastify/session has it
+   * Gives the client a new session with a new id and without attributes. `req.session` is another object from then on.
+   * It takes effect at the save.
+   * @param callback or, as in @fastify/session, the names of attributes to keep
    */
   regenerate(callback?: Callback | readonly string[]): unknown {
     const kept = Array.isArray(callback) ? (callback as string[]) : [];
@@ -68,7 +69,7 @@ export class SessionBag {
     return answer(this, callback, () => this[CONTENT].owner.destroy());
   }
 
-  /** Loads the session again; changes that are not saved are lost. `req.session` is another object from then on. */
+  /** Loads the session again and discards unsaved changes. `req.session` is another object from then on. */
   reload(callback?: Callback): unknown {
     return answer(this, callback, () => this[CONTENT].owner.reload());
   }
@@ -81,7 +82,7 @@ export class SessionBag {
     );
   }
 
-  /** Does what every access does anyway. */
+  /** Does nothing, because every access renews the session anyway. */
   touch(): this {
     return this.resetMaxAge();
   }
@@ -92,29 +93,29 @@ export class SessionBag {
     return this;
   }
 
-  /** The value of an attribute, as @fastify/session has it. */
+  /** Returns the value of an attribute, as in @fastify/session. */
   get(name: string): unknown {
     return this[CONTENT].values.get(name);
   }
 
-  /** Sets an attribute, as @fastify/session has it; undefined and null remove it. */
+  /** Sets an attribute, as in @fastify/session. Undefined and null remove it. */
   set(name: string, value: unknown): void {
     this[CONTENT].values.set(name, value);
   }
 
-  /** Changes an attribute together with other requests. @throws TypeError where it would change whose session it is */
+  /** Updates an attribute without losing concurrent updates. @throws TypeError if it would change the principal */
   updateAttribute(name: string, update: Update): Promise<unknown> {
     const { values, owner } = this[CONTENT];
     return values.session.updateAttribute(name, owner.keepPrincipal(name, update));
   }
 
-  /** As `Session` shows itself: no values. */
+  /** Prints like `Session`, without values. */
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return { id: this.id, attributeNames: this[CONTENT].values.names };
   }
 }
 
-/** The members of `Session` that a bag has besides its own. */
+/** The members of `Session` that a bag has in addition to its own. */
 const OF_SESSION = [
   'isNew',
   'isGone',
@@ -147,10 +148,10 @@ for (const name of OF_SESSION) {
   });
 }
 
-// What a request puts there would be a property of every session.
+// A property that a request sets on the prototype would appear in every session.
 Object.freeze(SessionBag.prototype);
 
-/** Runs an action, and tells the callback, or the promise that it returns. */
+/** Runs an action, and reports its result to the callback or, without one, by the returned promise. */
 function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {
   const result = new Promise<T>((resolve) => resolve(action()));
   if (typeof callback !== 'function') return result;

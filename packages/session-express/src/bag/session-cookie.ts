@@ -1,24 +1,27 @@
 import type { SetCookieAttributes } from '@nest-session/core/internal';
 import { stringifySetCookie } from 'cookie';
 
-/** What a session does when the lifetime of its cookie is changed; milliseconds, null: until the browser is closed. */
+/** Called when the lifetime of the cookie changes. Milliseconds, or null for a lifetime until the browser is closed. */
 type LifetimeChange = (maxAge: number | null) => void;
 
-/** The attributes of the cookie, but for its lifetime. They are options, and the same in every session. */
+/** The attributes of the cookie, except its lifetime. They are options and the same in every session. */
 export type CookieDescription = SetCookieAttributes;
 
 /**
- * `req.session.cookie`. Its lifetime can be changed, which is also the idle timeout of the session; its other attributes
- * are options of `SessionModule`.
+ * The cookie of `req.session.cookie`. You can change its lifetime, which is also the idle timeout of the session. Its
+ * other attributes are options of `SessionModule`.
  */
 export class SessionCookie {
-  /** The lifetime in milliseconds when it was last set; null: until the browser is closed. */
+  /** The lifetime in milliseconds when it was last set. Null means until the browser is closed. */
   originalMaxAge: number | null;
   #expires: Date | null;
   #change: LifetimeChange | undefined;
   readonly #description: CookieDescription;
 
-  /** @param maxAge milliseconds since `begin`, epoch milliseconds; null: until the browser is closed */
+  /**
+   * @param maxAge milliseconds since `begin`, or null for until the browser is closed.
+   * @param begin epoch milliseconds
+   */
   constructor(maxAge: number | null, description: CookieDescription, change?: LifetimeChange, begin = Date.now()) {
     this.originalMaxAge = maxAge;
     this.#expires = endOf(maxAge, begin);
@@ -27,7 +30,7 @@ export class SessionCookie {
     for (const name of FIXED) this.#fix(name);
   }
 
-  /** The remaining lifetime in milliseconds; null: until the browser is closed. */
+  /** The remaining lifetime in milliseconds. Null means until the browser is closed. */
   get maxAge(): number | null {
     return this.#expires && this.#expires.getTime() - Date.now();
   }
@@ -38,7 +41,7 @@ export class SessionCookie {
     this.#setLifetime(typeof left === 'number' ? left : null);
   }
 
-  /** When the cookie ends; null: when the browser is closed. */
+  /** When the cookie expires. Null means when the browser is closed. */
   get expires(): Date | null {
     return this.#expires;
   }
@@ -54,7 +57,7 @@ export class SessionCookie {
     return { originalMaxAge, expires, ...this.#description };
   }
 
-  /** What `JSON.stringify()` shows: `data`. */
+  /** Returns `data`, for `JSON.stringify()`. */
   toJSON(): object {
     return this.data;
   }
@@ -71,7 +74,7 @@ export class SessionCookie {
     this.#expires = endOf(this.originalMaxAge, Date.now());
   }
 
-  /** From now on, changes do nothing: the session has another cookie. */
+  /** Makes later changes ineffective, because the session has another cookie. */
   detach(): void {
     this.#change = undefined;
   }
@@ -91,7 +94,7 @@ export class SessionCookie {
   }
 }
 
-// What a request puts there would be a property of every cookie.
+// A property that a request sets on the prototype would appear in every cookie.
 Object.freeze(SessionCookie.prototype);
 
 const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned', 'priority'] as const;
@@ -99,7 +102,7 @@ const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned'
 function fixedAttribute(name: string): string {
   return (
     `req.session.cookie.${name} cannot be changed for one session: set the option \`cookie.${name}\` in ` +
-    'SessionModule.forRoot(), or for some requests `cookie.attributes`'
+    'SessionModule.forRoot(), or `cookie.attributes` for some requests'
   );
 }
 

@@ -1,7 +1,7 @@
 import type { CookieOptions } from 'express-session';
 import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/internal';
 
-/** Where browsers keep the old cookie. */
+/** The path and domain of the old cookie. */
 export interface OldCookie {
   readonly path: string;
   readonly domain?: string | undefined;
@@ -10,8 +10,8 @@ export interface OldCookie {
 const WHERE = 'in SessionModule.forRoot()';
 
 /**
- * Reads the section `cookie`, whose attributes must be those of the cookie of `SessionModule`: otherwise the application
- * would believe in attributes that the cookie does not have.
+ * Reads the section `cookie`. Refuses attributes that differ from the cookie of `SessionModule`, because the
+ * application would rely on attributes that the cookie does not have.
  */
 export function readCookie(
   reader: OptionReader,
@@ -19,7 +19,7 @@ export function readCookie(
   cookie: ResolvedCookieOptions,
 ): OldCookie {
   if (typeof given === 'function') {
-    reader.value('cookie', isNever, `an object: a function is the option \`cookie.attributes\` ${WHERE}`);
+    reader.value('cookie', isNever, `an object: pass a function as the option \`cookie.attributes\` ${WHERE}`);
     return { path: '/' };
   }
   const section = reader.section('cookie');
@@ -42,7 +42,7 @@ export function readCookie(
       continue;
     }
     section.problem(
-      `Option \`cookie.${name}\` is another one than that of the session cookie: set \`${written(name, meant)}\` ${WHERE}.`,
+      `Option \`cookie.${name}\` differs from the session cookie: set \`${written(name, meant)}\` ${WHERE}.`,
     );
   }
   for (const name of ['expires', 'priority', 'signed', 'encode'] as const) {
@@ -54,10 +54,10 @@ export function readCookie(
 }
 
 const UNSUPPORTED = {
-  expires: `would end all cookies at one moment: set \`cookie: { maxAge: '1d' }\` ${WHERE}`,
-  priority: 'has no counterpart: it only tells some browsers which cookies to drop first, remove it',
+  expires: `would end all cookies at the same time: set \`cookie: { maxAge: '1d' }\` ${WHERE}`,
+  priority: 'has no counterpart. It only tells some browsers which cookies to drop first: remove it',
   signed: 'does nothing in express-session: remove it',
-  encode: 'has no counterpart: the value of the session cookie needs no encoding, remove it',
+  encode: 'has no counterpart, because the value of the session cookie needs no encoding: remove it',
 } as const;
 
 function written(name: string, value: unknown): string {

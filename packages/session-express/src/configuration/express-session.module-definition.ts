@@ -1,9 +1,9 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import type { ExpressSessionModuleOptions } from './express-session.options.js';
 
-/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
+/** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
 export interface ExpressSessionOptionsFactory {
-  /** The options of `ExpressSessionModule`, or a promise of them; called once, at start. */
+  /** Returns the options of `ExpressSessionModule`, or a promise of them. Called once, at start. */
   createExpressSessionOptions(): ExpressSessionModuleOptions | Promise<ExpressSessionModuleOptions>;
 }
 

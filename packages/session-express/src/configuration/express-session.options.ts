@@ -5,22 +5,28 @@ import { type OldCookie, readCookie } from './cookie-answers.js';
 import { type PrincipalOfSession, type PrincipalRule, principalRule } from './principal-rule.js';
 
 /**
- * Options of `ExpressSessionModule.forRoot()`. Besides its own it takes those of express-session, so that you can leave
- * them as they are: each either says what an application had, or is answered at start with what to write instead.
+ * Options of `ExpressSessionModule.forRoot()`. In addition to its own options, it accepts those of express-session, so
+ * you can leave them in place. For an option without a counterpart, the module says at start what to write instead.
  */
 export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions, 'secret' | 'cookie'>> {
   /**
-   * The secret, or secrets, that express-session signed its cookies with. With it, sessions that connect-redis stored
-   * in the same Redis are taken over at their first use. Unset: old cookies are ignored.
+   * The secret or secrets with which express-session signed its cookies. If set, a session that connect-redis stored in
+   * the same Redis is taken over at its first use. If unset, old cookies are ignored.
    */
   secret?: SessionOptions['secret'];
   /** The name of the old cookie. @default 'connect.sid' */
   name?: string;
-  /** What the keys of the old sessions begin with. @default 'sess:' */
+  /** The prefix of the keys of the old sessions. @default 'sess:' */
   prefix?: string;
-  /** The path and domain of the old cookie, so that it can be removed; its other attributes must be those of `SessionModule`. */
+  /**
+   * The path and domain of the old cookie, so that it can be removed. Its other attributes must equal those of
+   * `SessionModule`.
+   */
   cookie?: CookieOptions;
-  /** Tells whose session it is, before each save; false: never. @default the user of Passport, or its `id` */
+  /**
+   * Returns the principal of a session before each save. With false, the application sets the principal itself.
+   * @default the user of Passport, or its `id`
+   */
   principal?: PrincipalOfSession | false;
 }
 
@@ -33,7 +39,7 @@ export interface ResolvedExpressSessionOptions {
   readonly principal: PrincipalRule;
   readonly unset: 'keep' | 'destroy';
   readonly saveUninitialized: boolean;
-  /** For the log: what options of express-session amount to here. */
+  /** The log lines that say what options of express-session mean here. */
   readonly answers: readonly string[];
 }
 
@@ -41,8 +47,9 @@ export interface ResolvedExpressSessionOptions {
 export type Secret = string | Uint8Array;
 
 /**
- * Reads and checks the options. `cookie`: the cookie of `SessionModule`.
- * @throws InvalidSessionOptionsError naming all problems at once
+ * Reads and checks the options.
+ * @param cookie the cookie of `SessionModule`
+ * @throws InvalidSessionOptionsError that names all problems at once
  */
 export function resolveExpressSessionOptions(
   options: ExpressSessionModuleOptions,
@@ -50,14 +57,16 @@ export function resolveExpressSessionOptions(
 ): ResolvedExpressSessionOptions {
   const reader = new OptionReader('ExpressSessionModule', options);
   const secret = reader.value('secret', isSecret, 'a non-empty string or Buffer, or a list of them');
-  const name = reader.text('name', 'connect.sid', (text) => (COOKIE_NAME.test(text) ? undefined : 'is no cookie name'));
+  const name = reader.text('name', 'connect.sid', (text) =>
+    COOKIE_NAME.test(text) ? undefined : 'is not a cookie name',
+  );
   const prefix = reader.text('prefix', 'sess:', () => undefined);
   const principal = reader.value('principal', isPrincipal, 'a function that takes the session, or false');
   const unset = reader.oneOf('unset', ['keep', 'destroy'], 'keep');
   const saveUninitialized = reader.boolean('saveUninitialized', false);
   const oldCookie = readCookie(reader, options.cookie, cookie);
   if (secret !== undefined && name === cookie.name) {
-    reader.problem('Option `name` is the name of the cookie of SessionModule: rename that by `cookie.name` there.');
+    reader.problem('Option `name` is also the name of the cookie of SessionModule: set another `cookie.name` there.');
   }
   const answers = answerOptions(reader, options, cookie);
   reader.finish();

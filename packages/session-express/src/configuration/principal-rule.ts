@@ -1,22 +1,22 @@
 import type { SessionData } from 'express-session';
 
-/** The session as a function of the options sees it: its properties. */
+/** The properties of a session, which are passed to functions of the options. */
 export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record<string, unknown>>;
 
-/** Gives the name of the signed-in user of a session; undefined or null when nobody is signed in. */
+/** Returns the name of the signed-in user of a session, or undefined or null if there is none. */
 export type PrincipalOfSession = (session: SessionProperties) => string | number | undefined | null;
 
-/** Tells whose a session is. */
+/** Determines the principal of a session. */
 export interface PrincipalRule {
-  /** Whether it decides for a session with these attributes. Otherwise, the application sets `principalName` itself. */
+  /** Whether it decides for a session with these attributes. Otherwise the application sets `principalName` itself. */
   decides(names: readonly string[]): boolean;
   /** Whether it may depend on an attribute. */
   mayRead(name: string): boolean;
-  /** The name of the principal; undefined when nobody is signed in. */
+  /** Returns the name of the principal, or undefined if no user is signed in. */
   nameIn(session: SessionProperties): string | undefined;
 }
 
-/** The rule of an option: a function, false for none, or by default the user of Passport. */
+/** Returns the rule for an option: a function, false for none, or by default the user of Passport. */
 export function principalRule(option: PrincipalOfSession | false | undefined): PrincipalRule {
   if (option === false) return { decides: () => false, mayRead: () => false, nameIn: () => undefined };
   if (option) return { decides: () => true, mayRead: () => true, nameIn: (session) => nameOf(option(session)) };

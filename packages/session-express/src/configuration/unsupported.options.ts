@@ -1,18 +1,18 @@
 import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/internal';
 
-/** What an option amounts to here, or, as `problem`, why it cannot be kept and what to do instead. */
+/** What an option means here. A `problem` says why the option cannot be kept, and what to do instead. */
 type Answer = string | { readonly problem: string };
 
-/** By option of express-session, the answer to a value. */
+/** The answer to a value of each option of express-session. */
 const ANSWERS: Readonly<Record<string, (value: unknown, cookie: ResolvedCookieOptions) => Answer>> = {
-  resave: () => 'a request that changes nothing writes nothing; it renews the session once in `touchInterval`',
+  resave: () => 'a request without changes writes nothing, except to renew the session once per `touchInterval`',
   rolling: (value, { maxAge }) => {
     if (value === true || maxAge === undefined)
       return 'a cookie with a lifetime is sent again whenever the session is renewed';
     return {
       problem:
-        'cannot be false, because a cookie with a lifetime is sent again whenever the session is renewed: remove it, and ' +
-        'set `absoluteTimeout` in SessionModule.forRoot() if sessions in use must end',
+        'cannot be false, because a cookie with a lifetime is sent again whenever the session is renewed: remove it. ' +
+        'To end sessions that are still in use, set `absoluteTimeout` in SessionModule.forRoot()',
     };
   },
   proxy: (value) =>
@@ -22,8 +22,8 @@ const ANSWERS: Readonly<Record<string, (value: unknown, cookie: ResolvedCookieOp
             'is a setting of the platform: remove it, and call app.set("trust proxy", 1), or set `trustProxy` of the FastifyAdapter',
         }
       : 'the platform decides which proxies it trusts',
-  genid: () => ({ problem: 'is the option `sessionTokenGenerator` of SessionModule.forRoot(): move it there' }),
-  store: () => ({ problem: 'is not needed: RedisSessionModule.forRoot() keeps the sessions, remove it' }),
+  genid: () => ({ problem: 'has the counterpart `sessionTokenGenerator` of SessionModule.forRoot(): move it there' }),
+  store: () => ({ problem: 'is not needed, because RedisSessionModule.forRoot() stores the sessions: remove it' }),
 };
 
 /** Reads the options of express-session that have no counterpart of their own. Returns the answers for the log. */

@@ -3,18 +3,18 @@ import type { SessionClient } from '@nest-session/core';
 import type { CookieDescription } from '../bag/session-cookie.js';
 import type { PrincipalRule } from '../configuration/principal-rule.js';
 
-/** What all property bags of an application have in common. */
+/** The settings of all property bags of an application. */
 export interface BagSettings {
-  /** What happens to the session when `req.session` is set to null. */
+  /** Whether the session ends when `req.session` is set to null. */
   readonly unset: 'keep' | 'destroy';
-  /** Whether a new session is stored although the application set no property. */
+  /** Whether a new session is stored even if the application set no property. */
   readonly saveUninitialized: boolean;
-  /** Tells whose session it is. */
+  /** Determines the principal of a session. */
   readonly principal: PrincipalRule;
-  /** The idle timeout of a session whose cookie has no lifetime of its own, in seconds; -1: none. */
+  /** The idle timeout in seconds of a session whose cookie has no lifetime of its own. -1 means none. */
   timeoutOf(principalName: string | undefined): number;
-  /** The lifetime of the cookie of a client in seconds; 0: until the browser is closed. */
+  /** The lifetime of the cookie of a client in seconds. 0 means until the browser is closed. */
   lifetimeOf(client: SessionClient): number;
-  /** The attributes of the cookie that a request would be sent; without a request, those that all requests have. */
+  /** The attributes of the cookie in the response to a request or, without one, those that all requests share. */
   describeCookie(request?: IncomingMessage): CookieDescription;
 }

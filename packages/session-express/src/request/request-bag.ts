@@ -1,7 +1,7 @@
 import {
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
-  type SessionHolder,
+  type RequestSession,
   TrackedSession,
 } from '@nest-session/core/internal';
 import { BagValues } from '../bag/bag-values.js';
@@ -11,28 +11,28 @@ import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
 
-/** `req.session` of one request or message, which the application may replace, end or unset. */
+/** The `req.session` of one request or message. The application may replace, end or unset it. */
 export class RequestBag implements BagOwner {
-  readonly #holder: SessionHolder;
+  readonly #request: RequestSession;
   readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
   #bag: SessionBag | null | undefined;
-  /** The lifetime of the cookie of a new session, in seconds: by itself, it is no reason to store the session. */
+  /** The lifetime of the cookie of a new session, in seconds. Setting it alone does not store the session. */
   #maxAge: number | undefined;
 
-  /** @throws the error of a load that failed */
-  constructor(holder: SessionHolder, settings: BagSettings) {
-    this.#holder = holder;
+  /** @throws the error of a failed load */
+  constructor(request: RequestSession, settings: BagSettings) {
+    this.#request = request;
     this.#settings = settings;
-    this.#session = TrackedSession.of(holder.session.session);
+    this.#session = TrackedSession.of(request.session);
     this.#principal = new PrincipalRecorder(this.#session, settings.principal);
     this.#session.beforeSave(() => this.#complete());
     this.#bag = this.#open();
     this.#initialize();
   }
 
-  /** Undefined after `destroy()`, and null or undefined when the application has set it so. */
+  /** Undefined after `destroy()`, or the null or undefined that the application assigned. */
   get bag(): SessionBag | null | undefined {
     return this.#bag;
   }
@@ -40,7 +40,7 @@ export class RequestBag implements BagOwner {
   set bag(bag: unknown) {
     if (bag === this.#bag) return;
     if (bag !== null && bag !== undefined) throw new TypeError(ASSIGNED);
-    // There is none after destroy(), nor when it was set so before.
+    // The bag may be gone already, after destroy() or an earlier assignment.
     if (this.#bag) this.#unset();
     this.#bag = bag;
   }
@@ -65,7 +65,7 @@ export class RequestBag implements BagOwner {
 
   async destroy(): Promise<void> {
     const values = this.#values.copy();
-    // A logout, so nothing that the request presents may stay signed in.
+    // This is a logout, so end every session that the request presents.
     this.#session.signOut();
     this.#leave(this.#session.id, values);
     this.#bag = undefined;
@@ -74,7 +74,7 @@ export class RequestBag implements BagOwner {
 
   async reload(): Promise<void> {
     const values = this.#values.copy();
-    if (!(await this.#holder.session.reload())) throw new Error('failed to load session');
+    if (!(await this.#request.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
   }
@@ -93,20 +93,20 @@ export class RequestBag implements BagOwner {
     return this.#bag![CONTENT].values;
   }
 
-  /** The lifetime of the cookie that the client has, or would get now, in seconds; 0: until the browser is closed. */
+  /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
   get #lifetime(): number {
-    return this.#settings.lifetimeOf(this.#holder.session.client);
+    return this.#settings.lifetimeOf(this.#request.client);
   }
 
   #open(): SessionBag {
     const lifetime = this.#maxAge ?? this.#lifetime;
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     const change = (next: number | null) => this.#changeLifetime(next);
-    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#holder.request), change);
+    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#request.request), change);
     return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
   }
 
-  /** The bag that the request has shows these values from now on, and no longer the session. */
+  /** Detaches the current bag from the session. From then on it shows these values. */
   #leave(id: string, values: Map<string, unknown>): void {
     this.#values.leave(id, values);
   }
@@ -119,10 +119,10 @@ export class RequestBag implements BagOwner {
     if (session.isNew) return void (this.#maxAge = seconds);
     if (seconds === this.#lifetime) return;
     session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
-    this.#holder.session.sendAgain();
+    this.#request.sendAgain();
   }
 
-  /** Before a save: what follows from the attributes. */
+  /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
   #complete(): void {
     const session = this.#session;
     if (!this.#bag || session.attributeNames.length === 0) return;
@@ -133,14 +133,14 @@ export class RequestBag implements BagOwner {
   }
 
   #initialize(): void {
-    const { session, commit } = this.#holder;
+    const { isUnavailable, response } = this.#request;
     if (!this.#settings.saveUninitialized || !this.#session.isNew) return;
-    if (!session.isUnavailable && commit?.headersSent === false) {
+    if (!isUnavailable && !response.headersSent) {
       this.#session.setOwnAttribute(INITIALIZED_ATTRIBUTE, true);
     }
   }
 }
 
 const ASSIGNED =
-  'req.session cannot be another object: set its properties, call req.session.regenerate() for a new session, or ' +
-  'req.session.destroy() to end it';
+  'req.session cannot be replaced by another object: set its properties, call req.session.regenerate() for a new ' +
+  'session, or call req.session.destroy() to end it';

@@ -1,27 +1,27 @@
 import type { IncomingMessage } from 'node:http';
-import { holderOf, type SessionHolder } from '@nest-session/core/internal';
+import { type RequestSession, requestSessionOf } from '@nest-session/core/internal';
 import type { BagSettings } from './bag-settings.js';
 import { RequestBag } from './request-bag.js';
 
-/** The property bags of all requests and messages of an application, each made when it is first asked for. */
+/** The property bags of all requests and messages of an application. It creates each at its first use. */
 export class RequestBags {
-  readonly #bags = new WeakMap<SessionHolder, RequestBag>();
+  readonly #bags = new WeakMap<RequestSession, RequestBag>();
 
   constructor(private readonly settings: BagSettings) {}
 
-  /** That of a request of Node.js; undefined when it has no session. @throws the error of a load that failed */
+  /** The bag of a Node.js request; undefined if it has no session. @throws the error of a failed load */
   of(request: IncomingMessage): RequestBag | undefined {
-    const holder = holderOf(request);
-    return holder && this.in(holder);
+    const session = requestSessionOf(request);
+    return session && this.showing(session);
   }
 
-  /** That of a request or a message. @throws the error of a load that failed */
-  in(holder: SessionHolder): RequestBag | undefined {
-    const known = this.#bags.get(holder);
-    // An access log that reads the session after the response must not fail because the store did.
-    if (known || (holder.session.isUnavailable && holder.commit?.headersSent)) return known;
-    const bag = new RequestBag(holder, this.settings);
-    this.#bags.set(holder, bag);
+  /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */
+  showing(session: RequestSession): RequestBag | undefined {
+    const known = this.#bags.get(session);
+    // An access log that reads the session after the response must not fail because the store failed.
+    if (known || session.isLeftWithout) return known;
+    const bag = new RequestBag(session, this.settings);
+    this.#bags.set(session, bag);
     return bag;
   }
 }

@@ -3,8 +3,8 @@ import type { SessionBag } from '../bag/session-bag.js';
 import type { RequestBags } from './request-bags.js';
 
 /**
- * What express-session gives a request: `session`, `sessionID` and `sessionStore`. Not enumerable, so that copying or
- * printing a request does not use its session.
+ * The properties that express-session adds to a request: `session`, `sessionID` and `sessionStore`. They are not
+ * enumerable, so copying or printing a request does not load its session.
  */
 export function requestProperties(bags: RequestBags, sessionStore: object): PropertyDescriptorMap {
   return {

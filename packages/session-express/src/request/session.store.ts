@@ -7,7 +7,7 @@ import type { BagSettings } from './bag-settings.js';
 
 type Reply<T> = (error?: unknown, result?: T) => void;
 
-/** `req.sessionStore`: other sessions, by the id that `req.session.id` shows. */
+/** The `req.sessionStore`. It gives access to other sessions by the id that `req.session.id` returns. */
 export class SessionStore {
   /** @param findRepository called at each use, because the module of the store may be constructed later */
   constructor(
@@ -23,7 +23,7 @@ export class SessionStore {
     });
   }
 
-  /** The same as `get()`. */
+  /** An alias of `get()`. */
   load(id: string, callback: Reply<object | null>): void {
     this.get(id, callback);
   }
@@ -33,12 +33,12 @@ export class SessionStore {
     answer(callback, async () => void (await this.findRepository().deleteById(id)));
   }
 
-  /** The same as `req.session.regenerate()`. */
+  /** Calls `req.session.regenerate()`. */
   regenerate(request: { readonly session: SessionBag }, callback: Reply<void>): void {
     request.session.regenerate(callback);
   }
 
-  /** The cookie as it was sent with the last access that the store knows. */
+  /** The cookie as it was sent at the last access that the store recorded. */
   #cookieOf(session: Session): SessionCookie {
     const lifetime = this.settings.lifetimeOf(cookieLifetimeOf(TrackedSession.of(session)));
     const maxAge = lifetime === 0 ? null : lifetime * 1000;

@@ -1,13 +1,13 @@
 import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
 
 /**
- * Serializes attributes as express-session and connect-redis do, by `JSON.stringify()`: a `Date` or an ObjectId comes
- * back as a string, an instance of a class as a plain object, and a `Map` as an empty object. Give it to
- * `RedisSessionModule.forRoot({ serializer })` where the application relies on that; the default refuses such values.
- * Both refuse keys `__proto__`, and leave them out of what others have stored.
+ * Serializes attributes as express-session and connect-redis do, with `JSON.stringify()`. A `Date` or an ObjectId comes
+ * back as a string, an instance of a class as a plain object, and a `Map` as an empty object. Pass it to
+ * `RedisSessionModule.forRoot({ serializer })` if your application relies on that. The default serializer refuses such
+ * values. Both refuse keys named `__proto__`, and skip them when they read values that other software stored.
  */
 export class ExpressSessionSerializer extends JsonAttributeSerializer {
-  /** What `JSON.stringify()` writes. @throws SerializationProblem for what it leaves out, and for keys `__proto__` */
+  /** Calls `JSON.stringify()`. @throws SerializationProblem for values that it leaves out, and for keys `__proto__` */
   override serialize(value: unknown): string {
     const text = JSON.stringify(value) as string | undefined;
     if (text === undefined)

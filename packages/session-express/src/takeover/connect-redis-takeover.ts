@@ -14,7 +14,7 @@ import { decodeOldSession } from './decode-old-session.js';
 
 type Options = Pick<ResolvedExpressSessionOptions, 'secrets' | 'name' | 'prefix' | 'oldCookie' | 'principal'>;
 
-/** Takes over the sessions that express-session and connect-redis kept, by their signed cookies. */
+/** Takes over sessions that express-session and connect-redis stored. It finds them by their signed cookies. */
 export class ConnectRedisTakeover implements SessionTakeover {
   constructor(
     private readonly options: Options,
@@ -40,7 +40,9 @@ export class ConnectRedisTakeover implements SessionTakeover {
   }
 }
 
-/** Derived, so that parallel requests with the old cookie meet in one session. Only who has the secret can derive it. */
+/**
+ * Derives the token, so that parallel requests with the old cookie get the same session. Deriving it takes the secret.
+ */
 export function tokenOf({ sid, secret }: PresentedSid): SessionToken {
   return new SessionToken(createHmac('sha256', secret).update(`takeover:${sid}`).digest('base64url'));
 }

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { cookieValues } from '@nest-session/core/internal';
 import type { Secret } from '../configuration/express-session.options.js';
 
-/** A session id of express-session, with the secret that its cookie was signed with. */
+/** A session id of express-session, and the secret that signed its cookie. */
 export interface PresentedSid {
   readonly sid: string;
   readonly secret: Secret;
@@ -10,10 +10,10 @@ export interface PresentedSid {
 
 // The prefix of a signed value.
 const SIGNED = 's:';
-// 32 bytes as base64 without its padding.
+// The length of 32 bytes in base64 without padding.
 const SIGNATURE_LENGTH = 43;
 
-/** The session id in a cookie of express-session; undefined unless one of the secrets signed it. Never throws. */
+/** Returns the session id in a cookie of express-session, or undefined if no secret signed it. Never throws. */
 export function presentedSid(
   header: string | undefined,
   name: string,
@@ -31,7 +31,7 @@ function verified(value: string, secrets: readonly Secret[]): PresentedSid | und
   if (!value.startsWith(SIGNED) || end <= SIGNED.length) return undefined;
   const sid = value.slice(SIGNED.length, end);
   const presented = Buffer.from(value.slice(end + 1));
-  // First, because the HMACs are what a request with many cookies costs.
+  // Check the length first: a request with many cookies would otherwise cost many HMACs.
   if (presented.length !== SIGNATURE_LENGTH) return undefined;
   const secret = secrets.find((each) => {
     const expected = Buffer.from(createHmac('sha256', each).update(sid).digest('base64').replace(/=+$/, ''));

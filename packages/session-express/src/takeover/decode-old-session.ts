@@ -3,7 +3,7 @@ import type { ForeignSessionData } from '@nest-session/core/internal';
 import { isOwn } from '../bag/bag-values.js';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
 
-/** The session in the text that connect-redis stored: JSON of the properties, the cookie among them. */
+/** Decodes the text that connect-redis stored: JSON of the properties, including the cookie. */
 export function decodeOldSession(text: string, principal: PrincipalRule): ForeignSessionData | undefined {
   const stored = parsed(text);
   if (typeof stored !== 'object' || stored === null || !('cookie' in stored)) return undefined;
@@ -14,7 +14,7 @@ export function decodeOldSession(text: string, principal: PrincipalRule): Foreig
   return { attributes, principalName: decides ? principal.nameIn(properties) : undefined };
 }
 
-/** Whether stores can keep an attribute of this name, and the application may set it. */
+/** Whether stores can keep an attribute of this name and the application may set it. */
 function isName(name: string): boolean {
   return name !== '' && isOwn(name) && !/\p{Surrogate}/u.test(name);
 }

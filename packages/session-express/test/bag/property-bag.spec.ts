@@ -130,7 +130,7 @@ describe.each(['express', 'fastify'] as const)('req.session on %s', (platform) =
   it.each([
     ['principalName', 'admin', 'call req.session.signIn(name) or signOut()'],
     ['maxInactiveInterval', 2_147_483_647, 'set req.session.cookie.maxAge'],
-    ['absoluteTimeout', -1, 'set that of the session in SessionContext'],
+    ['absoluteTimeout', -1, 'set absoluteTimeout of the session in SessionContext'],
   ])('refuses %s, which a client could name in a body, and says what to write', async (name, value, instead) => {
     const body = JSON.stringify({ theme: 'dark', [name]: value });
     const state = ({ session }: StepRequest) => [session.theme, session[name]] as unknown[];

@@ -59,7 +59,7 @@ describe.each(['express', 'fastify'] as const)('on %s, a property bag', (platfor
     expect(await runIn(agent, ({ session }) => [session.principalName, session.a])).toEqual(['ann', 1]);
   });
 
-  it('has the anonymous timeout until Passport has signed somebody in', async () => {
+  it('has the anonymous timeout until Passport has signed a user in', async () => {
     const agent = await start();
     const interval = ({ session }: StepRequest) => session.maxInactiveInterval;
     await runIn(agent, ({ session }) => void (session.a = 1));

@@ -36,7 +36,7 @@ const start = (platform: (typeof PLATFORMS)[number], session: SessionModuleOptio
 const warningsOf = ({ log }: ExpressSessionApp) => log.lines.filter((line) => line.includes('was not sent'));
 
 describe.each(PLATFORMS)('on %s, a Secure cookie', (platform) => {
-  it('is not sent over http, also when a proxy that nobody trusts says https, and the log says so once', async () => {
+  it('is not sent over http, even if an untrusted proxy says https, and the log says so once', async () => {
     const app = await start(platform, { cookie: { secure: true } });
     const [plain, forwarded] = [app.agent(), app.agent()];
     for (const response of [await plain.get('/'), await forwarded.get('/', FROM_HTTPS)]) {

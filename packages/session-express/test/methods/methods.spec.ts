@@ -147,7 +147,7 @@ describe('destroy()', () => {
     expect(left).toEqual([true, true]);
   });
 
-  it('unsets req.session at once, also when the store fails later, each time', async () => {
+  it('unsets req.session at once, even if the store fails later, each time', async () => {
     const store = new GatedStore();
     app = await startApp({ controllers: [StepController], store: store.module });
     agent = app.agent();
@@ -374,7 +374,7 @@ describe('cookie', () => {
       await req.session.regenerate();
       req.session.cookie = cookie;
       for (const other of [{ originalMaxAge: 1e12 }, null]) {
-        expect(() => (req.session.cookie = other)).toThrow('takes the cookie of another session');
+        expect(() => (req.session.cookie = other)).toThrow('only the cookie of another session');
       }
     });
     expect(await run(({ session }) => session.cookie.originalMaxAge)).toBe(3_600_000);
@@ -441,13 +441,15 @@ describe('req.session = null', () => {
       req.session = req.session || {};
       req.session.a = 1;
     });
-    await expect(run((req) => void (req.session = {}))).rejects.toThrow('req.session cannot be another object');
+    await expect(run((req) => void (req.session = {}))).rejects.toThrow(
+      'req.session cannot be replaced by another object',
+    );
     expect(await run(({ session }) => session.a)).toBe(1);
   });
 });
 
 describe('req.sessionID', () => {
-  it('is the id of the session, which opens nothing, and cannot be assigned', async () => {
+  it('is the id of the session, which opens no session, and cannot be assigned', async () => {
     await run(({ session }) => void (session.a = 1));
     const ids = await run((req) => [req.sessionID, req.session.id]);
     expect(ids[0]).toBe(ids[1]);

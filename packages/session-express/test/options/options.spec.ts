@@ -31,8 +31,8 @@ const LIFETIME: SessionModuleOptions = { timeout: '1d', cookie: { maxAge: '1d' }
 
 describe('an option of express-session', () => {
   it.each<[what: string, options: object, answer: string, session?: SessionModuleOptions]>([
-    ['resave: false', { resave: false }, '`resave`: a request that changes nothing writes nothing'],
-    ['resave: true', { resave: true }, '`resave`: a request that changes nothing writes nothing'],
+    ['resave: false', { resave: false }, '`resave`: a request without changes writes nothing'],
+    ['resave: true', { resave: true }, '`resave`: a request without changes writes nothing'],
     ['rolling: true', { rolling: true }, '`rolling`: a cookie with a lifetime is sent again', LIFETIME],
     ['rolling: false', { rolling: false }, '`rolling`: a cookie with a lifetime is sent again'],
     ['proxy: false', { proxy: false }, '`proxy`: the platform decides which proxies it trusts'],
@@ -43,21 +43,25 @@ describe('an option of express-session', () => {
 
   it.each<[what: string, options: object, problem: string, session?: SessionModuleOptions]>([
     ['proxy: true', { proxy: true }, 'Option `proxy` is a setting of the platform'],
-    ['genid', { genid: () => 'x' }, 'Option `genid` is the option `sessionTokenGenerator` of SessionModule.forRoot()'],
-    ['store', { store: {} }, 'Option `store` is not needed: RedisSessionModule.forRoot() keeps the sessions'],
+    [
+      'genid',
+      { genid: () => 'x' },
+      'Option `genid` has the counterpart `sessionTokenGenerator` of SessionModule.forRoot()',
+    ],
+    ['store', { store: {} }, 'Option `store` is not needed, because RedisSessionModule.forRoot() stores the sessions'],
     ['rolling: false', { rolling: false }, 'Option `rolling` cannot be false', LIFETIME],
     ['unset', { unset: 'drop' }, 'Option `unset` must be one of "keep", "destroy"'],
     ['saveUninitialized', { saveUninitialized: 1 }, 'Option `saveUninitialized` must be true or false'],
     ['secret', { secret: '' }, 'Option `secret` must be a non-empty string or Buffer, or a list of them'],
     ['secret', { secret: ['a', 1] }, 'Option `secret` must be a non-empty string'],
     ['secret', { secret: [] }, 'Option `secret` must be a non-empty string'],
-    ['name', { name: 'a b' }, 'Option `name` is no cookie name'],
-    ['name', { name: 'SESSION', secret: 'x' }, 'Option `name` is the name of the cookie of SessionModule'],
+    ['name', { name: 'a b' }, 'Option `name` is not a cookie name'],
+    ['name', { name: 'SESSION', secret: 'x' }, 'Option `name` is also the name of the cookie of SessionModule'],
     ['principal', { principal: 'user' }, 'Option `principal` must be a function that takes the session, or false'],
     [
       'cookie',
       { cookie: () => ({}) },
-      'Option `cookie` must be an object: a function is the option `cookie.attributes`',
+      'Option `cookie` must be an object: pass a function as the option `cookie.attributes`',
     ],
     ['cookie.maxAge', { cookie: { maxAge: 86_400_000 } }, "set `timeout: '86400s', cookie: { maxAge: '86400s' }`"],
     ['cookie.secure', { cookie: { secure: true } }, 'set `cookie: { secure: true }` in SessionModule.forRoot()'],
@@ -72,7 +76,7 @@ describe('an option of express-session', () => {
     [
       'cookie.expires',
       { cookie: { expires: new Date() } },
-      'Option `cookie.expires` would end all cookies at one moment',
+      'Option `cookie.expires` would end all cookies at the same time',
     ],
     ['cookie.priority', { cookie: { priority: 'high' } }, 'Option `cookie.priority` has no counterpart'],
     ['cookie.signed', { cookie: { signed: true } }, 'Option `cookie.signed` does nothing'],

@@ -24,7 +24,7 @@ async function start(
 }
 
 describe('the principal', () => {
-  it('is by default nobody, unless the application sets it', async () => {
+  it('is by default undefined, unless the application sets it', async () => {
     const { run, count } = await start();
     await run(({ session }) => {
       session.user = 'ann';
@@ -103,7 +103,7 @@ describe.each(['express', 'fastify'] as const)('Sessions on %s', (platform) => {
 
 describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platform) => {
   const refusal = (name: string) =>
-    `TypeError: req.session.updateAttribute("${name}") would change whose session it is: assign the property instead`;
+    `TypeError: req.session.updateAttribute("${name}") would change the principal of the session: call req.session.regenerate()`;
 
   it.each([
     ['another user', () => ({ user: 'bob' })],

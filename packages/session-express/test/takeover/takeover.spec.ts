@@ -141,7 +141,7 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await userWith(62)).toBe('ann');
   });
 
-  it('is made up for by a sign-out of another session, so that the old one signs nobody in afterwards', async () => {
+  it('is made up for by a sign-out of another session, so that the old one signs in no user afterwards', async () => {
     const { browser, sid, key } = await oldSession();
     const own = app.agent();
     await runIn(own, ({ session }) => session.signIn('bob'));
@@ -300,7 +300,7 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await client.exists(key)).toBe(1);
   });
 
-  it('takes the old session when the new cookie opens nothing', async () => {
+  it('takes the old session when the new cookie opens no session', async () => {
     const { browser } = await oldSession();
     browser.setCookie(`SESSION=${'x'.repeat(43)}; Path=/`);
     expect(await userOf(browser)).toBe('ann');

@@ -3,10 +3,10 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'n
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-// Without it Node accepts shorter tags, which can be forged.
+// Without this option, Node.js accepts shorter tags, which can be forged.
 const OPTIONS = { authTagLength: TAG_BYTES };
 
-/** Encrypts data that can be decrypted only with the same key and the same associated text. */
+/** Encrypts data. Decrypting it takes the same key and the same associated text. */
 export function encrypt(key: KeyObject, associated: string, data: string | Buffer): string {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(ALGORITHM, key, nonce, OPTIONS);
@@ -15,12 +15,12 @@ export function encrypt(key: KeyObject, associated: string, data: string | Buffe
   return Buffer.concat([nonce, encrypted, cipher.final(), cipher.getAuthTag()]).toString('base64url');
 }
 
-/** The number of bytes of the data in an encrypted text of this length. */
+/** The size of the data in an encrypted text of this length, in bytes. */
 export function sizeOfData(length: number): number {
   return Math.max(0, Math.floor((length * 3) / 4) - NONCE_BYTES - TAG_BYTES);
 }
 
-/** The data; undefined when key, associated text or text are others than those of the encryption. */
+/** Decrypts data. Returns undefined if the key, the associated text or the text differ from those of the encryption. */
 export function decrypt(key: KeyObject, associated: string, text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;

@@ -1,17 +1,19 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { decrypt, encrypt, sizeOfData } from './aes-gcm.js';
 
-// Neither JSON nor devalue begins a text with a letter other than those of `true`, `false` and `null`.
+// No text of JSON or devalue begins with it: the only letters that they begin with are those of `true`, `false`,
+// `null`.
 const PREFIX = 'enc1:';
 
 /**
- * The key of the attributes of one session. It stays with the session when its id changes, and is stored only under a key
- * of the key ring. Each session has its own, so no key comes near the 2^32 texts that random nonces allow.
+ * The key that encrypts the attributes of one session. It stays with the session when the session is rotated, and is
+ * stored only in encrypted form, under a key of the key ring. Each session has its own key, so no key encrypts nearly
+ * as many texts as random nonces allow (2^32).
  */
 export class DataKey {
   readonly #key: KeyObject;
 
-  /** @param id tells data keys apart: it is no secret */
+  /** @param id identifies the data key. It is not secret */
   constructor(
     readonly id: string,
     readonly bytes: Buffer,
@@ -28,17 +30,17 @@ export class DataKey {
     return stored.startsWith(PREFIX);
   }
 
-  /** The number of bytes of the text in a stored one. */
+  /** The size of the plain text of a stored text, in bytes. */
   static bytesIn(stored: string): number {
     return DataKey.hasEncrypted(stored) ? sizeOfData(stored.length - PREFIX.length) : Buffer.byteLength(stored);
   }
 
-  /** Only the attribute of this name can be decrypted from the text. */
+  /** Encrypts a text. Only an attribute of this name can decrypt it. */
   encrypt(name: string, text: string): string {
     return PREFIX + encrypt(this.#key, `${this.id}:${name}`, text);
   }
 
-  /** Undefined when the text is none of this key and of the attribute of this name. */
+  /** Decrypts a text. Returns undefined if it was not encrypted with this key for an attribute of this name. */
   decrypt(name: string, stored: string): string | undefined {
     return decrypt(this.#key, `${this.id}:${name}`, stored.slice(PREFIX.length))?.toString('utf8');
   }

@@ -5,64 +5,67 @@ import { DataKey } from './data-key.js';
 import type { KeyRing } from './key-ring.js';
 import { type DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
-/** How an application encrypts. */
+/** The encryption options of an application. */
 export interface EncryptionRules {
   readonly ring: KeyRing;
-  /** Whether values that are not encrypted are written, or only read, or neither. */
+  /** Whether plain values are written, only read, or refused. */
   readonly plainValues: 'write' | 'read' | 'refuse';
 }
 
-/** An update with the texts that Redis keeps. */
+/** An update with the texts that Redis stores. */
 export interface EncryptedUpdate extends UpdateSession {
-  /** The data key to store, by the id of the session for which it is wrapped. */
+  /** The data key to store, wrapped for each id that the session may have. */
   readonly dataKeys?: ReadonlyMap<string, string> | undefined;
 }
 
 type Expected = NonNullable<UpdateSession['expected']>;
 
-/** How the store answers a creation or an update. `current`: the text that a conflict found. */
+/** The reply of the store to a creation or an update. `current` is the text that a conflict found. */
 export interface StoreReply {
   readonly outcome: string;
   readonly current?: string | undefined;
 }
 
-/** Encrypts and decrypts the attributes of one session. It goes with the session from its load to its saves. */
+/** Encrypts and decrypts the attributes of one session, from its load to its saves. */
 export class EncryptedSession {
-  /** The texts in Redis, as far as they are known: to compare and set one, Redis is asked for exactly that text. */
+  /** The known texts in Redis. A compare-and-set sends exactly the stored text. */
   readonly #texts = new Map<string, string>();
   #dataKey: DataKey | undefined;
-  /** The key under which Redis has the data key; undefined while Redis is not known to have one. */
+  /** The id of the key that wraps the data key in Redis; undefined while no data key is known to be there. */
   #keyId: string | undefined;
-  /** The id that the session has after a rotation elsewhere, if the data key must be stored under it. */
+  /** The id after a rotation by another request, if the data key has to be stored under it. */
   #laterId: string | undefined;
   /** The attributes that were logged as unreadable. */
   readonly #logged = new Set<string>();
 
-  /** @param wrapped the data key in Redis, if the session had one when it was loaded */
+  /** @param wrapped the stored data key, if the session had one when it was loaded */
   constructor(
     private readonly rules: EncryptionRules,
     private readonly id: string,
     private readonly wrapped?: string,
   ) {}
 
-  /** @throws SessionEncryptionError when this instance cannot decrypt the session, whatever its attributes */
+  /** @throws SessionEncryptionError if this instance cannot decrypt any attribute of the session */
   assertReadable(): void {
     if (this.wrapped !== undefined) this.#open(this.wrapped, this.id);
     else for (const [name, stored] of this.#texts) this.#decrypt(name, stored);
   }
 
-  /** Notes the text that Redis has of an attribute; undefined or null when it has none. */
+  /** Records the text of an attribute in Redis. Undefined or null means that Redis has none. */
   note(name: string, stored: string | undefined | null): void {
     if (typeof stored === 'string') this.#texts.set(name, stored);
     else this.#texts.delete(name);
   }
 
-  /** The text of an attribute, for the application. It throws a SessionEncryptionError when it cannot be decrypted. */
+  /**
+   * The text of an attribute, for the application. Reading it throws a SessionEncryptionError if it cannot be
+   * decrypted.
+   */
   unread(name: string, stored: string): UnreadText {
     return { bytes: DataKey.bytesIn(stored), read: () => this.#read(name, stored) };
   }
 
-  /** The texts to store. */
+  /** Returns the texts to store. */
   encrypt(attributes: AttributeChanges): AttributeChanges {
     if (this.rules.plainValues === 'write') return attributes;
     const encrypted = new Map<string, string | null>();
@@ -81,7 +84,7 @@ export class EncryptedSession {
     if (this.#dataKey) this.#keyId = this.rules.ring.current;
   }
 
-  /** The update as Redis gets it. */
+  /** Returns the update with the texts that Redis stores. */
   updateOf(change: UpdateSession): EncryptedUpdate {
     const { expected } = change;
     return {
@@ -93,8 +96,8 @@ export class EncryptedSession {
   }
 
   /**
-   * Takes over what Redis has made of an update, and gives the reply with plain texts. Undefined: make the update again,
-   * which this session now knows more about.
+   * Records the result of an update, and returns the reply with plain texts. Returns undefined if the update has to be
+   * repeated with what the reply has shown.
    */
   settle<R extends StoreReply>(
     change: UpdateSession,
@@ -104,12 +107,12 @@ export class EncryptedSession {
     if (reply.outcome === 'conflict') return this.#settleConflict(change.expected!, reply);
     if (reply.outcome !== 'saved' && reply.outcome !== 'forwarded') return reply;
     for (const [name, stored] of attributes) this.note(name, stored);
-    // A forwarded save leaves a data key that Redis has as it is.
+    // A forwarded save does not change a data key that Redis already has.
     if (dataKeys && (reply.outcome === 'saved' || this.#keyId === undefined)) this.#keyId = this.rules.ring.current;
     return reply;
   }
 
-  /** Takes over the data key of the session; or learns that it has none, and its later id. */
+  /** Takes over the data key of the session in Redis. If there is none, records the later id of the session. */
   adopt({ sessionId, wrapped }: DataKeyConflictError): void {
     if (wrapped !== undefined) return this.#open(wrapped, sessionId);
     this.#keyId = undefined;
@@ -120,7 +123,7 @@ export class EncryptedSession {
     try {
       return this.#decrypt(name, stored);
     } catch (error) {
-      // Nobody logs an HTTP exception that a handler throws.
+      // Log it here, because Nest logs no HTTP exception that a handler throws.
       if (!this.#logged.has(name)) logger.error((error as Error).message);
       this.#logged.add(name);
       throw error;
@@ -131,9 +134,9 @@ export class EncryptedSession {
     const { ring, plainValues } = this.rules;
     const dataKey = this.#known;
     if (this.#keyId === undefined) {
-      // Nothing needs a data key before another instance encrypts.
+      // A session needs no data key until another instance encrypts it.
       if (!dataKey && plainValues === 'write') return undefined;
-      // The session keeps its id if it ends with this save.
+      // A save that ends the session keeps its id.
       return this.#wrappedFor([id, newId, this.#laterId]);
     }
     if (newId !== undefined) return this.#wrappedFor([newId]);
@@ -143,14 +146,15 @@ export class EncryptedSession {
   #settleConflict<R extends StoreReply>(expected: Expected, reply: R): R | undefined {
     const { current } = reply;
     if (current !== undefined && DataKey.hasEncrypted(current) && !this.#known) {
-      // Others have encrypted the session since its load. The reply to an update with a data key has theirs.
+      // Another instance has encrypted the session since its load. The reply to an update with a data key contains its
+      // key.
       this.#dataKey = DataKey.draw();
       return undefined;
     }
     this.note(expected.name, current);
     if (current === undefined) return reply;
     const text = this.#decrypt(expected.name, current);
-    // Somebody else has encrypted the same text.
+    // If the plain texts are equal, another instance has only encrypted the same text again.
     return text === expected.text ? undefined : { ...reply, current: text };
   }
 
@@ -169,14 +173,14 @@ export class EncryptedSession {
     return new Map(ids.filter((id) => id !== undefined).map((id) => [id, ring.wrap(this.#own, id)]));
   }
 
-  /** The text that Redis should have of an attribute, if it has this one. */
+  /** The stored text that Redis is expected to have for a plain text of an attribute. */
   #storedText(name: string, text: string | undefined): string | undefined {
     const stored = this.#texts.get(name);
-    // A text that is not known leads to a conflict, whose reply says what Redis has.
+    // An unknown text causes a conflict, and the reply contains the stored text.
     return stored !== undefined && text !== undefined && this.#decrypt(name, stored) === text ? stored : text;
   }
 
-  /** The data key that the session has, as far as it is known. */
+  /** The data key of the session, if it is known. */
   get #known(): DataKey | undefined {
     if (!this.#dataKey && this.wrapped !== undefined) this.#open(this.wrapped, this.id);
     return this.#dataKey;

@@ -10,8 +10,8 @@ export interface RingKey {
   readonly bytes: Uint8Array;
 }
 
-// Of a wrapped data key: the id of the data key, the id of the key, and the data key encrypted under it. Like each field
-// of ours it is a JSON string. Scripts compare its beginning: see includes/data-key.lua.
+// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. Like
+// all of our fields, it is a JSON string. Scripts compare its beginning.
 const FORM = /^"1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)"$/;
 
 /** Whether a key can have this id. */
@@ -19,7 +19,7 @@ export function isKeyId(id: string): boolean {
   return /^[\w.-]{1,64}$/.test(id);
 }
 
-/** The keys under which data keys are stored: the first one encrypts, all decrypt. */
+/** The keys that wrap data keys. The first one encrypts, and all of them decrypt. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, KeyObject>;
 
@@ -36,14 +36,14 @@ export class KeyRing {
     return this.#keys.keys().next().value;
   }
 
-  /** The data key as the session of this id stores it. The ring must not be empty. */
+  /** Wraps a data key for the session with this id. The ring must not be empty. */
   wrap(dataKey: DataKey, sessionId: string): string {
     const [id, key] = this.#keys.entries().next().value!;
     const head = `1:${dataKey.id}:${id}`;
     return `"${head}:${encrypt(key, `${head}:${sessionId}`, dataKey.bytes)}"`;
   }
 
-  /** The data key that the session of this id stores, and the id of the key under which it does. */
+  /** Unwraps the data key of the session with this id. Returns it with the id of the key that wraps it. */
   unwrap(wrapped: string, sessionId: string): { readonly dataKey: DataKey; readonly keyId: string } {
     const [, id, keyId, text] = FORM.exec(wrapped) ?? [];
     if (id === undefined || keyId === undefined || text === undefined) throw new SessionEncryptionError(MALFORMED);
@@ -58,12 +58,15 @@ export class KeyRing {
 const MALFORMED = 'The data key of an encrypted session is malformed: it was changed in Redis';
 
 function missing(keyId: string): string {
-  return `A session is encrypted under the key "${keyId}", which is not in option \`encryption.keys\`: add it, not as the first`;
+  return (
+    `A session is encrypted under the key "${keyId}", but option \`encryption.keys\` lacks it: ` +
+    'add it behind the first key'
+  );
 }
 
 function wrong(keyId: string): string {
   return (
-    `The data key of a session cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`: the key has ` +
-    'other bytes than the one that encrypted, or the session was changed in Redis'
+    `The data key of a session cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`. Either ` +
+    'this key has other bytes than the key that encrypted it, or the session was changed in Redis'
   );
 }

@@ -1,13 +1,13 @@
 import { SessionStoreError } from '@nest-session/core';
 
 /**
- * Thrown when the attributes of a session cannot be decrypted: a key is missing from the option `encryption.keys` or has
- * other bytes than before, or the data was changed in Redis. Nothing is written and nothing is removed: the session is
- * readable again with the right keys. `reason`, which is also the message, has no id, no key and no value. Nest answers
- * with a 503 response, as for every SessionStoreError.
+ * Thrown when the attributes of a session cannot be decrypted. Either a key is missing from the option
+ * `encryption.keys` or has other bytes than before, or the data was changed in Redis. Nothing is written or removed,
+ * and the session can be read again with the right keys. `reason`, which is also the message, contains no id, no key
+ * and no value. Nest turns it into a 503 response, as it does with every SessionStoreError.
  */
 export class SessionEncryptionError extends SessionStoreError {
-  /** The id of the key under which the session is encrypted, if the error is about a key. */
+  /** The id of the key that encrypts the session, if the error is about a key. */
   readonly keyId: string | undefined;
   /** The name of the attribute, if the error is about one. */
   readonly attributeName: string | undefined;
@@ -20,17 +20,19 @@ export class SessionEncryptionError extends SessionStoreError {
   }
 }
 
-/** A save was not made, because the session in Redis has another data key than the save, or has one only since then. */
+/**
+ * Thrown when a save was not made, because the session in Redis has another data key, or has one only since the load.
+ */
 export class DataKeyConflictError extends SessionEncryptionError {
   constructor(
-    /** The id that the session has now. */
+    /** The current id of the session. */
     readonly sessionId: string,
-    /** The data key that Redis has, as it is stored; undefined when it has none. */
+    /** The data key in its stored form; undefined if Redis has none. */
     readonly wrapped: string | undefined,
   ) {
     super(
       'Another instance encrypts the attributes of a session that this instance changes: set the same option ' +
-        '`encryption` in all of them',
+        '`encryption` in all instances',
     );
   }
 }

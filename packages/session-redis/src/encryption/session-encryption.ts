@@ -3,10 +3,10 @@ import { EncryptedSession, type EncryptedUpdate, type EncryptionRules, type Stor
 import { KeyRing } from './key-ring.js';
 import { DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
-/** A session as Redis has it. */
+/** A session as it is stored in Redis. */
 export interface StoredRecord extends SessionRecord {
   readonly attributes: readonly (readonly [name: string, stored: string])[];
-  /** The data key of its attributes, wrapped; undefined when none is encrypted. */
+  /** The wrapped data key of its attributes; undefined if none of them is encrypted. */
   readonly dataKey: string | undefined;
 }
 
@@ -17,17 +17,22 @@ export interface NewDataKey {
   readonly dataKey?: string | undefined;
 }
 
-// Others may come in between: one that encrypts the session first, one that rotates it, one that encrypts the same text.
+// Other requests may interfere: one may encrypt the session first, one may rotate it, one may encrypt the same text.
 const MOST_ATTEMPTS = 5;
 
 /** Encrypts the attributes of sessions on their way to Redis, and decrypts them. Without keys it encrypts nothing. */
 export class SessionEncryption {
-  constructor(private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {}
+  /** Without a key, nothing is encrypted. */
+  readonly #hasKeys: boolean;
 
-  /** The session whose texts are decrypted when they are read. */
+  constructor(private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {
+    this.#hasKeys = !rules.ring.isEmpty;
+  }
+
+  /** Returns a session whose texts are decrypted when they are read. */
   decrypted(record: StoredRecord): SessionRecord {
     const { id, attributes, dataKey } = record;
-    if (dataKey === undefined && this.rules.ring.isEmpty) return record;
+    if (dataKey === undefined && !this.#hasKeys) return record;
     const memo = new EncryptedSession(this.rules, id, dataKey);
     const texts = attributes.map(([name, stored]) => {
       memo.note(name, stored);
@@ -36,7 +41,7 @@ export class SessionEncryption {
     return { ...record, attributes: texts, memo };
   }
 
-  /** The same for a request. @throws SessionEncryptionError when this instance cannot decrypt the session */
+  /** Like `decrypted()`, for a request. @throws SessionEncryptionError if this instance cannot decrypt the session */
   loaded(record: StoredRecord): SessionRecord {
     const decrypted = this.decrypted(record);
     if (decrypted.memo instanceof EncryptedSession) decrypted.memo.assertReadable();
@@ -47,8 +52,8 @@ export class SessionEncryption {
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
-    // Without another promise: applications that encrypt nothing pay nothing.
-    return this.rules.ring.isEmpty ? send(change) : this.#create(change, send);
+    // Avoid another promise, so that applications without encryption pay nothing for it.
+    return this.#hasKeys ? this.#create(change, send) : send(change);
   }
 
   save<R extends StoreReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
@@ -83,11 +88,14 @@ export class SessionEncryption {
         session.adopt(error);
       }
     }
-    throw new SessionEncryptionError('Others changed the encryption of a session each time that it was to be saved');
+    throw new SessionEncryptionError(
+      `A session was not saved in ${MOST_ATTEMPTS} attempts, because other requests kept changing its encryption: ` +
+        'repeat the request',
+    );
   }
 
   #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {
     if (memo instanceof EncryptedSession) return memo;
-    return this.rules.ring.isEmpty ? undefined : new EncryptedSession(this.rules, id);
+    return this.#hasKeys ? new EncryptedSession(this.rules, id) : undefined;
   }
 }

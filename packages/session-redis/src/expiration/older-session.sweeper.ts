@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { FORWARDING_TIME } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
@@ -16,12 +17,12 @@ import { pages } from './scan-pages.js';
 const INTERVAL = 1000;
 const SCANNED_PER_CALL = 1000;
 const ENDED_PER_CALL = 50;
-// Milliseconds. A request that loaded its session before the epoch can rotate it past a scan. Few last longer.
-const LONGEST_REQUEST = 60_000;
+// A request that loaded its session before the epoch can rotate it past a scan. Few requests last longer.
+const LONGEST_REQUEST = FORWARDING_TIME;
 
 /**
- * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported. Any
- * number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
+ * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported.
+ * Any number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
  */
 @Injectable()
 export class OlderSessionSweeper implements BackgroundService {
@@ -46,7 +47,7 @@ export class OlderSessionSweeper implements BackgroundService {
     this.#loop.start();
   }
 
-  /** Resolves when the calls in flight have their replies. */
+  /** Resolves when all open calls have their replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop.stop();

@@ -2,16 +2,16 @@ import { PartitionKeys } from '../partitions/partition-keys.js';
 
 const MEMBER = 'expires:';
 
-/** What the field of an attribute in a session hash begins with, as in Spring Session. */
+/** The prefix of attribute fields in a session hash, as in Spring Session. */
 export const ATTRIBUTE_FIELD = 'sessionAttr:';
 
 /** The names of the keys of one partition of sessions. */
 export class SessionKeys extends PartitionKeys {
   /** ZSET of the minutes that have a bucket. */
   readonly bucketList: string;
-  /** ZSET of the ids of the sessions that are in no bucket; the score is their end, epoch ms, or a time before it. */
+  /** ZSET of the ids of the sessions that are in no bucket. The score is their end in epoch ms, or an earlier time. */
   readonly ends: string;
-  /** HASH: `at`, until when the sessions that have begun are over; `ended`, the epoch whose sessions are all ended. */
+  /** HASH: `at` ends all sessions that began until then; `ended` is the epoch whose sessions have all been ended. */
   readonly epoch: string;
 
   constructor(namespace: string, tag?: string) {
@@ -26,24 +26,24 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}sessions:${id}`;
   }
 
-  /** STRING, empty: the shadow key, which exists exactly as long as the session is alive. */
+  /** STRING, empty: the shadow key. It exists exactly as long as the session is alive. */
   shadow(id: string): string {
     return `${this.prefix}sessions:expires:${id}`;
   }
 
-  /** STRING, the forwarding mark: the later id of a session. It exists for 60 s after the id was changed. */
+  /** STRING: the forwarding mark, which holds the later id of a session. It exists for 60 s after a rotation. */
   forwardingMark(id: string): string {
     return `${this.prefix}sessions:forwarded:${id}`;
   }
 
-  /** STRING, empty, the takeover mark: the session was taken over from another library. It outlives the entry there. */
+  /** STRING, empty: the takeover mark of a session that was taken over. It outlives the entry of the other library. */
   takeoverMark(id: string): string {
     return `${this.prefix}sessions:taken-over:${id}`;
   }
 
   /**
-   * STRING, empty, the revocation mark of an index and a value: no session that another library kept is taken over under
-   * it any more, because all were ended. `hash`: see repository/hashed-indexes.ts.
+   * STRING, empty: the revocation mark of an index and a value. All sessions under it were ended, so no session of
+   * another library is taken over under it. For `hash`, see repository/hashed-indexes.ts.
    */
   revocationMark(name: string, hash: string): string {
     return `${this.prefix}revoked:${name}:${hash}`;
@@ -54,7 +54,7 @@ export class SessionKeys extends PartitionKeys {
     return `${MEMBER}${id}`;
   }
 
-  /** The id in a member; the member itself when it has another form. */
+  /** The id in a member, or the member itself if it has another form. */
   idOfMember(member: string): string {
     return member.startsWith(MEMBER) ? member.slice(MEMBER.length) : member;
   }
@@ -65,16 +65,17 @@ export class SessionKeys extends PartitionKeys {
   }
 
   /**
-   * ZSET of the ids in an index under a value; the score is the time of the sign-in, else of the creation. The name has no
-   * `:`, so that no other name and value give this key. `hash`: the hash of the value, see repository/hashed-indexes.ts.
+   * ZSET of the ids that an index lists under a value. The score is the time of the sign-in or, without one, of the
+   * creation. The name has no `:`, so no other name and value give this key. For `hash`, see
+   * repository/hashed-indexes.ts.
    */
   index(name: string, hash: string): string {
     return `${this.prefix}index:${name}:${hash}`;
   }
 
   /**
-   * HASH: the ledger of a principal, with a place for each of its sessions; only where the option `maxSessions` is set and
-   * there are several partitions. `hash`: that of the name in the index of principals.
+   * HASH: the ledger of a principal, with a place for each of its sessions. It exists only with the option
+   * `maxSessions` and several partitions. `hash` is the hash of the name in the index of principals.
    */
   ledger(hash: string): string {
     return `${this.prefix}ledger:${hash}`;

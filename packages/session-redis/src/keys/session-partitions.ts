@@ -5,7 +5,7 @@ import { SessionKeys } from './session-keys.js';
 export class SessionPartitions extends Partitions<SessionKeys> {
   /** A pattern of Redis that matches the shadow keys of all partitions. */
   readonly shadows: string;
-  /** Prefixes of canaries: keys like shadow keys, but of no session, to test whether Redis announces expired ones. */
+  /** Prefixes of canaries. They look like shadow keys but belong to no session, and test whether key events arrive. */
   readonly canaries: readonly string[];
 
   constructor(namespace: string, count = 1) {
@@ -14,7 +14,7 @@ export class SessionPartitions extends Partitions<SessionKeys> {
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }
 
-  /** The session id in a shadow key; undefined for any other key. */
+  /** Returns the session id in a shadow key, or undefined for any other key. */
   idOfShadow(key: string): string | undefined {
     const id = key.slice(key.lastIndexOf(':') + 1);
     return this.of(id).shadow(id) === key ? id : undefined;

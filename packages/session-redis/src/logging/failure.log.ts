@@ -1,11 +1,11 @@
 import { logger } from './redis-session.logger.js';
 import { shownError } from '@nest-session/core/internal';
 
-/** One line when something that is repeated begins to fail, and one when it succeeds again. */
+/** Logs one line when repeated work begins to fail, and one when it succeeds again. */
 export class FailureLog {
   #isFailing = false;
 
-  /** `failing` is followed by the error. */
+  /** @param failing the text before the error */
   constructor(
     private readonly failing: string,
     private readonly recovered: string,

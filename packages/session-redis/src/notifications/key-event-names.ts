@@ -38,13 +38,13 @@ export const KEY_EVENTS = {
   n: ['new'],
 } as const;
 
-/** Redis' name of a key event, such as `'expired'` or `'set'`. Names that are not listed here are accepted too. */
+/** Redis' name of a key event, such as `'expired'` or `'set'`. Other names are accepted as well. */
 export type KeyEventName = (typeof KEY_EVENTS)[keyof typeof KEY_EVENTS][number] | (string & {});
 
-/** The flags that `A` stands for: all but `m` (misses) and `n` (new keys). */
+/** The flags that `A` stands for: all except `m` (misses) and `n` (new keys). */
 export const ALL_CLASSES = 'g$lshzxetd';
 
-/** The flags that enable these events; all flags for an event that is not listed. */
+/** The flags that enable these events. For an event that is not listed, all flags. */
 export function classesOf(events: readonly KeyEventName[]): string {
   const flags = events.map((event) => {
     const known = Object.entries(KEY_EVENTS).find(([, names]) => (names as readonly string[]).includes(event));

@@ -10,27 +10,27 @@ import { ListenerSubscription, WORST_FIRST } from './listener-subscription.js';
 import { NodeListener } from './node.listener.js';
 import type { ProbeConnections } from './notification.probe.js';
 
-/** Milliseconds. */
+/** The intervals of a listener, in milliseconds. */
 export interface ListenerPace {
-  /** Between two PINGs. */
+  /** The time between two PINGs. */
   readonly heartbeat: number;
-  /** Between two probes of whether notifications arrive. */
+  /** The time between two checks that notifications arrive. */
   readonly probe: number;
 }
 
 const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
 
 /**
- * Listens to key events of Redis: a key was set, was deleted, has expired. Inject it: `RedisSessionModule` provides it,
- * and starts and stops it with the application. It connects with the first `listen()`.
+ * Listens to key events of Redis: a key was set, was deleted or has expired. `RedisSessionModule` provides it for
+ * injection, and starts and stops it with the application. It connects at the first `listen()`.
  *
- * Notifications are fast, but best effort. Those that Redis sends during an outage, or while `notify-keyspace-events`
- * lacks a flag, are lost. The listener sets the flags where CONFIG is allowed, replaces dead connections, notices when
- * Redis is silent, and calls `onGap` when notifications may be missing. Every instance gets every notification.
+ * Notifications are fast, but best effort. They are lost during an outage, and while `notify-keyspace-events` lacks a
+ * flag. The listener sets the flags if CONFIG is allowed, replaces dead connections, notices when Redis is silent, and
+ * calls `onGap` when notifications may be missing. Every instance gets every notification.
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
-  /** By the connection. */
+  /** The listeners of the nodes, by connection. */
   readonly #nodes = new Map<Redis, NodeListener>();
   #state: 'new' | 'running' | 'stopped' = 'new';
   #heartbeat: NodeJS.Timeout | undefined;
@@ -38,17 +38,17 @@ export class KeyspaceNotificationListener {
 
   /** @internal `RedisSessionModule` does this: inject the listener. */
   constructor(
-    /** Only the listener uses them. With `autoResubscribe: false`, because the one of ioredis can end the process. */
+    /** Connections for the listener alone, with `autoResubscribe: false`: that of ioredis can end the process. */
     private readonly nodes: RedisNodes,
-    /** For CONFIG and canaries: before RESP3, a subscribed connection takes no other commands. */
+    /** The connection for CONFIG and canaries. Before RESP3, a subscribed connection accepts no other commands. */
     private readonly commands: Redis,
     private readonly pace: ListenerPace = PACE,
   ) {}
 
   /**
-   * Subscribes to key events, until the subscription is closed. Before the application has started, from its start on. On a
-   * Cluster, to those of every primary.
-   * @throws InvalidSessionOptionsError naming all problems at once
+   * Subscribes to key events until you close the subscription. If you call it before the application has started, it
+   * subscribes at the start. On a Cluster, it subscribes to the events of every primary.
+   * @throws InvalidSessionOptionsError that names all problems at once
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
     const [node] = this.nodes.all;
@@ -71,7 +71,7 @@ export class KeyspaceNotificationListener {
     });
   }
 
-  /** `RedisSessionModule` calls it. After `stop()` it does nothing. */
+  /** Called by `RedisSessionModule`. After `stop()` it does nothing. */
   start(): void {
     if (this.#state !== 'new') return;
     this.#state = 'running';
@@ -82,7 +82,7 @@ export class KeyspaceNotificationListener {
   }
 
   /**
-   * `RedisSessionModule` calls it. Closes the connections for good, and resolves when running handlers have finished.
+   * Closes the connections for good, and resolves when running handlers have finished. Called by `RedisSessionModule`.
    */
   async stop(): Promise<void> {
     this.#state = 'stopped';
@@ -109,7 +109,7 @@ export class KeyspaceNotificationListener {
     subscriber.once('end', () => this.#remove(subscriber));
   }
 
-  /** Other nodes have its keys. */
+  /** Forgets a node whose keys have moved to other nodes. */
   #remove(subscriber: Redis): void {
     if (this.#state !== 'running') return;
     this.#nodes.get(subscriber)?.stop();

@@ -10,13 +10,13 @@ export interface KeyspaceNotification {
   readonly database: number;
   /** The channel of the message: `__keyspace@0__:<key>` or `__keyevent@0__:<event>`. */
   readonly channel: string;
-  /** The subscribed pattern that matched the channel; undefined for a subscription by name. */
+  /** The subscribed pattern that matched the channel; undefined if the channel was subscribed by name. */
   readonly pattern: string | undefined;
 }
 
 const CHANNEL = /^__key(space|event)@(\d+)__:(.*)$/s;
 
-/** The notification in a message; undefined when the message is none. */
+/** Returns the notification in a message, or undefined if the message is something else. */
 export function toKeyspaceNotification(
   channel: string,
   message: string,

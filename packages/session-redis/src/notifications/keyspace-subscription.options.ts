@@ -5,36 +5,37 @@ import type { KeyspaceNotification } from './keyspace-notification.js';
 /**
  * The state of a subscription.
  * - `stopped`: the listener is not running, or the subscription was closed.
- * - `connecting`: there is no connection yet, or it is being made again.
- * - `listening`: Redis sends notifications. Checked with each new connection, and once a minute.
- * - `unproven`: subscribed, but CONFIG is not allowed and there is no canary, so it is unknown whether Redis sends any.
- * - `silent`: subscribed, but Redis sends no notifications.
+ * - `connecting`: there is no connection yet, or the listener is reconnecting.
+ * - `listening`: Redis sends notifications. The listener checks that after each connect, and once a minute.
+ * - `unproven`: the listener has subscribed, but cannot know whether Redis sends notifications, because CONFIG is not
+ *   allowed and there is no canary.
+ * - `silent`: the listener has subscribed, but Redis sends no notifications.
  * - `refused`: Redis does not allow the channels.
  */
 export type KeyspaceState = 'stopped' | 'connecting' | 'listening' | 'unproven' | 'silent' | 'refused';
 
 /** The health of a subscription. */
 export interface KeyspaceHealth {
-  /** The state now; see `KeyspaceState`. */
+  /** The current state. See `KeyspaceState`. */
   readonly state: KeyspaceState;
-  /** Why, in a form for logs; undefined when the state needs no reason. */
+  /** The reason for the state, in a form for logs; undefined if the state needs no reason. */
   readonly reason: string | undefined;
-  /** When the state or its reason changed: epoch ms by the clock of this process. */
+  /** When the state or its reason last changed, in epoch ms by the clock of this process. */
   readonly since: number;
 }
 
-/** A time in which notifications may have been missed. It ends with the call of `onGap`. */
+/** A period in which notifications may have been missed. It ends with the call of `onGap`. */
 export interface KeyspaceGap {
   /**
-   * When the last probe showed that notifications arrive: epoch ms by the clock of this process, up to a minute before
-   * the gap. Undefined for the first gap, which covers all time before the subscription.
+   * When the last check showed that notifications arrive, in epoch ms by the clock of this process. It is up to a
+   * minute before the gap. Undefined for the first gap, which covers all time before the subscription.
    */
   readonly since: number | undefined;
 }
 
-/** What `KeyspaceNotificationListener.listen()` returns. */
+/** A subscription that `KeyspaceNotificationListener.listen()` returns. */
 export interface KeyspaceSubscription {
-  /** The health now. */
+  /** The current health. */
   readonly health: KeyspaceHealth;
   /** Ends the subscription. Resolves when running calls of the handler have finished. */
   close(): Promise<void>;
@@ -43,39 +44,45 @@ export interface KeyspaceSubscription {
 /** Options of `KeyspaceNotificationListener.listen()`. */
 export interface KeyspaceSubscriptionOptions {
   /**
-   * Redis' names of the events, such as `'expired'` or `['set', 'del']`. `'*'`: all events, which costs Redis the most.
+   * Redis' names of the events, such as `'expired'` or `['set', 'del']`. `'*'` means all events, which costs Redis the
+   * most.
    */
   readonly events: KeyEventName | readonly KeyEventName[];
   /**
-   * A key, a pattern of Redis such as `'cart:*'`, or a list of them. Redis then sends nothing about other keys.
+   * A key, a Redis pattern such as `'cart:*'`, or a list of them. Redis then sends nothing about other keys.
    * @default all keys
    */
   readonly keys?: string | readonly string[];
-  /** The number of the database; `'*'`: all databases. @default the database of the listener's connection */
+  /** The number of the database, or `'*'` for all databases. @default the database of the listener's connection */
   readonly database?: number | '*';
   /** Called with each notification, and awaited. */
   readonly handler: (notification: KeyspaceNotification) => unknown;
   /**
-   * Number of calls of the handler at a time, 1 to 10000. With 1, the calls keep the order of the events. @default 1
+   * The number of simultaneous calls of the handler, 1 to 10000. With 1, the calls keep the order of the events.
+   * @default 1
    */
   readonly concurrency?: number;
   /**
    * Called with each notification that was not handled, and the reason: the handler failed, 10,000 notifications were
-   * waiting already, or the listener stopped first. @default a log line without the key
+   * already waiting, or the listener stopped first.
+   * @default a log line without the key
    */
   readonly onError?: (error: unknown, notification: KeyspaceNotification) => unknown;
   /**
    * Called when notifications may have been missed: after the first subscription, after each lost connection, and when
-   * Redis was silent. New notifications already arrive by then, so what you look up here may also be notified.
+   * Redis was silent. New notifications already arrive by then, so you may also get one about a key that you look up
+   * here.
    */
   readonly onGap?: (gap: KeyspaceGap) => unknown;
   /** Called with each change of the health. @default a log line */
   readonly onHealth?: (health: KeyspaceHealth) => unknown;
   /**
-   * Prefix of the keys of canaries, or several. The listener writes a canary now and once a minute and lets it expire, to check
-   * that notifications arrive. The prefix must match `keys`, and no other key may have it: the handler gets none with
-   * it. On a Cluster it checks the nodes that can have such a key: all, unless the prefixes
-   * have hash tags. Needs the event `'expired'` and the database of the listener. @default none: where allowed, the listener asks CONFIG
+   * One or more prefixes for the keys of canaries. The listener writes a canary at the start and once a minute and lets
+   * it expire, to check that notifications arrive. The prefix must match `keys`, and no other key may have it, because
+   * the handler gets no notification about such keys. On a Cluster, the listener checks the nodes that can have such a
+   * key: all of them, unless the prefixes have hash tags. A canary needs the event `'expired'` and the database of the
+   * listener.
+   * @default none: the listener reads CONFIG if that is allowed
    */
   readonly canary?: string | readonly string[];
 }
@@ -84,18 +91,18 @@ export interface ResolvedSubscription {
   /** Channels to subscribe to by name. */
   readonly channels: readonly string[];
   readonly patterns: readonly string[];
-  /** What `notify-keyspace-events` must contain. */
+  /** The flags that `notify-keyspace-events` must contain. */
   readonly flags: string;
   readonly hears: (event: KeyEventName) => boolean;
   readonly concurrency: number;
   readonly canaries: readonly string[];
 }
 
-/** @throws InvalidSessionOptionsError naming all problems at once */
+/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDatabase: number): ResolvedSubscription {
   const reader = new OptionReader('KeyspaceNotificationListener', options);
   const events = asList(reader.value('events', isNames, 'the name of an event, a list of names, or "*"'));
-  if (events.length === 0) reader.problem('Option `events` names no event.');
+  if (events.length === 0) reader.problem('Option `events` must name at least one event.');
   const keys = reader.value('keys', isNames, 'a key, a pattern, or a list of keys and patterns');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
   const canary = reader.value('canary', isNames, 'a prefix of keys, or a list of prefixes');
@@ -107,7 +114,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
     reader.problem('Option `canary` needs the event "expired" among `events`.');
   }
   if (canary !== undefined && database !== ownDatabase) {
-    reader.problem('Option `canary` needs the database of the listener: leave `database` out.');
+    reader.problem('Option `canary` needs the database of the listener: remove the option `database`.');
   }
   reader.finish();
   const channels =

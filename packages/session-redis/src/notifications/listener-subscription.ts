@@ -25,14 +25,14 @@ export const WORST_FIRST: readonly KeyspaceState[] = [
   'stopped',
 ];
 
-/** One subscription of a listener, on all nodes: handles notifications, and reports gaps and health. */
+/** One subscription of a listener on all nodes. It handles notifications, and reports gaps and health. */
 export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   readonly #resolved: ResolvedSubscription;
   readonly #queue: NotificationQueue;
   readonly #parts = new Map<Redis, { readonly part: NodeSubscription; readonly listener: NodeListener }>();
   #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
   #isRunning = false;
-  /** The gap that waits for its turn to be reported. */
+  /** The gap that waits to be reported. */
   #gap: KeyspaceGap | undefined;
   #catchingUp: Promise<void> = Promise.resolve();
 
@@ -51,14 +51,14 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     return this.#health;
   }
 
-  /** The listener runs. */
+  /** Called when the listener starts. */
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
     this.changed();
   }
 
-  /** Subscribes on a node, which has some keys now. */
+  /** Subscribes on a node that has got keys. */
   addNode(listener: NodeListener, connections: ProbeConnections): void {
     const others = [...this.#parts.values()].map(({ part }) => part.heardAt).filter((at) => at !== undefined);
     const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
@@ -68,7 +68,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     listener.add(part);
   }
 
-  /** A node has no keys any more. */
+  /** Called when a node no longer has any keys. */
   removeNode(subscriber: Redis): void {
     this.#parts.delete(subscriber);
     this.changed();
@@ -92,7 +92,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     if (this.#isRunning) this.#queue.push(notification);
   }
 
-  /** The health is that of the part with the worst state. */
+  /** Takes over the health of the node with the worst state. */
   changed(): void {
     const { state, reason } = this.#worst();
     if (state === this.#health.state && reason === this.#health.reason) return;
@@ -105,7 +105,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     }
   }
 
-  /** One call of `onGap` at a time. A call that waits for its turn also covers the gaps that follow. */
+  /** Calls `onGap` once at a time. A waiting call also covers the gaps that follow. */
   missed(since: number | undefined): void {
     const waiting = this.#gap;
     this.#gap = { since: waiting ? earlier(waiting.since, since) : since };
@@ -117,9 +117,9 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
       try {
         await this.options.onGap?.(gap);
       } catch (error) {
-        // A stop closes the connections that `onGap` uses.
+        // stop() closes the connections that `onGap` uses, so a failure after it is not logged.
         if (!this.#isRunning) return;
-        logger.error(`onGap of ${this.#names} failed, notifications may be missing: ${shownError(error)}`);
+        logger.error(`onGap of ${this.#names} failed, so notifications may be missing: ${shownError(error)}`);
       }
     });
   }
@@ -143,7 +143,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   }
 }
 
-/** Undefined is the earliest of all. */
+/** Returns the earlier time. Undefined is the earliest of all. */
 function earlier(one: number | undefined, other: number | undefined): number | undefined {
   return one === undefined || other === undefined ? undefined : Math.min(one, other);
 }

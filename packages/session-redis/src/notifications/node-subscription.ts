@@ -3,24 +3,24 @@ import type { KeyspaceNotification } from './keyspace-notification.js';
 import type { KeyspaceState, ResolvedSubscription } from './keyspace-subscription.options.js';
 import { NotificationProbe, type ProbeConnections, type ProbeResult } from './notification.probe.js';
 
-/** What a subscription hears of its part on one node. */
+/** Receives reports about the part of a subscription on one node. */
 export interface NodeReports {
   receive(notification: KeyspaceNotification): void;
-  /** `state`: of the part, which has changed. */
+  /** Called when the state of the part has changed. */
   changed(): void;
-  /** Notifications of the node may have been missed. */
+  /** Called when notifications of the node may have been missed. */
   missed(since: number | undefined): void;
 }
 
-/** The part of a subscription on one node: subscribes, and checks that notifications of the node arrive. */
+/** The part of a subscription on one node. It subscribes, and checks that notifications of the node arrive. */
 export class NodeSubscription {
   readonly #probe: NotificationProbe;
   #state: KeyspaceState = 'connecting';
   #reason: string | undefined;
-  /** Counts lost connections: the result of a check on one says nothing about the next. */
+  /** Counts lost connections, because the result of a check is valid for one connection only. */
   #gone = 0;
   #isSubscribed = false;
-  /** Monotonic time. */
+  /** The monotonic time of the next check. */
   #nextCheck = 0;
 
   constructor(
@@ -29,7 +29,7 @@ export class NodeSubscription {
     private readonly reports: NodeReports,
     /** Milliseconds between two checks. */
     private readonly interval: number,
-    /** When notifications of the whole subscription were heard last. */
+    /** When notifications of the whole subscription last arrived. */
     private lastHeard: number | undefined,
   ) {
     this.#probe = new NotificationProbe(connections, resolved.flags, resolved.canaries);
@@ -55,7 +55,7 @@ export class NodeSubscription {
     return this.resolved.patterns;
   }
 
-  /** There is no connection: it is being made, or was lost. */
+  /** Called when there is no connection, because it was lost or is not ready yet. */
   disconnected(reason?: string): void {
     this.#gone++;
     this.#isSubscribed = false;
@@ -71,7 +71,7 @@ export class NodeSubscription {
   }
 
   /**
-   * Subscribes on a new connection, and checks that notifications arrive when that is due. Never rejects. Not
+   * Subscribes on a new connection, and checks that notifications arrive if a check is due. Never rejects. Not
    * re-entrant.
    */
   async check(): Promise<void> {
@@ -103,7 +103,7 @@ export class NodeSubscription {
     const before = this.#state;
     if (heard === false) {
       // After a failover the old server may stay connected, but keys no longer expire there. A new connection finds the
-      // right one.
+      // new server.
       if (!isNew && (before === 'listening' || refused === undefined)) {
         return this.connections.subscriber.disconnect(true);
       }

@@ -16,7 +16,10 @@ export class NodeListener {
     for (const subscription of this.#subscriptions) subscription.disconnected('there is no connection to Redis');
   };
 
-  /** `subscriber`: only the listener uses it. With `autoResubscribe: false`: the one of ioredis can end the process. */
+  /**
+   * @param subscriber a connection for the listener alone, with `autoResubscribe: false`: that of ioredis can end the
+   *   process
+   */
   constructor(private readonly subscriber: Redis) {
     subscriber
       .on('message', this.#onMessage)
@@ -40,7 +43,7 @@ export class NodeListener {
     if (patterns.length > 0) this.subscriber.punsubscribe(...patterns).catch(() => undefined);
   }
 
-  /** Lets the connection alone from now on. */
+  /** Stops using the connection. */
   stop(): void {
     this.#subscriptions.clear();
     this.subscriber
@@ -52,13 +55,13 @@ export class NodeListener {
 
   beat(): void {
     if (this.subscriber.status !== 'ready') return;
-    // TCP does not notice a peer that vanished while nothing is sent. The PING is something to send, and the timeout of
-    // the socket notices when its reply is missing.
+    // TCP notices a vanished peer only when something is sent. The PING sends something, and the timeout of the socket
+    // notices when its reply is missing.
     this.subscriber.ping().catch(() => undefined);
     void this.check();
   }
 
-  /** One check at a time. A request during a check causes another round. */
+  /** Runs one check at a time. A call during a check causes another round. */
   async check(): Promise<void> {
     this.#isCheckDue = true;
     if (this.#isChecking) return;

@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { ALL_CLASSES } from './key-event-names.js';
 
 /**
- * Adds the missing flags of `needed` to `notify-keyspace-events` of the server, and removes none. Resolves to whether
- * the setting changed. Rejects when CONFIG is not allowed.
+ * Adds the missing flags of `needed` to the server's `notify-keyspace-events`, and removes none. Resolves to whether
+ * the setting changed. Rejects if CONFIG is not allowed.
  */
 export async function requireFlags(client: Redis, needed: string): Promise<boolean> {
   const before = await read(client);
@@ -11,7 +11,7 @@ export async function requireFlags(client: Redis, needed: string): Promise<boole
   const missing = needed.split('').filter((flag) => !present.includes(flag));
   if (missing.length === 0) return false;
   await client.config('SET', 'notify-keyspace-events', before + missing.join(''));
-  // Redis 7.0 does not show the flag `n` beside `A`.
+  // Redis 7.0 does not show the flag `n` together with `A`, so compare the settings.
   return (await read(client)) !== before;
 }
 

@@ -7,27 +7,27 @@ import { shownError } from '@nest-session/core/internal';
 
 /** The result of a probe. */
 export interface ProbeResult {
-  /** Whether flags were missing and have been set: Redis may not have sent earlier notifications. */
+  /** Whether flags were missing and have been set, so that Redis may not have sent earlier notifications. */
   readonly flagsWereMissing: boolean;
-  /** Why the flags could not be read or set; undefined when they could. */
+  /** Why the flags could not be read or set; undefined if they could. */
   readonly refused: string | undefined;
-  /** Whether the canary was heard; undefined without a canary, or when it could not be written. */
+  /** Whether the notification of the canary arrived; undefined without a canary, or if it could not be written. */
   readonly heard: boolean | undefined;
 }
 
 // Milliseconds.
 const PAUSE_AFTER_ERROR = 100;
-// A canary lives for one millisecond by Redis' clock, which may be set back meanwhile.
+// A canary lives for one millisecond by Redis' clock. The clock may be set back meanwhile, so look again.
 const LOOK_INTERVAL = 5;
 const MOST_LOOKS = 200;
-// A prefix with a hash tag is on one node only. Another one is soon found to have a key on each node.
+// A prefix with a hash tag has keys on one node only. For any other prefix, a key on the node is soon found.
 const MOST_DRAWS = 2000;
 
-/** A probe of one node. */
+/** The connections for the probe of one node. */
 export interface ProbeConnections {
   /** The connection on which its notifications arrive. */
   readonly subscriber: Redis;
-  /** A connection to the node for other commands. @throws Error when there is none */
+  /** Returns a connection to the node for other commands. @throws Error if there is none */
   readonly commands: () => Redis;
   /** Whether a key is on the node. */
   readonly has: (key: string) => boolean;
@@ -49,12 +49,12 @@ export class NotificationProbe {
     return this.canaries.some((prefix) => key.startsWith(prefix));
   }
 
-  /** A canary of this or another instance has expired. */
+  /** Called when a canary of this or another instance has expired. */
   heard(key: string): void {
     if (key === this.#awaited) this.#awaited = undefined;
   }
 
-  /** Never rejects. Waits for a connection to the node for commands, as long as there is one for notifications. */
+  /** Runs the probe. Never rejects. While the node has a connection for notifications, waits for one for commands. */
   async run(): Promise<ProbeResult> {
     for (;;) {
       try {
@@ -83,7 +83,7 @@ export class NotificationProbe {
         if (looks === MOST_LOOKS) return undefined;
         await pause(LOOK_INTERVAL, undefined, { ref: false });
       }
-      // Redis sends the notification before the reply to this PING, or not at all.
+      // Redis sends the notification before the reply to this PING or not at all.
       await this.connections.subscriber.ping();
     } catch {
       return undefined;
@@ -91,7 +91,7 @@ export class NotificationProbe {
     return this.#awaited !== key;
   }
 
-  /** A new key that is on the node; undefined when none was found. */
+  /** Returns a new key that is on the node, or undefined if it finds none. */
   #canaryOfNode(): string | undefined {
     for (let draws = 0; draws < MOST_DRAWS && this.canaries.length > 0; draws++) {
       const key = this.canaries[draws % this.canaries.length]! + randomUUID();

@@ -2,14 +2,14 @@ import type { KeyspaceNotification } from './keyspace-notification.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { shownError } from '@nest-session/core/internal';
 
-// A bound, so that notifications for a slow handler do not fill the memory.
+// Notifications for a slow handler must not fill the memory.
 const LONGEST_QUEUE = 10_000;
 
-/** Calls the handler with notifications in their order, a limited number at a time. */
+/** Calls the handler with notifications in their order, with a limited number of calls at a time. */
 export class NotificationQueue {
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
-  /** One error for all notifications of one overflow, so that the log has one line for it. */
+  /** The error of all notifications of one overflow, so that the log gets one line for it. */
   #overflow: Error | undefined;
   #logged: unknown;
 
@@ -30,7 +30,7 @@ export class NotificationQueue {
     }
   }
 
-  /** Begins no more calls. Resolves when the running ones have finished. */
+  /** Starts no more calls. Resolves when the running calls have finished. */
   async stop(): Promise<void> {
     const left = this.#waiting;
     const stopped = new Error('The listener stopped before the handler was called');

@@ -1,7 +1,7 @@
-// These have a meaning in a pattern of Redis or in a hash tag, so a namespace with them could reach stray keys.
+// These characters have a meaning in a Redis pattern or a hash tag. A namespace with them could match keys of others.
 const FORBIDDEN = /[{}*[\]?\\]/;
 
-/** What is wrong with a namespace, as the end of the sentence "Option `namespace` ..."; undefined when it is valid. */
+/** The problem of a namespace, as the end of the sentence "Option `namespace` ..."; undefined if it is valid. */
 export function namespaceProblem(namespace: string): string | undefined {
   if (namespace.trim() === '') return 'must not be empty';
   if (FORBIDDEN.test(namespace)) return 'must not contain { } * [ ] ? or \\';
@@ -9,41 +9,41 @@ export function namespaceProblem(namespace: string): string | undefined {
 }
 
 /**
- * The names of the keys that every partition has, whatever its entries tell of. With several partitions, all keys of one
- * carry the same hash tag, which partitions.ts chooses: Redis Cluster keeps them in one slot, where one script may change
- * them. The scripts derive from `prefix` the keys that only Redis can know, and spell their names as well.
+ * The names of the keys that every partition has, whatever its entries are about. With several partitions, all keys of a
+ * partition carry the hash tag that partitions.ts chooses, so Redis Cluster keeps them in one slot and one script may
+ * change them. Some keys are known only in Redis, such as the bucket of a minute. Scripts derive their names from `prefix`.
  */
 export class PartitionKeys {
-  /** Whether scripts tell of new events: not where an instance can wait for those of the only partition. */
+  /** Whether scripts signal new events. With a single partition, instances wait on its stream instead. */
   readonly hasSignals: boolean;
   /** Prefix of every key of the partition. */
   readonly prefix: string;
-  /** STRING: the instance whose turn the cleanup is. It exists until the next instance may take it. */
+  /** STRING: the instance that has the turn to clean up. The key exists until another instance may take the turn. */
   readonly cleanup: string;
   /**
-   * STREAM of events. The sharded channel of the same name tells, with several partitions, what an instance would otherwise
-   * find out only later; see connection/partition-signals.ts.
+   * STREAM of events. With several partitions, the sharded channel of the same name signals new events and more to the
+   * instances. See connection/partition-signals.ts.
    */
   readonly events: string;
   /** STREAM of dead letters. */
   readonly deadLetters: string;
-  /** HASH by group: the number of dead letters that were removed before anybody dealt with them. */
+  /** HASH by group: the number of dead letters that were removed before they were replayed or deleted. */
   readonly lostDeadLetters: string;
   /** HASH by group: the names of the handlers of its instances, as JSON. */
   readonly handlers: string;
-  /** HASH by group: the types of the events that the group wants, separated by spaces. Empty: every group wants all. */
+  /** HASH by group: the types of events that the group wants, separated by spaces. If empty, every group wants all. */
   readonly wanted: string;
   /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
   /**
-   * HASH: `scanned`, the position up to which events have made room for others; by type, the position of the last event
-   * that has. Missing when none has.
+   * HASH: `scanned` is the position up to which events were removed to make room for others. By type, it has the position
+   * of the last removed event. Missing if none was removed.
    */
   readonly thinned: string;
   /** HASH by group: the number of events that were trimmed before the group had handled them. */
   readonly dropped: string;
 
-  /** `tag`: the hash tag of the partition, chosen in partitions.ts; empty when there is only one partition. */
+  /** @param tag the hash tag of the partition, which partitions.ts chooses. Empty if there is one partition */
   constructor(namespace: string, tag = '') {
     this.hasSignals = tag !== '';
     this.prefix = tag === '' ? `${namespace}:` : `${namespace}:{${tag}}:`;
@@ -58,18 +58,18 @@ export class PartitionKeys {
     this.dropped = `${this.events}:dropped`;
   }
 
-  /** STRING, empty: exists while broadcast handlers of an instance want events of the type. */
+  /** STRING, empty: exists while the broadcast handlers of some instance want events of the type. */
   broadcastWanted(type: string): string {
     return `${this.wanted}:broadcast:${type}`;
   }
 
-  /** HASH by position: the attempts and the succeeded handlers of an event that failed in a group, as JSON. */
+  /** HASH by position: the attempts of a group at an event that failed, and the handlers that succeeded, as JSON. */
   failing(group: string): string {
     return `${this.events}:failing:${group}`;
   }
 
   /**
-   * ZSET of the positions of events that wait for a retry in a group; the score is the time when it is due, epoch ms.
+   * ZSET of the positions of events that wait for a retry in a group. The score is the due time in epoch ms.
    */
   retries(group: string): string {
     return `${this.events}:retries:${group}`;

@@ -13,16 +13,16 @@ const UNREAD: Position = [0, 0];
 interface Entry {
   readonly from: SessionKeys;
   readonly position: Position;
-  /** As they are: a value may be of any bytes. */
+  /** The fields as buffers, because a value may have any bytes. */
   readonly fields: readonly Buffer[];
-  /** The session id, or what stands for it. */
+  /** The session id, or the text that replaces it. */
   readonly id: string;
 }
 
 /**
- * Copies the events of all partitions, with what each group has done with them, and the dead letters, for other partitions.
- * The copies are aside, where nobody looks: what began and was interrupted is begun anew. Entries keep their order and,
- * where no two were added at the same time, their positions.
+ * Copies the events and dead letters of all partitions to other partitions, with the state of each group. The copies
+ * have temporary names that nothing else reads, so an interrupted copy starts anew. Entries keep their order. An entry
+ * keeps its position as well, unless another one was added at the same time.
  */
 export class EventCopy {
   readonly #last = new Map<string, Position>();
@@ -57,7 +57,7 @@ export class EventCopy {
     for await (const entries of this.#inOrder(({ deadLetters }) => deadLetters)) {
       const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ deadLetters }) => deadLetters) }));
       const written = copies.map(({ entry: { fields }, key, at: [ms, sequence] }) => {
-        // As scripts/library/dead-letters keeps them.
+        // The key and the fields are as scripts/library/dead-letters keeps them.
         const [group = '', handler = ''] = ['group', 'handler'].map((name) => valueOf(fields, name));
         const kind = `${group}\n${handler}`;
         const bytes = fields.reduce((sum, { length }) => sum + length, 100);
@@ -72,7 +72,7 @@ export class EventCopy {
     for (const [key, ofPartition] of sizes) await this.client.hset(`${key}:sizes`, ofPartition);
   }
 
-  /** What is known of groups, and which events are wanted: the same in every partition. Counts: in the first one. */
+  /** Copies the facts about groups and the wanted events to every partition, and the counts to the first one. */
   async #copyNotes(): Promise<void> {
     const [first] = this.to.all as [SessionKeys];
     const texts = { handlers: ({ handlers }: SessionKeys) => handlers, wanted: ({ wanted }: SessionKeys) => wanted };
@@ -112,7 +112,7 @@ export class EventCopy {
     return all;
   }
 
-  /** The partition of the copy, its stream, and its position there: that of the entry, unless it must be a later one. */
+  /** The partition, the stream and the position of a copy. A copy keeps its position unless it needs a later one. */
   #place({ id, position }: Entry, streamIn: (keys: SessionKeys) => string) {
     const to = this.to.of(id);
     const key = aside(to, streamIn(to));
@@ -122,7 +122,7 @@ export class EventCopy {
     return { to, key, at };
   }
 
-  /** The entries of a stream of every partition, the oldest first. */
+  /** Reads the entries of a stream of every partition. The oldest comes first. */
   async *#inOrder(streamIn: (keys: SessionKeys) => string): AsyncGenerator<Entry[]> {
     const sources = this.from.all.map((keys) => this.#entries(keys, streamIn(keys)));
     const heads = await Promise.all(sources.map(nextOf));

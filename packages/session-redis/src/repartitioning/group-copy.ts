@@ -7,28 +7,30 @@ import { aside } from './scanned-keys.js';
 const NOTHING: Position = [0, 0];
 const PENDING_PER_CALL = 1000;
 
-/** An event that a group has begun to handle, or must handle although it has handled later ones. */
+/** An event that a group has begun to handle, or has to handle although it has already handled later ones. */
 interface Pending {
   readonly deliveries: number;
-  /** What is known of its failures, as JSON. */
+  /** The record of its failures, as JSON. */
   readonly record: string | undefined;
-  /** When to retry it: epoch ms. */
+  /** When to retry it, in epoch ms. */
   readonly due: string;
 }
 
 const NEVER_DELIVERED: Pending = { deliveries: 0, record: undefined, due: '0' };
 
-/** What a group is to know of the copies in a partition. */
+/** The copies in a partition that a group has to know of. */
 interface Copies {
   read: Position;
   readonly pending: (readonly [position: Position, pending: Pending])[];
-  /** Those that it has not read. */
+  /** The copies that it has not read. */
   unread: Position[];
 }
 
-/** A group, and what it has done with the events of each partition, for copies of them in other partitions. */
+/**
+ * Copies a group, with its state of the events of each partition, to the copies of these events in other partitions.
+ */
 export class GroupCopy {
-  /** By partition and position. */
+  /** The pending events by partition and position. */
   readonly #pending = new Map<PartitionKeys, ReadonlyMap<string, Pending>>();
   readonly #copies = new Map<PartitionKeys, Copies>();
   readonly #read: ReadonlyMap<PartitionKeys, Position>;
@@ -40,7 +42,7 @@ export class GroupCopy {
     this.#read = new Map([...state.lastDelivered].map(([keys, position]) => [keys, positionOf(position)]));
   }
 
-  /** Reads what the group has begun to handle in a partition. */
+  /** Reads the events of a partition that the group has begun to handle. */
   async read(keys: PartitionKeys): Promise<void> {
     const { name } = this.state;
     if (!this.#read.has(keys)) return;
@@ -59,12 +61,12 @@ export class GroupCopy {
     this.#pending.set(keys, pending);
   }
 
-  /** Notes that an entry has a copy. They are told in the order of the copies. */
+  /** Records the copy of an entry. Call it in the order of the copies. */
   note(entry: { readonly from: PartitionKeys; readonly position: Position }, to: PartitionKeys, at: Position): void {
     const copies = this.#copies.get(to) ?? { read: NOTHING, pending: [], unread: [] };
     this.#copies.set(to, copies);
     if (isLater(entry.position, this.#read.get(entry.from) ?? NOTHING)) return void copies.unread.push(at);
-    // A group reads on from one position: what it has not read before that is delivered to it as a retry.
+    // A group reads on from one position. Unread events before that position are delivered to it as retries.
     for (const skipped of copies.unread) copies.pending.push([skipped, NEVER_DELIVERED]);
     copies.unread = [];
     copies.read = at;
@@ -72,7 +74,7 @@ export class GroupCopy {
     if (pending) copies.pending.push([at, pending]);
   }
 
-  /** Makes the group in a partition, whose events have been copied to a stream. */
+  /** Creates the group in a partition whose events have been copied to a stream. */
   async write(keys: PartitionKeys, stream: string): Promise<void> {
     const { name } = this.state;
     const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };

@@ -5,14 +5,14 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
 
-// As PEXPIRETIME replies.
+// The reply of PEXPIRETIME for a missing key.
 const NO_KEY = -2;
 const KEYS_AT_ONCE = 50;
 const MEMBERS_PER_CALL = 500;
 
-// The names are exact, because another namespace can begin with this one: `app` and `app:sessions`. Ids have 22 characters
-// or more, and hashes 43.
-/** A session hash, a shadow key, a forwarding mark or a takeover mark, with the id; and a ledger, with what stands for it. */
+// The patterns match names exactly, because another namespace can begin with this one, as `app:sessions` begins with
+// `app`. Ids have 22 characters or more, and hashes have 43.
+/** Matches session hashes, shadow keys, forwarding marks and takeover marks by id, and ledgers by hash. */
 const OF_ONE = /^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:)([\w-]{22,})$/;
 const BUCKET = /^expirations:(\d+)$/;
 const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
@@ -20,8 +20,9 @@ const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;
 const SESSION = /^sessions:[\w-]{22,}$/;
 
 /**
- * Moves all keys but those of events to the partitions that they have in another number of these. Each one is copied, with
- * its end, before it is removed: it can be interrupted at any point and run again. Nothing else may change them meanwhile.
+ * Moves all keys except those of events to the partitions that they belong to in another number of partitions. It
+ * copies each key with its end before it removes it, so it can be interrupted at any point and run again. Nothing else
+ * may change the keys meanwhile.
  */
 export class KeyRepartition {
   #found = 0;
@@ -34,7 +35,10 @@ export class KeyRepartition {
     private readonly to: SessionPartitions,
   ) {}
 
-  /** The keys that could not be moved, with the reasons. `report` hears how many sessions have, and may throw. */
+  /**
+   * Moves the keys. Returns those that could not be moved, with the reasons.
+   * @param report receives the number of moved sessions. It may throw
+   */
   async run(report: (moved: number) => void): Promise<ReadonlyMap<string, string>> {
     await this.#moveEpoch();
     do {
@@ -49,7 +53,7 @@ export class KeyRepartition {
     return this.#problems;
   }
 
-  /** The latest one counts for all sessions. The instances end those that it makes invalid. */
+  /** Copies the latest epoch, which counts for all sessions. The instances end the sessions that it makes invalid. */
   async #moveEpoch(): Promise<void> {
     const all = [...this.from.all, ...this.to.all];
     const epochs = await Promise.all(all.map(({ epoch }) => this.client.hget(epoch, 'at')));
@@ -66,7 +70,8 @@ export class KeyRepartition {
     try {
       const [, id] = OF_ONE.exec(name) ?? [];
       const [, minute] = BUCKET.exec(name) ?? [];
-      // Not kept with one partition, it would be wrong when there are several again. It is made anew from the indexes.
+      // With one partition, nothing updates a ledger, so it would be wrong when there are several partitions again. It
+      // is then created anew from the indexes.
       if (name.startsWith('ledger:') && this.to.count === 1) this.#found += await this.client.unlink(key);
       else if (id !== undefined) await this.#moveWhole(scanned, this.to.of(id));
       else if (minute !== undefined) await this.#moveBucket(partition, minute);
@@ -81,7 +86,7 @@ export class KeyRepartition {
   async #moveWhole({ key, name, partition }: ScannedKey, to: SessionKeys): Promise<void> {
     if (to.prefix === partition.prefix) return;
     const [data, end] = await Promise.all([this.client.dumpBuffer(key), this.client.pexpiretime(key)]);
-    // Redis makes no key whose end has passed: a session that runs out now has no shadow key any more.
+    // Redis creates no key whose end has passed, so a session that expires now no longer has a shadow key.
     if (data && end !== NO_KEY) {
       await this.client.restore(`${to.prefix}${name}`, Math.max(end, 0), data, 'REPLACE', 'ABSTTL');
     }
@@ -112,7 +117,7 @@ export class KeyRepartition {
     }
   }
 
-  /** What is taken over may be in any partition. */
+  /** Copies a revocation mark to all partitions, because any of them may take over a session. */
   async #moveRevocation({ key, name, partition }: ScannedKey): Promise<void> {
     const end = await this.client.pexpiretime(key);
     if (end === NO_KEY) return;
@@ -123,7 +128,7 @@ export class KeyRepartition {
     if (!this.#stays(partition)) this.#found += await this.client.unlink(key);
   }
 
-  /** What is not of a session, and in a partition that both numbers have, minutes whose buckets have left. */
+  /** Removes keys that belong to no session and, in a partition that stays, the minutes whose buckets have left. */
   async #clear(keys: SessionKeys): Promise<void> {
     if (this.#stays(keys)) {
       for (const minute of await this.client.zrange(keys.bucketList, '0', '-1')) {
@@ -134,7 +139,7 @@ export class KeyRepartition {
     for (const key of [keys.bucketList, keys.epoch, keys.cleanup]) await this.client.unlink(key);
   }
 
-  /** Those that leave a partition, by the one where they go. */
+  /** Groups the items that leave a partition by the partition that they move to. */
   #byPartition<T>(from: SessionKeys, items: readonly T[], idOf: (item: T) => string): Map<SessionKeys, T[]> {
     const groups = new Map<SessionKeys, T[]>();
     for (const item of items) {

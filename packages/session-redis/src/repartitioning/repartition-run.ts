@@ -11,12 +11,13 @@ import { ALL_ASIDE, inBatches, inPlace, isAside, isOfEvents, type ScannedKey, sc
 const KEYS_AT_ONCE = 50;
 
 /**
- * What is to be done next, as `meta` records it: `1>64>copy`. Each step can be interrupted at any point and begun again.
+ * The next step, as `meta` records it, for example `1>64>copy`. Each step can be interrupted at any point and started
+ * again.
  *
- * - `copy`: events are copied aside;
- * - `drop`: those of the old partitions, which have copies, are removed;
- * - `place`: the copies get their names;
- * - `keys`: all other keys move, one by one.
+ * - `copy` copies events to temporary names;
+ * - `drop` removes the events of the old partitions, which have copies by now;
+ * - `place` gives the copies their final names;
+ * - `keys` moves all other keys one by one.
  */
 const STEPS = ['copy', 'drop', 'place', 'keys'] as const;
 type Step = (typeof STEPS)[number];
@@ -25,7 +26,7 @@ type Step = (typeof STEPS)[number];
 export class RepartitionRun {
   readonly #instances: LivingInstances;
 
-  /** `name`: of this run, among those of instances. */
+  /** @param name the name of this run among the names of instances */
   constructor(
     private readonly client: Redis,
     private readonly to: SessionPartitions,
@@ -54,7 +55,7 @@ export class RepartitionRun {
         report();
         await this.#do(step, new SessionPartitions(this.to.namespace, old), report);
         const following = STEPS[STEPS.indexOf(step) + 1];
-        // One that had lost its connection may be back.
+        // An instance that had lost its connection may be back.
         await this.#refuseInstances();
         await this.#record(following ? `${old}>${this.to.count}>${following}` : `${this.to.count}`);
         next = following && { old, step: following };
@@ -67,7 +68,7 @@ export class RepartitionRun {
     return { moved: progress.moved };
   }
 
-  /** What is to be done next; undefined when all is done. From now on no instance starts. */
+  /** Returns the next step, or undefined if all is done. From then on no instance starts. */
   async #begin(from: number | undefined): Promise<{ readonly old: number; readonly step: Step } | undefined> {
     const { namespace, count } = this.to;
     const recorded = await recordedPartitions(this.client, this.to);
@@ -80,7 +81,7 @@ export class RepartitionRun {
       await this.#refuseInstances();
       return next;
     }
-    // In this order: an instance that starts tells that it lives before it reads the record.
+    // The order matters: an instance that starts gives a sign of life before it reads the record.
     const record = `${old}>${count}>${next.step}`;
     await this.#record(record);
     try {
@@ -115,8 +116,8 @@ export class RepartitionRun {
     if (!problem) return;
     const [key, reason] = problem;
     throw new SessionStoreError(
-      `${others.length + 1} keys are of another type, such as ${JSON.stringify(key)}: ${reason}. Remove them, and run this ` +
-        'again: it continues.',
+      `${others.length + 1} keys have another type, for example ${JSON.stringify(key)}: ${reason}. Remove them, and run ` +
+        'this again to continue.',
     );
   }
 
@@ -137,7 +138,7 @@ export class RepartitionRun {
     refuse(
       this.to.namespace,
       `cannot move while instances are alive: ${names.map((name) => JSON.stringify(name)).join(', ')}. Stop all of them, and ` +
-        'run this again. One that was killed counts as alive for 30 s.',
+        'run this again. An instance that was killed counts as alive for 30 s.',
     );
   }
 

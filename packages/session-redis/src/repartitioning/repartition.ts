@@ -6,40 +6,40 @@ import { closeConnections, createConnections } from '../connection/redis-connect
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { RepartitionRun } from './repartition-run.js';
 
-/** What `repartition()` does now, and what it has done. */
+/** The progress of `repartition()`. */
 export interface RepartitionProgress {
-  /** `events`: what is recorded and not handled yet is copied; `sessions`: they move; `done`. */
+  /** `events` copies the events that are not handled yet, `sessions` moves the sessions, and `done` is the end. */
   readonly step: 'events' | 'sessions' | 'done';
-  /** Number of sessions that this run has moved. */
+  /** The number of sessions that this run has moved. */
   readonly moved: number;
 }
 
-/** From how many partitions to how many. */
+/** Options of `repartition()`. */
 export interface RepartitionOptions {
-  /** How many partitions there are; unset: as many as Redis records. */
+  /** The current number of partitions. If unset, the number that Redis records. */
   readonly from?: number | undefined;
-  /** How many there are to be: the option `partitions` of the applications from then on. */
+  /** The new number of partitions. Set the option `partitions` of the applications to it afterwards. */
   readonly to: number;
-  /** Ends the run. Run it again: it continues. */
+  /** Ends the run. Call `repartition()` again to continue. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with each step, and while one lasts now and then. */
+  /** Called at each step, and from time to time during a step. */
   readonly onProgress?: ((progress: RepartitionProgress) => void) | undefined;
 }
 
 /**
- * Moves all sessions and events of a namespace to another number of partitions while its applications are stopped, also on a
- * Redis Cluster. `options` are those of `RedisSessionModule.forRoot()`; `partitions` is ignored. Until it has resolved, no
- * application starts. It can be ended at any time, also by a crash, and run again. Resolves to the number of sessions that it
- * has moved: 0 when they are there already.
- * @throws InvalidSessionOptionsError when an application runs, or when there are not `from` partitions; SessionStoreError when
- *   stray keys are in the way; and the error of ioredis when Redis fails
+ * Moves all sessions and events of a namespace to another number of partitions while its applications are stopped. It
+ * also works on a Redis Cluster. `options` are those of `RedisSessionModule.forRoot()`, and `partitions` is ignored. No
+ * application starts until it has resolved. It can end at any time, even by a crash, and be run again. Resolves to the
+ * number of sessions that it has moved, which is 0 if they were moved before.
+ * @throws InvalidSessionOptionsError if an application runs, or if there are not `from` partitions; SessionStoreError
+ *   if stray keys are in the way; and the error of ioredis if Redis fails
  */
 export async function repartition(
   options: RedisSessionModuleOptions,
   { from, to, signal, onProgress }: RepartitionOptions,
 ): Promise<{ readonly moved: number }> {
   if (from === to) {
-    throw new InvalidSessionOptionsError('RedisSessionModule', ['Options `from` and `to` must be two numbers.']);
+    throw new InvalidSessionOptionsError('RedisSessionModule', ['Options `from` and `to` must be different numbers.']);
   }
   const resolved = resolveRedisSessionOptions({ ...options, partitions: to });
   const connections = createConnections(resolved);

@@ -5,17 +5,19 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 
 const SCANNED_PER_CALL = 500;
-// No namespace has a question mark, so these keys are nobody else's. As a pattern it matches itself.
+// No namespace contains a question mark, so these keys belong to nobody else. As a pattern, the text matches itself.
 const ASIDE = 'moving?:';
 
-/** A pattern of the names of keys that are aside. */
+/** A pattern that matches the temporary names. */
 export const ALL_ASIDE = `${ASIDE}*`;
 
-/** The names of the keys of events. Exact, because another namespace can begin with this one: `app` and `app:events`. */
+/**
+ * Matches the keys of events exactly, because another namespace can begin with this one, as `app:events` with `app`.
+ */
 const OF_EVENTS =
   /^events(?::(?:dead(?::(?:index|sizes|lost|unreported))?|(?:failing|retries):[^]+|handlers|wanted(?::broadcast:[\w-]+)?|trimmed|thinned|dropped))?$/;
 
-/** A key of a partition, and what comes after the prefix in it. */
+/** A key of a partition, and the part of it after the prefix. */
 export interface ScannedKey {
   readonly key: string;
   readonly partition: SessionKeys;
@@ -26,7 +28,7 @@ export function isOfEvents({ name }: ScannedKey): boolean {
   return OF_EVENTS.test(name);
 }
 
-/** The name of a key of events until everything is copied: in the same slot as the key. */
+/** The temporary name of a key of events until everything is copied. It is in the same slot as the key. */
 export function aside({ prefix }: Pick<SessionKeys, 'prefix'>, key: string): string {
   return prefix + ASIDE + key.slice(prefix.length);
 }
@@ -35,12 +37,12 @@ export function isAside({ name }: ScannedKey): boolean {
   return name.startsWith(ASIDE) && OF_EVENTS.test(name.slice(ASIDE.length));
 }
 
-/** The name that a key that is aside is to have. */
+/** The final name of a key with a temporary name. */
 export function inPlace({ partition, name }: ScannedKey): string {
   return partition.prefix + name.slice(ASIDE.length);
 }
 
-/** The keys of all partitions whose names match a pattern, page by page: those that are there the whole time at least once. */
+/** Yields the keys of all partitions that match a pattern, page by page. A key that stays comes at least once. */
 export async function* scannedKeys(
   client: Redis,
   { namespace, all, any }: SessionPartitions,
@@ -49,19 +51,19 @@ export async function* scannedKeys(
   const partitions = new Map(all.map((keys) => [keys.prefix, keys]));
   const options = ['MATCH', `${any.prefix}${pattern}`, 'COUNT', SCANNED_PER_CALL] as const;
   const found = (key: string): ScannedKey[] => {
-    // With the keys of one partition, the pattern matches those of others.
+    // The pattern for a single partition also matches keys of other partitions.
     const [tag = ''] = /^\{[^}]*\}:/.exec(key.slice(namespace.length + 1)) ?? [];
     const prefix = `${namespace}:${tag}`;
     const partition = partitions.get(prefix);
     return partition ? [{ key, partition, name: key.slice(prefix.length) }] : [];
   };
-  // Fails while one of the nodes is missing, whose keys would be passed over.
+  // This fails while a node is missing, because its keys would be skipped.
   for (const node of new Set(all.map(({ prefix }) => nodeWith(client, prefix)))) {
     for await (const keys of pages((cursor) => node.scan(cursor, ...options))) yield keys.flatMap(found);
   }
 }
 
-/** Runs something for many items, some of them at a time. */
+/** Runs an action for many items, in batches. */
 export async function inBatches<T>(
   items: readonly T[],
   size: number,

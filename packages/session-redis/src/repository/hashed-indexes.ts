@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto';
 import type { IndexChanges, SessionChange } from '@nest-session/core/store';
 
 /**
- * What Redis has as the value of an index: the SHA-256 of the value, base64url. Names of users would otherwise stand in keys,
- * which MONITOR, SLOWLOG and SCAN show.
+ * Hashes the value of an index for its key in Redis: SHA-256 in base64url. Otherwise keys would contain user names, and
+ * MONITOR, SLOWLOG and SCAN show keys.
  */
 export function hashOfValue(value: string): string {
   return createHash('sha256').update(value).digest('base64url');
 }
 
-/** The same of the values of several indexes. */
+/** Hashes the values of several indexes. */
 export function hashedIndexes(changes: IndexChanges): IndexChanges {
   if (changes.size === 0) return changes;
   return new Map([...changes].map(([name, value]) => [name, value === null ? null : hashOfValue(value)]));
 }
 
-/** A change with the hashes of the values of its indexes. */
+/** Returns a change with the values of its indexes hashed. */
 export function withHashedIndexes<Change extends SessionChange>(change: Change): Change {
   if (change.kind === 'touch') return change;
   if (change.kind === 'delete') {

@@ -7,10 +7,10 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 // A call blocks Redis for about 0.8 ms.
 const ENDED_AT_ONCE = 50;
-// Seconds: 400 days, the longest that browsers keep a cookie.
+// 400 days in seconds. Browsers keep no cookie for longer.
 const LONGEST_TAKEOVER = 400 * 86_400;
 
-/** Counts and ends what an index lists, in all partitions. */
+/** Counts and ends the sessions that an index lists, in all partitions. */
 export class ListedSessions {
   constructor(
     private readonly connection: RequestConnection,
@@ -22,7 +22,7 @@ export class ListedSessions {
     return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
   }
 
-  /** Ends all but some ids. Returns the number of sessions that this call has ended. */
+  /** Ends all sessions except some ids. Returns the number of sessions that this call ended. */
   async end(indexName: string, value: string, except: readonly string[]): Promise<number> {
     const problems: string[] = [];
     let ended = 0;
@@ -33,14 +33,14 @@ export class ListedSessions {
     return ended;
   }
 
-  /** From now on, no session that another library keeps comes under the index. */
+  /** Prevents later takeovers of another library's sessions that the index would list under the value. */
   async refuseTakeovers(indexName: string, value: string): Promise<void> {
     await this.connection.writeInAll(this.partitions, (client, keys) =>
       client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER),
     );
   }
 
-  /** Ends what an index of one partition lists, in batches. What a stray key keeps alive does not hold up the others. */
+  /** Ends what an index of one partition lists, in batches. A session that a stray key protects is skipped. */
   async #endIn(keys: SessionKeys, index: string, except: readonly string[], problems: string[]): Promise<number> {
     const stays = except.filter((id) => this.partitions.of(id) === keys);
     let ended = 0;

@@ -14,7 +14,7 @@ import { hashedIndexes } from './hashed-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 
-/** Moves sessions that connect-redis stored in the same Redis: strings with a time to live. */
+/** Takes over sessions that connect-redis stored in the same Redis, as strings with a time to live. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
   readonly #connection: RequestConnection;
@@ -50,7 +50,7 @@ export class RedisForeignSessions extends ForeignSessions {
     const session = this.#sessionOf(id, data);
     const principal = this.#options.maxSessions && session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
     if (principal) await this.#ledger.enter(id, principal);
-    // Deleted only now: a process that ends in between must not lose the session.
+    // Delete the entry last, so that no session is lost if the process ends in between.
     const { encryption = new SessionEncryption() } = this.#options;
     const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
       outcome: await this.#scripts(client).takeOver(creation, timeToLive),
@@ -76,7 +76,7 @@ export class RedisForeignSessions extends ForeignSessions {
   }
 }
 
-/** A key of another type is no session. */
+/** A key of another type holds no session. */
 function nullIfForeign(error: unknown): null {
   if (isReply(error, 'WRONGTYPE')) return null;
   throw error;

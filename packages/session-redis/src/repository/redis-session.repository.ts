@@ -22,22 +22,21 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
-import { NO_KEY, readSession } from './read-session.js';
-import { toLiveRecord } from './redis-session.mapper.js';
+import { NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
 
-/** What the repository reads of the options. */
+/** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
   /** @default none */
   readonly encryption?: SessionEncryption | undefined;
 }
 
 /**
- * Keeps sessions in Redis. A load is one round trip, or two for more than twenty ids. A write is one: one script does all
- * of it or nothing. A call that fails, or takes longer than `commandTimeout`, throws a SessionStoreError. A write may then
- * still take effect.
+ * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one: a single
+ * script makes the whole change or none of it. A call that fails, or takes longer than `commandTimeout`, throws a
+ * SessionStoreError. A write may still take effect after that.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
@@ -61,7 +60,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(SessionLedger) ledger?: SessionLedger,
     @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
-    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following'>,
+    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following' | 'hasTimer'>,
   ) {
     super(options);
     this.#connection = connection;
@@ -72,25 +71,25 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#maxSessions = options.maxSessions;
     this.#extension = extension;
     epochs.onRaise = () => extension.onEveryEnd?.();
-    this.#ends = ends;
+    this.#ends = ends?.hasTimer ? ends : undefined;
     this.#sessionLedger = ledger;
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
   }
 
-  /** Where the sessions are in several partitions. */
+  /** The ledger, which is needed when the sessions are in several partitions. */
   get #ledger(): SessionLedger | undefined {
     return this.#partitions.count > 1 ? this.#sessionLedger : undefined;
   }
 
-  /** Loads the live sessions with these ids, in one round trip; of many ids, asks which are alive in one before that. */
+  /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
   protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
     if (ids.length <= LOADED_UNSEEN) return this.#loadAll(ids, only);
     const live = await this.#liveOf(ids);
     return live.length > 0 ? this.#loadAll(live, only) : [];
   }
 
-  /** The ids of live sessions among these, by one command in each of their partitions. */
+  /** Returns the ids of live sessions among these. It takes one command in each of their partitions. */
   async #liveOf(ids: readonly string[]): Promise<string[]> {
     const live = await Promise.all(
       this.#partitions.grouped(ids).map(async ([keys, its]) => {
@@ -140,8 +139,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       }
       const dead = unread.filter((id) => !found.has(id));
       if (dead.length === 0 || reads === MOST_READS) return ids.flatMap((id) => found.get(id) ?? []);
-      // The session was rotated between the two reads, and the index has its new id. Or an outage longer than the grace
-      // period hid its end. Either way the id never comes back.
+      // Either the session was rotated between the two reads and the index has its new id, or an outage was longer than
+      // the grace period and hid its end. In both cases the id never comes back.
       await this.#connection.runInAll(this.#partitions, (client, keys) =>
         client.zrem(keys.index(indexName, hash), ...dead),
       );
@@ -162,20 +161,24 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
-    // First: what is taken over before is listed, and what comes later is refused.
+    // Do this first: sessions that were taken over before are listed, and later takeovers are refused.
     if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, hashOfValue(value));
     return this.#listed.end(indexName, hashOfValue(value), except);
   }
 
   protected override async endEvery(): Promise<void> {
-    // The signal leaves with the script, whatever becomes of the replies. In it, it would be lost while the slot moves.
+    // Send the signal together with the script, whatever the replies will be. A signal from inside the script would be
+    // lost during a slot migration.
     await this.#connection.writeInAll(this.#partitions, (client, keys) =>
       Promise.all([this.#scripts(client).raiseEpoch(keys), keys.hasSignals && client.spublish(keys.events, 'epoch')]),
     );
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 
-  /** Whether both ids are in one partition: one script changes an id, and it can use the keys of one partition only. */
+  /**
+   * Whether both ids are in one partition. A single script rotates a session, and it can use keys of one partition
+   * only.
+   */
   protected override mayReplace(id: string, replaced: string): boolean {
     return this.#partitions.of(id) === this.#partitions.of(replaced);
   }
@@ -192,7 +195,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return isLimited ? this.#writeLimited(change) : (this.#write(change) as Promise<WriteReply>);
   }
 
-  /** Whether a session may have a place in a ledger, which its new id must get, although this request knows of none. */
+  /**
+   * Whether a session may have a place in a ledger that this request does not know of. Its new id must get that place.
+   */
   #mayHavePlace(change: CreateSession | UpdateSession): boolean {
     return (
       this.#ledger !== undefined && this.#maxSessions !== undefined && 'newId' in change && change.newId !== undefined
@@ -252,8 +257,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
     if (elsewhere.length === 0) return this.#encryption.create(change, store);
-    // The script cannot read these marks. Reading them first is enough: had the session been rotated only after this
-    // request looked for it, the request would have found it.
+    // The script cannot read these marks. Reading them before is enough: a session that is rotated later was still
+    // found under its old id when this request looked it up.
     const marks = await Promise.all(
       elsewhere.map((presented) => {
         const mark = this.#partitions.of(presented).forwardingMark(presented);
@@ -266,14 +271,14 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 }
 
-// How often a look-up reads an index whose sessions are being rotated.
+// How often a look-up reads an index while its sessions are being rotated.
 const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
-// How many sessions a call reads without knowing that they are alive. A request with more has probably made them up, and
-// must not cost a load of each.
+// How many sessions a call reads without checking that they are alive. A request with more tokens has probably made
+// them up, and must not cause a load for each.
 const LOADED_UNSEEN = 20;
 
-// For a session that is nobody's, as far as the request knows.
+// The place of a session that belongs to no principal, as far as the request knows.
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
 
 function isUnfinished(reply: StoreReply<WriteReply>): reply is Exclude<StoreReply<WriteReply>, WriteReply> {

@@ -8,25 +8,25 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { FailureLog } from '../logging/failure.log.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 
-// Calls of the timer at a time, about 1 KB each. A timer that does not answer must not fill the memory.
+// Calls of the timer at a time. Each takes about 1 KB, and a timer that does not respond must not fill the memory.
 const MOST_CALLS = 10_000;
-// Milliseconds. A key of Redis is there until the millisecond after its end, and who asks early asks twice.
+// Milliseconds. A key exists until the millisecond after its end, and an early question has to be repeated.
 const SLACK = 1;
-// Milliseconds, a day: far ends are too long for some timers. Whoever is asked early answers when to ask again.
+// A day in milliseconds. Some timers cannot wait longer. The answer to an early question says when to ask again.
 const LONGEST_DELAY = 86_400_000;
 // The replies of PTTL for a key without an end, and for one that is not there.
 const [ENDLESS, NO_KEY] = [-1, -2];
 
 /**
- * Tells the timer of the application, if it has one, when to ask about which session: when it begins, when it gets
- * another id, and when its timeouts change. Renewals change nothing: whoever asks early learns when to ask again. No
- * request waits for any of this.
+ * Tells the application's timer, if there is one, when to ask about which session. It does so when a session begins, is
+ * rotated or gets other timeouts. A renewal needs no call, because the answer to an early question says when to ask
+ * again. No request waits for the timer.
  */
 @Injectable()
 export class ScheduledEnds {
   readonly #timer: SessionTimer | undefined;
   readonly #failures = new FailureLog(
-    'The timer of `expirations` fails; the cleanup job will find the sessions that it misses',
+    'The timer of `expirations` fails, so the cleanup job has to find the sessions that it misses',
     'The timer of `expirations` works again',
   );
   #calls = 0;
@@ -39,21 +39,26 @@ export class ScheduledEnds {
     this.#timer = expirations.timer;
   }
 
-  /** The reply to a change, which may begin a session or move its end. */
+  /** Whether the application has a timer. */
+  get hasTimer(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  /** Passes the reply to a change on. The change may begin a session or change its end. */
   following(change: SessionChange, reply: Promise<WriteReply>): Promise<WriteReply> {
     return this.#timer ? this.#follow(change, reply) : reply;
   }
 
-  /** There is a new session. */
+  /** Schedules a new session. */
   begin(id: string): void {
     this.#call((timer) => this.#schedule(timer, id));
   }
 
-  /** The milliseconds after which to ask about a session; undefined when it does not end. By Redis' clock. */
+  /** Returns the milliseconds by Redis' clock after which to ask about a session, or undefined if it never ends. */
   async delayOf(id: string): Promise<number | undefined> {
     const left = await this.client.pttl(this.partitions.of(id).shadow(id));
     if (left === ENDLESS) return undefined;
-    // Without the key, it has ended just now.
+    // If the key is missing, the session has just ended.
     return left === NO_KEY ? 0 : Math.min(left + SLACK, LONGEST_DELAY);
   }
 
@@ -87,11 +92,13 @@ export class ScheduledEnds {
     return true;
   }
 
-  /** `call` resolves to whether the timer has scheduled something: it may cancel without its server. */
+  /**
+   * @param call resolves to whether the timer has scheduled something. A cancellation may succeed without its server
+   */
   #call(call: (timer: SessionTimer) => Promise<boolean>): void {
     if (!this.#timer) return;
     if (this.#calls >= MOST_CALLS) {
-      this.#failures.failed(new Error(`${MOST_CALLS} calls have no answer`));
+      this.#failures.failed(new Error(`${MOST_CALLS} calls still wait for a reply`));
       return;
     }
     this.#calls++;
@@ -101,7 +108,7 @@ export class ScheduledEnds {
   async #settle(call: (timer: SessionTimer) => Promise<boolean>, timer: SessionTimer): Promise<void> {
     try {
       const hasScheduled = await call(timer);
-      // Under more load than the timer can take, some calls succeed and others do not.
+      // While the timer is overloaded, some calls succeed and others fail. It has recovered when no other call is open.
       if (hasScheduled && this.#calls === 1) this.#failures.succeeded();
     } catch (error) {
       this.#failures.failed(error);

@@ -9,23 +9,23 @@ import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { SessionEpochs } from './session-epochs.js';
 
-/** What the listener needs of the signals. */
+/** The signals that the listener needs. */
 export type EpochSignals = Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>;
 
-// Milliseconds. Between two questions for an epoch, and for one of which a signal would tell.
+// Milliseconds between two reads of an epoch, and between two confirmations if signals would report a change.
 const INTERVAL = 1000;
 const SLOW_INTERVAL = 300_000;
 
 /**
- * Keeps the epochs that loads compare with up to date: by the signals of a partition, else by asking once a second. Where
- * this fails, each load asks.
+ * Keeps the epochs up to date that loads compare with. It follows the signals of a partition, or reads the epoch once a
+ * second. If both fail, each load reads the epoch.
  */
 @Injectable()
 export class SessionEpochsListener implements BackgroundService {
-  readonly #loop = new PollingLoop('The look at the epochs', INTERVAL, () => this.#look());
-  /** The partitions whose epoch was asked for after their signals were heard, and when: monotonic time. */
+  readonly #loop = new PollingLoop('The check of the epochs', INTERVAL, () => this.#look());
+  /** The partitions whose epoch was read after their signals arrived, with the monotonic time of the read. */
   readonly #followed = new Map<SessionKeys, number>();
-  /** The last question for the epoch of each partition whose node has not replied yet. */
+  /** The last read of each partition's epoch that its node has not replied to yet. */
   readonly #asked = new Map<SessionKeys, object>();
 
   constructor(
@@ -48,7 +48,7 @@ export class SessionEpochsListener implements BackgroundService {
     this.#loop.start();
   }
 
-  /** Resolves when the calls in flight have their replies. */
+  /** Resolves when all open calls have their replies. */
   stop(): Promise<void> {
     return this.#loop.stop();
   }
@@ -66,7 +66,7 @@ export class SessionEpochsListener implements BackgroundService {
       performance.now() - askedAt >= SLOW_INTERVAL
     )
       return true;
-    // Another instance may end the last session.
+    // Another instance may end the last session, so keep reading.
     return this.epochs.pending(keys) !== undefined;
   }
 
@@ -78,14 +78,14 @@ export class SessionEpochsListener implements BackgroundService {
     this.#asked.set(keys, question);
     try {
       await this.epochs.ask(this.client, keys);
-      // A signal has come since then: only the answer to the next question may be confirmed.
+      // A signal has arrived since then, so only the reply to the next read may be confirmed.
       if (!isLast()) return;
     } catch {
       return;
     } finally {
       if (isLast()) this.#asked.delete(keys);
     }
-    // Not when a signal may have been missed since then.
+    // If a signal may have been missed since then, the partition needs another read.
     if (this.signals.heardSince(keys) <= askedAt) this.#followed.set(keys, askedAt);
   }
 }

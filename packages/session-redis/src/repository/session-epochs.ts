@@ -3,21 +3,22 @@ import type { SessionRecord } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 
-// Milliseconds. What was learned longer ago is not relied on.
+// Milliseconds for which a known epoch is trusted.
 const LEASE = 2000;
 
 interface Epoch {
-  /** Epoch milliseconds; -Infinity: it was never raised. */
+  /** Epoch milliseconds. -Infinity if the epoch was never raised. */
   readonly at: number;
   /** The epoch up to which the background work has ended all sessions. */
   readonly endedAt: number;
-  /** Monotonic time at which Redis was asked. */
+  /** The monotonic time at which Redis was asked. */
   readonly askedAt: number;
 }
 
 /**
- * The epoch of each partition, as this instance knows it: a session that began until then is over. A poll asks for them
- * every second, or a subscription to them is confirmed as often, so that a load need not ask.
+ * The epoch of each partition, as this instance knows it. A session that began before its epoch has ended. Either a
+ * poll reads the epochs every second, or a subscription to them is confirmed as often, so loads do not have to read
+ * them.
  */
 @Injectable()
 export class SessionEpochs {
@@ -25,11 +26,11 @@ export class SessionEpochs {
   /** Called when an epoch was raised. */
   onRaise: (() => void) | undefined;
 
-  /** Asks for the epoch of a partition. */
+  /** Reads the epoch of a partition. */
   async ask(client: Redis, keys: SessionKeys): Promise<void> {
     const askedAt = performance.now();
     const [at, endedAt] = await client.hmget(keys.epoch, 'at', 'ended');
-    // Replies on two connections may come in another order than the questions.
+    // Replies on two connections may arrive in another order than the requests.
     const known = this.#known.get(keys);
     if ((known?.askedAt ?? 0) > askedAt) return;
     const epoch = { at: Number(at ?? -Infinity), endedAt: Number(endedAt ?? -Infinity), askedAt };
@@ -37,19 +38,19 @@ export class SessionEpochs {
     if (known && epoch.at > known.at) this.onRaise?.();
   }
 
-  /** What is known of the epoch of a partition was true at a monotonic time. */
+  /** Confirms that the known epoch of a partition was still current at a monotonic time. */
   confirm(keys: SessionKeys, at: number): void {
     const known = this.#known.get(keys);
     if (known && known.askedAt < at) this.#known.set(keys, { ...known, askedAt: at });
   }
 
-  /** Whether a load must ask for the epoch of its partition. */
+  /** Whether a load has to read the epoch of its partition. */
   isStale(keys: SessionKeys): boolean {
     const known = this.#known.get(keys);
     return known === undefined || performance.now() - known.askedAt > LEASE;
   }
 
-  /** Whether the epoch of a partition says that a session is over. */
+  /** Whether a session has ended by the epoch of its partition. */
   ends(
     keys: SessionKeys,
     { creationTime, authenticatedAt = 0 }: Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>,
@@ -58,7 +59,7 @@ export class SessionEpochs {
     return at !== undefined && Math.max(creationTime, authenticatedAt) <= at;
   }
 
-  /** The epoch of a partition whose sessions are not all ended yet; undefined when there is nothing to end. */
+  /** The epoch of a partition that still has sessions to end; undefined if there are none. */
   pending(keys: SessionKeys): number | undefined {
     const known = this.#known.get(keys);
     return known && known.endedAt < known.at ? known.at : undefined;

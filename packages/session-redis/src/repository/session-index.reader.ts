@@ -4,14 +4,14 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { toListedInfo } from './redis-session.mapper.js';
+import { toListedInfo } from './session-hash.js';
 import type { SessionEpochs } from './session-epochs.js';
 
 // A page of 100 sessions blocks Redis for about 0.7 ms.
 const PAGE_SIZE = 100;
 const SMALLEST_PAGE = 25;
 
-/** Reads what an index lists, page by page, the latest sign-in first, and without the attributes of the sessions. */
+/** Reads the sessions that an index lists, page by page, without their attributes. The latest sign-in comes first. */
 export class SessionIndexReader {
   readonly #pageSize: number;
 
@@ -24,14 +24,14 @@ export class SessionIndexReader {
     this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
   }
 
-  /** The live sessions in all partitions. Of each partition, only one page is held. */
+  /** Reads the live sessions of all partitions. It holds one page of each partition in memory. */
   list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
     return merged(this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value))));
   }
 
   /**
-   * The sessions of one partition, from the highest score down. A session that signs in again while this reads moves up,
-   * past the page that is being read. So what has a higher score than the first page is read afterwards.
+   * Reads the sessions of one partition, from the highest score down. A session that signs in again meanwhile moves up,
+   * past the current page. So sessions with a higher score than the first page are read afterwards.
    */
   async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed> {
     let after: string | undefined;
@@ -39,7 +39,7 @@ export class SessionIndexReader {
       const first = await this.#page(keys, index, { after });
       yield* first.sessions;
       let { last } = first;
-      // One page is one moment: nothing has moved.
+      // A single page is read atomically, so nothing has moved.
       if (last === undefined) return;
       while (last !== undefined) {
         const page: Page = await this.#page(keys, index, { before: last, after });
@@ -76,7 +76,7 @@ interface Page {
   readonly latest: string | undefined;
 }
 
-/** What the sources have, the latest sign-in first. */
+/** Merges the sources. The latest sign-in comes first. */
 async function* merged(sources: readonly AsyncGenerator<Listed>[]): AsyncGenerator<SessionInfo> {
   const heads = await Promise.all(sources.map(nextOf));
   for (;;) {
@@ -93,7 +93,7 @@ async function nextOf(source: AsyncGenerator<Listed>): Promise<Listed | undefine
   return done ? undefined : (value as Listed);
 }
 
-/** The place of the latest sign-in; -1 when none is left. */
+/** The index of the latest sign-in, or -1 if none is left. */
 function indexOfLatest(heads: readonly (Listed | undefined)[]): number {
   let latest = -1;
   for (const [i, head] of heads.entries()) {

@@ -11,7 +11,7 @@ export interface BeanstalkdSessionTimerOptions {
   readonly host?: string;
   /** @default 11300 */
   readonly port?: number;
-  /** The tube for the jobs. Each namespace of sessions needs one of its own. @default 'session-ends' */
+  /** The tube for the jobs. Each namespace of sessions needs its own tube. @default 'session-ends' */
   readonly tube?: string;
 }
 
@@ -19,30 +19,31 @@ export interface BeanstalkdSessionTimerOptions {
 const RECONNECTION = 1000;
 // Milliseconds after which to ask again when Redis did not reply.
 const RETRY = 5000;
-// Milliseconds that an instance waits itself, with the job: beanstalkd counts whole seconds.
+// Milliseconds that an instance keeps a job and waits itself, because beanstalkd counts whole seconds.
 const LONGEST_HOLD = 100;
-// Jobs that one instance asks about at a time: as many as one call of the script claims.
+// Jobs that one instance asks about at a time. One call of the script claims as many.
 const BATCH_SIZE = 50;
-// Sessions, about 150 bytes each.
+// Number of sessions. Each takes about 150 bytes.
 const MOST_REMEMBERED = 10_000;
 
 /**
- * Lets beanstalkd tell when to ask about a session. All instances reserve jobs from one tube, and each job has the id of a
- * session. beanstalkd counts whole seconds: a session that was renewed is asked about up to a second late.
+ * Uses beanstalkd to decide when to ask about a session. All instances reserve jobs from one tube, and each job holds
+ * the id of a session. beanstalkd counts whole seconds, so the question about a renewed session comes up to a second
+ * late.
  */
 export class BeanstalkdSessionTimer implements SessionTimer {
   readonly #address: BeanstalkdAddress;
   readonly #failures: FailureLog;
   #stopping = new AbortController();
-  /** For everything but reservations, which block a connection. */
+  /** The connection for everything except reservations, which block a connection. */
   #commands: Promise<BeanstalkdConnection> | undefined;
   /** The jobs of sessions that this connection has scheduled, the oldest first. */
   readonly #jobs = new Map<string, string>();
   #consumer: Promise<void> | undefined;
-  /** The connection that waits for a job, and has none. */
+  /** The connection while it waits for a job. */
   #waiting: BeanstalkdConnection | undefined;
 
-  /** Connects when the application starts. @throws InvalidSessionOptionsError naming all problems at once */
+  /** Connects when the application starts. @throws InvalidSessionOptionsError that names all problems at once */
   constructor(options: BeanstalkdSessionTimerOptions = {}) {
     const reader = new OptionReader('BeanstalkdSessionTimer', options);
     this.#address = {
@@ -52,8 +53,8 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     };
     reader.finish();
     this.#failures = new FailureLog(
-      'beanstalkd does not tell which sessions may have ended; the cleanup job will find them',
-      'beanstalkd tells again which sessions may have ended',
+      'beanstalkd does not report ended sessions, so the cleanup job has to find them',
+      'beanstalkd reports ended sessions again',
     );
   }
 
@@ -93,9 +94,9 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     }
   }
 
-  /** Until a connection is lost. */
+  /** Hands out jobs until a connection is lost. */
   async #serve(ask: AskAboutSession): Promise<void> {
-    // A beanstalkd that was started again gives the numbers of lost jobs to others.
+    // A restarted beanstalkd reuses the numbers of jobs that it has lost.
     this.#jobs.clear();
     this.#commands = BeanstalkdConnection.open(this.#address);
     const commands = await this.#commands;
@@ -120,7 +121,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     }
   }
 
-  /** Waits for a job, and takes those that are there with it. */
+  /** Waits for a job, and takes all jobs that are due with it. */
   async #reserve(connection: BeanstalkdConnection): Promise<ReservedJob[]> {
     this.#waiting = connection;
     let job = await connection.reserve({ waits: true });
@@ -133,7 +134,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     return jobs;
   }
 
-  /** The job stays reserved until there is an answer: should this instance end before, another one gets it. */
+  /** Keeps the job reserved until there is an answer. If this instance ends before that, another instance gets it. */
   async #finish(connection: BeanstalkdConnection, { job, text }: ReservedJob, ask: AskAboutSession): Promise<void> {
     const answer = () => ask(text).catch(() => RETRY);
     let delay = await answer();
@@ -154,7 +155,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   }
 }
 
-/** Up, but for what an instance waits itself: who asks earlier asks twice. */
+/** Rounds up after the time that an instance waits itself, because an early question has to be repeated. */
 function seconds(milliseconds: number): number {
   return Math.max(0, Math.ceil((milliseconds - LONGEST_HOLD) / 1000));
 }

@@ -1,13 +1,13 @@
 import jackd from 'jackd';
 
-/** Where a beanstalkd is, and which of its tubes to use. */
+/** The address of a beanstalkd, and the tube to use. */
 export interface BeanstalkdAddress {
   readonly host: string;
   readonly port: number;
   readonly tube: string;
 }
 
-/** A job that this connection has reserved: no other one gets it until this one ends, or `TIME_TO_RUN` has passed. */
+/** A reserved job. No other connection gets it until this connection ends or `TIME_TO_RUN` has passed. */
 export interface ReservedJob {
   readonly job: string;
   readonly text: string;
@@ -16,14 +16,14 @@ export interface ReservedJob {
 // Seconds.
 const TIME_TO_RUN = 60;
 const LONGEST_WAIT = 10;
-// Milliseconds that beanstalkd may take for a reply, waits not counted.
+// Milliseconds that beanstalkd may take for a reply, not counting the wait for a job.
 const PATIENCE = 5000;
 // Most urgent to least urgent: 0 to 2^32 - 1.
 const PRIORITY = 1024;
-// The longest name of a tube has 200 bytes, and a job of this program less.
+// The longest name of a tube has 200 bytes, and our jobs are shorter.
 const LONGEST_TEXT = 300;
 
-// The declarations of jackd say that its module has the class as a property. The module is the class.
+// By the type declarations of jackd, the class is a property of its module. In fact the module is the class.
 const JackdClient = jackd as unknown as typeof jackd.JackdClient;
 
 interface Call {
@@ -33,8 +33,8 @@ interface Call {
 
 /**
  * One connection to beanstalkd. A call fails when the connection is lost, or when beanstalkd takes too long, which ends
- * the connection; jackd alone would wait for ever. Reserve on a connection that does nothing else meanwhile: jackd takes
- * what comes behind a job for a part of it.
+ * the connection. Without this, jackd would wait forever. Reserve jobs on a connection that does nothing else
+ * meanwhile, because jackd takes the data that follows a job for a part of it.
  */
 export class BeanstalkdConnection {
   readonly #client = new JackdClient();
@@ -42,7 +42,7 @@ export class BeanstalkdConnection {
   readonly #watch: NodeJS.Timeout;
   #loss: Error | undefined;
   #tellLoss!: (loss: Error) => void;
-  /** Resolves to the reason when the connection has ended. */
+  /** Resolves to the reason when the connection ends. */
   readonly lost = new Promise<Error>((resolve) => (this.#tellLoss = resolve));
 
   private constructor({ host, port }: BeanstalkdAddress) {
@@ -72,12 +72,12 @@ export class BeanstalkdConnection {
     }
   }
 
-  /** Returns the number of the job. `delay`: whole seconds. */
+  /** Schedules a job, and returns its number. @param delay whole seconds */
   put(text: string, delay: number): Promise<string> {
     return this.#call(() => this.#client.put(text, { delay, priority: PRIORITY, ttr: TIME_TO_RUN }));
   }
 
-  /** A job whose time has come; undefined when there is none, at once or after a while. */
+  /** Reserves a job that is due. Returns undefined if there is none, either at once or, with `waits`, after a while. */
   async reserve({ waits }: { readonly waits: boolean }): Promise<ReservedJob | undefined> {
     const seconds = waits ? LONGEST_WAIT : 0;
     const found = await this.#call(
@@ -87,17 +87,17 @@ export class BeanstalkdConnection {
     return found && { job: found.id, text: found.payload.toString().slice(0, LONGEST_TEXT) };
   }
 
-  /** Deletes a job, reserved or delayed. That another connection has it, or has deleted it, is no error. */
+  /** Deletes a reserved or delayed job. It is not an error if another connection has reserved or deleted it. */
   async delete(job: string): Promise<void> {
     await this.#call(() => unlessReplied(/^NOT_FOUND$/, this.#client.delete(job)));
   }
 
-  /** Gives a reserved job back, for `delay` whole seconds later. That another connection has it by now is no error. */
+  /** Returns a reserved job for `delay` whole seconds later. It is not an error if another connection has it by now. */
   async release(job: string, delay: number): Promise<void> {
     await this.#call(() => unlessReplied(/^NOT_FOUND$/, this.#client.release(job, { delay, priority: PRIORITY })));
   }
 
-  /** Ends the connection at once: beanstalkd then gives its reserved jobs to others. Calls fail with this error. */
+  /** Ends the connection at once. Open calls fail with this error, and beanstalkd gives the reserved jobs to others. */
   close(reason = new Error('The connection to beanstalkd is closed')): void {
     this.#lose(reason);
   }
@@ -122,7 +122,7 @@ export class BeanstalkdConnection {
   }
 }
 
-/** Undefined when beanstalkd has replied with such a word, which jackd throws. */
+/** Resolves to undefined if beanstalkd replied with such a word, which jackd throws as an error. */
 function unlessReplied<T>(word: RegExp, reply: Promise<T>): Promise<T | undefined> {
   return reply.catch((error: unknown) => {
     if (error instanceof Error && word.test(error.message)) return undefined;

@@ -7,31 +7,31 @@ import { SharedTimerError } from './shared-timer.error.js';
 
 /** The options of a BullMqSessionTimer. */
 export interface BullMqSessionTimerOptions {
-  /** As BullMQ takes it: options of ioredis, or a client of your own with `maxRetriesPerRequest: null`. */
+  /** The connection for BullMQ: options of ioredis, or your own client with `maxRetriesPerRequest: null`. */
   readonly connection: ConnectionOptions;
-  /** Name of the queue. Each namespace of sessions needs one of its own. @default 'session-ends' */
+  /** The name of the queue. Each namespace of sessions needs its own queue. @default 'session-ends' */
   readonly queue?: string;
-  /** Prefix of the keys of BullMQ. On a Cluster, one with a hash tag, such as `'{bull}'`. @default 'bull' */
+  /** The prefix of BullMQ's keys. On a Cluster it needs a hash tag, such as `'{bull}'`. @default 'bull' */
   readonly prefix?: string;
-  /** Number of sessions that one instance asks about at a time, 1 to 1000. @default 50 */
+  /** The number of sessions that one instance asks about at a time, 1 to 1000. @default 50 */
   readonly concurrency?: number;
 }
 
 // Milliseconds after which to ask again when Redis did not reply.
 const RETRY = 5000;
-// Milliseconds. How long a job waits when the instance that had it has ended: up to twice as long.
+// Milliseconds. If the instance with a job ends, another instance gets the job after one to two times this long.
 const LOCK = 10_000;
 // Milliseconds between two attempts to connect.
 const RECONNECTION = 500;
-// Milliseconds that a call may take, and that jobs have to finish when the application shuts down: a question takes no longer.
+// Milliseconds that a call may take, and that jobs get to finish at shutdown. A question takes no longer.
 const PATIENCE = 5000;
-// Milliseconds that the server may take for a reply when the application shuts down.
+// Milliseconds that the server may take for a reply at shutdown.
 const REPLY = 1000;
-// A job is given to another instance as often as this many instances end over it.
+// So many instances may end while they have a job, before BullMQ gives the job up.
 const MOST_STALLS = 1000;
 
 /**
- * Lets BullMQ tell when to ask about a session: each session has a delayed job, whose id is that of the session. All
+ * Uses BullMQ to decide when to ask about a session. Each session has a delayed job with the session id as its id. All
  * instances work on one queue.
  */
 export class BullMqSessionTimer implements SessionTimer {
@@ -39,14 +39,14 @@ export class BullMqSessionTimer implements SessionTimer {
   readonly #options: { readonly connection: ConnectionOptions; readonly prefix: string };
   readonly #concurrency: number;
   readonly #failures = new FailureLog(
-    'BullMQ does not tell which sessions may have ended; the cleanup job will find them',
-    'BullMQ tells again which sessions may have ended',
+    'BullMQ does not report ended sessions, so the cleanup job has to find them',
+    'BullMQ reports ended sessions again',
   );
   #queue: Queue | undefined;
   #worker: Worker | undefined;
   #isRunning = false;
 
-  /** Connects when the application starts. @throws InvalidSessionOptionsError naming all problems at once */
+  /** Connects when the application starts. @throws InvalidSessionOptionsError that names all problems at once */
   constructor(options: BullMqSessionTimerOptions) {
     const reader = new OptionReader('BullMqSessionTimer', options);
     const connection = reader.value('connection', isConnection, CONNECTION);
@@ -61,7 +61,7 @@ export class BullMqSessionTimer implements SessionTimer {
   start(ask: AskAboutSession): void {
     if (this.#isRunning) throw new SharedTimerError('BullMqSessionTimer');
     this.#isRunning = true;
-    // A call must not wait until Redis is back: nobody waits for it.
+    // A call must fail instead of waiting until Redis is back, because nothing waits for it.
     const queue = this.#with({ enableOfflineQueue: false, maxRetriesPerRequest: 1 });
     this.#queue = new Queue(this.#name, queue);
     this.#worker = new Worker(this.#name, (job, token) => this.#process(job, token, ask), {
@@ -81,34 +81,34 @@ export class BullMqSessionTimer implements SessionTimer {
   }
 
   async cancel(id: string): Promise<void> {
-    // Not a job that is being worked on, which needs no cancellation.
+    // This leaves a job that is being worked on, and such a job needs no cancellation.
     await this.#answered((queue) => queue.remove(id));
   }
 
-  /** @throws Error when there is no answer in time: until its server was there once, BullMQ waits for ever */
+  /** @throws Error if BullMQ does not reply in time. Until its first connection, BullMQ would wait forever */
   async #answered(call: (queue: Queue) => Promise<unknown>): Promise<void> {
     if (!this.#queue) throw new Error('The timer was not started');
     const answer = call(this.#queue);
-    if (!(await settledWithin(PATIENCE, answer))) throw new Error(`BullMQ has no answer within ${PATIENCE} ms`);
+    if (!(await settledWithin(PATIENCE, answer))) throw new Error(`BullMQ did not reply within ${PATIENCE} ms`);
     await answer;
   }
 
   async stop(): Promise<void> {
     const [queue, worker] = [this.#queue, this.#worker];
     if (!this.#isRunning || !queue || !worker) return;
-    // Without its server, BullMQ would wait for ever for a job to end. There is none that could.
+    // Without its server, BullMQ would wait forever for running jobs, although none of them can end.
     const isDown = !(await isReached(queue));
     this.#isRunning = false;
     if (isDown && this.#hasOwnConnections) void queue.disconnect().catch(() => undefined);
     await settledWithin(PATIENCE, Promise.all([worker.close(isDown), queue.close()]));
   }
 
-  /** Whether the connections of the queue are not those of the application. */
+  /** Whether the queue has connections of its own, and not the application's client. */
   get #hasOwnConnections(): boolean {
     return !('duplicate' in this.#options.connection);
   }
 
-  /** The client of an application has its own rules. */
+  /** Adds rules to our own connections. A client of the application keeps its own. */
   #with(rules: object) {
     const { connection, prefix } = this.#options;
     const retryStrategy = () => (this.#isRunning ? RECONNECTION : null);
@@ -116,7 +116,7 @@ export class BullMqSessionTimer implements SessionTimer {
   }
 
   async #process(job: Job, token: string | undefined, ask: AskAboutSession): Promise<void> {
-    // A worker does not tell that it is connected again.
+    // A worker does not report that it has reconnected.
     this.#failures.succeeded();
     const delay = await ask(job.id ?? '').catch(() => RETRY);
     if (delay === undefined) return;
@@ -125,7 +125,7 @@ export class BullMqSessionTimer implements SessionTimer {
   }
 }
 
-/** Whether the server of a queue replies, soon. */
+/** Whether the server of a queue replies soon. */
 async function isReached(queue: Queue): Promise<boolean> {
   const reply = queue.getDelayedCount().then(
     () => true,

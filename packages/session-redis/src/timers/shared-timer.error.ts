@@ -1,10 +1,10 @@
-/** A timer was started for an application while another one has it. */
+/** Thrown when a timer is started for a second application. */
 export class SharedTimerError extends Error {
   override readonly name = 'SharedTimerError';
 
   constructor(timer: string) {
     super(
-      `This ${timer} serves an application already: give each application one of its own, or close the other first`,
+      `This ${timer} already serves another application: give each application its own timer, or close the other first`,
     );
   }
 }

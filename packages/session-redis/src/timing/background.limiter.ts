@@ -1,31 +1,31 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-// Milliseconds. Each call blocks Redis for less, so Redis serves requests for most of the time.
+// Milliseconds. Each call blocks Redis for less than this, so Redis serves requests most of the time.
 const PAUSE = 1;
 
 /** The calls to one node. */
 interface Lane {
   last: Promise<unknown>;
-  /** Monotonic time. */
+  /** The monotonic time from which the next call may run. */
   nextCall: number;
 }
 
 /**
- * Keeps background work from crowding out requests, however much there is: its calls to a node run one at a time, with a
- * pause in between. Each call must be small.
+ * Keeps background work from crowding out requests, however much work there is. The calls to a node run one at a time,
+ * with a pause in between. Each call must be small.
  */
 export class BackgroundLimiter {
   readonly #lanes = new Map<string | undefined, Lane>();
 
-  /** `pauseTime`: milliseconds. `nodeOf`: a name for the node that has a key. */
+  /** @param pauseTime milliseconds. @param nodeOf returns a name for the node that has a key */
   constructor(
     private readonly pauseTime = PAUSE,
     private readonly nodeOf: (key: string) => string | undefined = () => undefined,
   ) {}
 
   /**
-   * Runs the calls to a node in the order of `run()`. The pause delays the next call, not the result of this one. `key`: of
-   * the keys of the call, which are all on one node.
+   * Runs the calls to a node in the order of `run()`. The pause delays the next call, not the result of this one.
+   * @param key one of the keys of the call, which are all on one node
    */
   run<T>(call: () => Promise<T>, key: string): Promise<T> {
     const node = this.nodeOf(key);

@@ -114,7 +114,7 @@ describe('configuration', () => {
           useFactory: (factory: Factory) => factory.createRedisSessionOptions(),
         }),
       ],
-      'injects Factory, which it cannot see: write forRootAsync({ imports: [FactoryModule], ... })',
+      'injects Factory, but Nest cannot find it: write forRootAsync({ imports: [FactoryModule], ... })',
     ],
     [
       'with a factory that fails',

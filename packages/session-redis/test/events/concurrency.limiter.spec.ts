@@ -69,7 +69,7 @@ describe('a limiter of places for two events, with events on other nodes,', () =
   });
 });
 
-it('leaves no timer when a place was free in time, or nobody waits any more', async () => {
+it('leaves no timer when a place was free in time, or nothing waits any longer', async () => {
   const timers = new Timers();
   timers.start();
   const limiter = new ConcurrencyLimiter(1);

@@ -141,7 +141,7 @@ it('a dead letter is removed after the retention, which is logged and counted', 
   expect([await groups.deadLetters(), await records()]).toEqual([[], 0]);
 });
 
-it('what was replayed or discarded takes no room any more, and is not lost', async () => {
+it('a replayed or discarded dead letter takes no more room, and does not count as lost', async () => {
   await start({ maxSize: 1_000_000 });
   for (let i = 0; i < 5; i++) await end(`x${i}`.padEnd(90_000, 'x'));
   await end('genuine');
@@ -193,7 +193,7 @@ it('data that is too large is left out of the dead letter, which tells its size'
   );
 });
 
-it('letters without their index make room as well, when somebody has deleted it', async () => {
+it('letters make room as well if their index was deleted', async () => {
   await start({ maxSize: 50_000 });
   for (let i = 0; i < 20; i++) await end(`x${i}`);
   await isSettled();

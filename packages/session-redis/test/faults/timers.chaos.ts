@@ -62,7 +62,7 @@ describe.each(TIMER_SERVERS)('%s', (_name, open) => {
     await untilEnded(store, applications, [...missed, ...heard]);
     // One of each application.
     expect(EventInstance.log.matching(/^error .*The timer of `expirations` fails/).length).toBeLessThanOrEqual(2);
-    expect(EventInstance.log.matching(/^error .*does not tell which sessions/).length).toBeLessThanOrEqual(2);
+    expect(EventInstance.log.matching(/^error .*does not report ended sessions/).length).toBeLessThanOrEqual(2);
   });
 
   it('its jobs come early, late, twice, and with ids that no session has: each end is reported once, none early', async () => {

@@ -238,7 +238,8 @@ describe('a field, for which Nest calls no guards,', () => {
     ['ClosedResolver.salary', ClosedResolver, {}],
   ])('keeps the application from starting if it looks protected: %s', async (name, resolver, options) => {
     await expect(start([AccountResolver, resolver], options)).rejects.toThrow(
-      `SessionModule: ${name} would be open to everybody: of a field, Nest calls neither its guards nor those of its class. ` +
+      `SessionModule: ${name} would be open to everyone, because Nest calls no guards for a field, ` +
+        'neither its own nor those of its class. ' +
         "Set `fieldResolverEnhancers: ['guards']` in GraphQLModule.forRoot(), or mark the field @Public().",
     );
   });

@@ -387,7 +387,7 @@ describe('a subscription', () => {
       expect.objectContaining({
         name: 'InvalidSessionOptionsError',
         problems: [
-          'Option `events` names no event.',
+          'Option `events` must name at least one event.',
           'Option `keys` must be a key, a pattern, or a list of keys and patterns.',
           'Option `database` must be the number of a database, or "*".',
           'Option `canary` must be a prefix of keys, or a list of prefixes.',
@@ -527,7 +527,7 @@ describe('a gap', () => {
     const subscription = listener.listen({ events: 'set', handler, onGap: () => Promise.reject(new Error('no time')) });
     await isListening(subscription);
     await eventually(() => logged.length === 2);
-    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, notifications may be missing: Error: "no time"');
+    expect(logged[1]).toBe('onGap of __keyevent@0__:set failed, so notifications may be missing: Error: "no time"');
   });
 });
 

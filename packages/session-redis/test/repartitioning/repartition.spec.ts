@@ -224,7 +224,7 @@ it('the command prints what it has done', async () => {
 });
 
 it.each([
-  ['numbers that are equal', { from: 4, to: 4 }, 'must be two numbers'],
+  ['numbers that are equal', { from: 4, to: 4 }, 'must be different numbers'],
   ['a number that is out of range', { from: 1, to: 2000 }, '`partitions`'],
   ['another number than there is', { from: 2, to: 4 }, 'are in 1 partitions, not in 2'],
 ])('%s are refused, and nothing is recorded', async (_, counts, problem) => {
@@ -233,7 +233,7 @@ it.each([
   expect(await recorded()).toBe('1');
 });
 
-it('another target is refused while a move has not finished, and so is a namespace that nobody has used', async () => {
+it('another target is refused while a move has not finished, and so is an unused namespace', async () => {
   await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow('no application has started');
   await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1>4>drop');
   await expect(repartition({ url: url() }, { to: 8 })).rejects.toThrow('are being moved from 1 to 4 partitions');
@@ -245,7 +245,7 @@ it('a key of another type holds up no other one, is named, and moves when it has
   const foreign = `nest:session:index:principal:${HASH}`;
   await store.client.set(foreign, 'x');
   await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow(
-    `1 keys are of another type, such as "${foreign}"`,
+    `1 keys have another type, for example "${foreign}"`,
   );
   expect(await store.client.keys('nest:session:sessions:*')).toEqual([]);
   expect(await recorded()).toBe('1>4>keys');

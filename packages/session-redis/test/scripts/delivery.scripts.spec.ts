@@ -176,7 +176,7 @@ describe('retry-or-dead-letter', () => {
     }
   });
 
-  it('keeps the data of an ended session for the retention after each attempt, not that of a live one', async () => {
+  it('keeps the data of an ended session, but not of a live one, for the retention after each attempt', async () => {
     const [position] = await endSessions(1);
     const ended = store.keys.session(await sessionOf(position!));
     const live = await store.create({ a: '1' }, { interval: 60 });

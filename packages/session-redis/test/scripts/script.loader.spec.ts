@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import * as ownAttributes from '../../../session-core/src/session/own-attributes.js';
+import * as ownAttributes from '../../../session-core/src/session/attribute-names.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
 import { Store } from '../support/store.fixture.js';

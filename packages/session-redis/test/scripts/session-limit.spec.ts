@@ -26,7 +26,7 @@ async function signIn(limit?: SessionLimit) {
 
 const listed = () => store.client.zcard(store.keys.index(PRINCIPAL_NAME_INDEX_NAME, ANN));
 
-it('a session that the epoch ends, and that nobody has ended yet, does not count', async () => {
+it('a session that the epoch ends, and that is not ended yet, does not count', async () => {
   const one = limitOf(1, 'refuse');
   const { id } = await signIn(one);
   expect(await signIn(one)).toMatchObject({ outcome: 'refused' });

@@ -59,7 +59,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     expect(await store.due(id)).toBe(await endOf(id));
   });
 
-  it('has no session any more that shall never end, or has ended', async () => {
+  it('no longer has a session that never ends, or has ended', async () => {
     const [id, deleted] = [await store.create({ a: '1' }), await store.create({ a: '1' })];
     await store.save(id, { maxInactiveInterval: -1 });
     await store.scripts.delete(deleted);

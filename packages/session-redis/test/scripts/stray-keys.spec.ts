@@ -108,7 +108,7 @@ describe.each(Object.keys(calls) as Call[])('%s', (call) => {
   });
 });
 
-it('raises any error of a typed read but that of a stray key', async () => {
+it('raises any error of a typed read except that of a stray key', async () => {
   // As in a slot under migration: one key of the call cannot be read.
   await store.client.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '~*', '+@all', '-sismember');
   const limited = store.client.duplicate({ username: 'limited', password: 'x' });

@@ -189,10 +189,10 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
       const loads = jest.spyOn(sessions, 'findByIds');
       const visitor = new HttpAgent(origin);
       const [cookie = ''] = (await visitor.post('/set/name', { value: 1 })).setCookies;
-      const routes = Array.from({ length: 400 }, (_, i) => `/${i % 2 ? 'set' : 'put'}/draft.${i}`);
+      const routes = Array.from({ length: 150 }, (_, i) => `/${i % 2 ? 'set' : 'put'}/draft.${i}`);
       const before = loads.mock.calls.length;
       const requests = routes.map((route) => late(agent, `${origin}${route}`, cookie.split(';')[0]!, { value }));
-      await eventually(() => expect(loads.mock.calls.length).toBe(before + 400));
+      await eventually(() => expect(loads.mock.calls.length).toBe(before + routes.length));
       await Promise.all(loads.mock.results.map(({ value: loaded }) => loaded));
       const statuses = await Promise.all(requests.map((each) => each.finish()));
       expect(new Set(statuses)).toEqual(new Set([201, 413]));
@@ -226,7 +226,7 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
     expect((await agent().get('/')).status).toBe(200);
   });
 
-  it('a full session that somebody planted locks nobody out', async () => {
+  it('a planted full session locks no user out', async () => {
     const { agent, shown } = await start(store, platform, { maxAttributes: 10 });
     const visitor = agent();
     expect((await visitor.post('/fill/10')).status).toBe(201);
@@ -234,7 +234,7 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
     expect(await shown(visitor)).toMatchObject({ principalName: 'ann', attributes: 11 });
   });
 
-  it('a session has the anonymous timeout until somebody signs in', async () => {
+  it('a session has the anonymous timeout until a user signs in', async () => {
     const { agent, shown } = await start(store, platform, { timeout: '8h', anonymousTimeout: '10m' });
     const visitor = agent();
     await visitor.post('/set/a', { value: 1 });

@@ -86,7 +86,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (adapter) => {
     expect((await agent.post('/set/cart', { value: 'other' })).status).toBe(503);
     expect((await agent.get('/plain')).status).toBe(200);
     const lines = log.lines.filter((line) => line.includes(A.id));
-    expect(lines).toEqual([expect.stringContaining('which is not in option `encryption.keys`')]);
+    expect(lines).toEqual([expect.stringContaining('but option `encryption.keys` lacks it')]);
     expect((await visitor.get('/read')).json()).toMatchObject({ attributes: { cart: SECRET } });
   });
 });

@@ -406,8 +406,8 @@ describe('a new first key', () => {
 
 describe('without the right key', () => {
   const readers = [
-    ['without any key', undefined, /under the key "2026-10", which is not in option `encryption.keys`/],
-    ['with other keys', encryptionOf(B), /under the key "2026-10", which is not in option `encryption.keys`/],
+    ['without any key', undefined, /under the key "2026-10", but option `encryption.keys` lacks it/],
+    ['with other keys', encryptionOf(B), /under the key "2026-10", but option `encryption.keys` lacks it/],
     [
       'with another key of the same id',
       encryptionOf(keyOf(A.id, 'other')),

@@ -206,7 +206,7 @@ describe('the ledger', () => {
     expect(await Promise.all(others.map(isLive))).toEqual([true, true]);
   });
 
-  it('keeps no place for a session that has ended while somebody signed in to it', async () => {
+  it('keeps no place for a session that has ended during a sign-in to it', async () => {
     const limited = { ...limit, atMost: 1, whenReached: 'refuse' } as const;
     const create = async () => {
       const change = { ...creation(), limit: limited };
@@ -327,7 +327,7 @@ describe('the ledger', () => {
     expect(await reserve('second')).toMatchObject({ ends: 'b', stays: 'c first', missing: 0 });
   });
 
-  it('ends what another sign-in was to end when the session of that one is over', async () => {
+  it('ends the sessions that another sign-in was to end when its own session has ended', async () => {
     const limited = { ...limit, atMost: 1 };
     const first = await signIn(limited);
     const over = creation();
@@ -402,7 +402,7 @@ describe('the ledger', () => {
     expect(places.toSorted()).toEqual([first, second].toSorted());
   });
 
-  it('keeps the place of a session to which somebody signs in twice at once', async () => {
+  it('keeps the place of a session with two sign-ins at once', async () => {
     const id = await signIn();
     const { attributes, indexes } = creation();
     const again = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit }) as const;

@@ -131,7 +131,7 @@ describe.each([
     }
   });
 
-  it('a save in flight reaches the session under its new id, also after two changes', async () => {
+  it('a save in flight reaches the session under its new id, even after two changes', async () => {
     const token = await begun();
     const requests = await held(['attribute', 'update', 'save'], token, 'in-flight');
     const browser = browserWith(token, here);

@@ -86,7 +86,7 @@ it('what is known of an epoch is not confirmed while it is asked for anew, each 
   }
 });
 
-it('an answer that comes after that of a later question says nothing, each time', async () => {
+it('a reply that arrives after the reply to a later read is ignored, each time', async () => {
   for (let round = 0; round < 3; round++) {
     proxy.hold('reply');
     const late = epochs.ask(client, keys);

@@ -52,7 +52,7 @@ async function signInAgain(id: string): Promise<string> {
 }
 
 describe('the score of a session in an index', () => {
-  it('is its creation, then its sign-in, also after a rotation', async () => {
+  it('is its creation, then its sign-in, even after a rotation', async () => {
     const id = await open();
     expect(await scoreOf(id)).toBe(await at(id));
     const newId = store.id();
@@ -95,7 +95,7 @@ describe('a reading of an index', () => {
     for (const [old, newId] of later) expect(seen).toContain(seen.includes(old) ? old : newId);
   });
 
-  it('asks for no page that nobody reads', async () => {
+  it('asks for no page that is not read', async () => {
     await openMany(300);
     await listed();
     await store.client.config('RESETSTAT');

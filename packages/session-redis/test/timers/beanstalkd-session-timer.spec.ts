@@ -57,8 +57,11 @@ it('a BeanstalkdSessionTimer cancels nothing by the numbers of a beanstalkd that
       // The first job of each beanstalkd has this number.
       expect(await askBeanstalkd(server, 'peek 1')).toContain(`session ${round}`);
       await eventually(() =>
-        expect(log.map((line) => line.split(' which')[0])).toEqual(
-          Array.from({ length: round }, () => ['beanstalkd does not tell', 'beanstalkd tells again']).flat(),
+        expect(log.map((line) => line.split(',')[0])).toEqual(
+          Array.from({ length: round }, () => [
+            'beanstalkd does not report ended sessions',
+            'beanstalkd reports ended sessions again',
+          ]).flat(),
         ),
       );
     }

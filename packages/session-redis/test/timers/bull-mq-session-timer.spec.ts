@@ -23,7 +23,7 @@ it('a BullMqSessionTimer stops, and leaves the event loop free, when what it has
   const { port } = server.address() as AddressInfo;
   const timer = new BullMqSessionTimer({ connection: { host: '127.0.0.1', port } });
   timer.start(async () => undefined);
-  await eventually(() => expect(told(/^BullMQ does not tell/)).toHaveLength(1));
+  await eventually(() => expect(told(/^BullMQ does not report/)).toHaveLength(1));
   await timer.stop();
   await new Promise((resolve) => server.close(resolve));
 });
@@ -35,10 +35,10 @@ it('a BullMqSessionTimer logs each outage, and its end when a job comes again', 
   try {
     for (let outage = 1; outage <= 2; outage++) {
       await server.kill();
-      await eventually(() => expect(told(/^BullMQ does not tell/)).toHaveLength(outage));
+      await eventually(() => expect(told(/^BullMQ does not report/)).toHaveLength(outage));
       await server.restart();
       await eventually(() => timer.schedule(`job-${outage}`, 10));
-      await eventually(() => expect(told(/^BullMQ tells again/)).toHaveLength(outage));
+      await eventually(() => expect(told(/^BullMQ reports ended sessions again/)).toHaveLength(outage));
     }
   } finally {
     await timer.stop();
@@ -50,7 +50,7 @@ it('a BullMqSessionTimer serves one application at a time', async () => {
   const server = await RedisServer.start();
   const timer = new BullMqSessionTimer({ connection: { host: '127.0.0.1', port: server.port } });
   timer.start(async () => undefined);
-  expect(() => timer.start(async () => undefined)).toThrow(/serves an application already/);
+  expect(() => timer.start(async () => undefined)).toThrow(/already serves another application/);
   await timer.stop();
   await server.stop();
 });

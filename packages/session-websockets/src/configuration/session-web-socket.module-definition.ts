@@ -1,9 +1,9 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import type { SessionWebSocketModuleOptions } from './session-web-socket.options.js';
 
-/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
+/** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
 export interface SessionWebSocketOptionsFactory {
-  /** The options of `SessionWebSocketModule`, or a promise of them; called once, at start. */
+  /** Returns the options of `SessionWebSocketModule`, or a promise of them. Called once, at start. */
   createSessionWebSocketOptions(): SessionWebSocketModuleOptions | Promise<SessionWebSocketModuleOptions>;
 }
 

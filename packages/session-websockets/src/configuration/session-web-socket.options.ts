@@ -3,8 +3,9 @@ import { OptionReader } from '@nest-session/core/internal';
 /** Options of `SessionWebSocketModule.forRoot()`. */
 export interface SessionWebSocketModuleOptions {
   /**
-   * Other origins whose pages may open connections, such as `https://app.example.com`; the pages of the application's own
-   * host always may. Browsers send cookies with every WebSocket, so list only pages that may act for their visitors.
+   * Other origins whose pages may open connections, such as `https://app.example.com`. The pages of the application's
+   * own host always may. Browsers send cookies with every WebSocket, so list only pages that may act for their
+   * visitors.
    * @default none
    */
   origins?: readonly string[];
@@ -15,7 +16,7 @@ export interface ResolvedSessionWebSocketOptions {
   readonly origins: readonly string[];
 }
 
-/** Reads and checks the options. @throws InvalidSessionOptionsError naming all problems at once */
+/** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveSessionWebSocketOptions(
   options: SessionWebSocketModuleOptions = {},
 ): ResolvedSessionWebSocketOptions {
@@ -24,7 +25,8 @@ export function resolveSessionWebSocketOptions(
   for (const origin of origins) {
     if (!isOrigin(origin)) {
       reader.problem(
-        `Option \`origins\` has ${JSON.stringify(origin)}, which is no origin: write a scheme, a host and no path, as in 'https://app.example.com'.`,
+        `Option \`origins\` has ${JSON.stringify(origin)}, which is not an origin: write a scheme and a host ` +
+          "without a path, such as 'https://app.example.com'.",
       );
     }
   }

@@ -5,7 +5,7 @@ import type { Provider } from '@nestjs/common';
 /** The `RequestSessions` of the application. */
 export const REQUEST_SESSIONS = Symbol('REQUEST_SESSIONS');
 
-/** Optional, so that the error names the missing module. */
+/** Optional, so that our own error names the missing module. */
 export const requestSessions: Provider = {
   provide: REQUEST_SESSIONS,
   inject: [{ token: RequestSessions, optional: true }],

@@ -3,9 +3,9 @@ import { Injectable } from '@nestjs/common';
 /** Why the application closes a connection. */
 export type CloseReason = 'session ended' | 'session id changed' | 'too many messages';
 
-/** A connection that its request has opened in one session, or would have in one of several. */
+/** A connection that belongs to one session, or to one of several until its session is loaded. */
 export interface OpenConnection {
-  /** Closes it. Called once at most. */
+  /** Closes the connection. Called at most once. */
   readonly close: (reason: CloseReason) => void;
 }
 
@@ -19,7 +19,7 @@ export class OpenConnections {
     return [...this.#byId.keys()];
   }
 
-  /** From now on, a connection is closed when a session with one of these ids ends. */
+  /** Registers a connection, which is then closed when a session with one of these ids ends. */
   add(connection: OpenConnection, ids: readonly string[]): void {
     for (const id of ids) {
       const connections = this.#byId.get(id) ?? new Set();
@@ -27,7 +27,7 @@ export class OpenConnections {
     }
   }
 
-  /** Forgets that a connection belongs to sessions. */
+  /** Removes a connection from the connections of these sessions. */
   remove(connection: OpenConnection, ids: readonly string[]): void {
     for (const id of ids) {
       const connections = this.#byId.get(id);

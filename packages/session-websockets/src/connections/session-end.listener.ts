@@ -11,14 +11,14 @@ import { SessionExtension } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import { OpenConnections } from './open-connections.js';
 
-/** How many sessions are asked for at once. */
+/** How many sessions one call of the store looks up. */
 const BATCH_SIZE = 100;
-/** Milliseconds. */
+/** The pause between two searches, in milliseconds. */
 const PAUSE = 1000;
 
 /**
- * Closes the connections of a session on every instance when it ends. Also when its id changes: a connection that was
- * opened with a planted token must not follow the login of its victim.
+ * Closes the connections of a session on every instance when the session ends. It also closes them when the session is
+ * rotated, because a connection that was opened with a planted token must not follow the login of its victim.
  */
 @Injectable()
 export class SessionEndListener implements BeforeApplicationShutdown {
@@ -31,7 +31,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Optional() @Inject(SessionExtension) extension?: SessionExtension,
   ) {
-    // The events of those sessions may be minutes away.
+    // The end events of these sessions may come minutes later.
     if (extension) extension.onEveryEnd = () => this.search();
   }
 
@@ -45,14 +45,17 @@ export class SessionEndListener implements BeforeApplicationShutdown {
     this.connections.close(previousSessionId, 'session id changed');
   }
 
-  /** Events were missed, perhaps because Redis was down, or come late: looks which sessions are still there, until it replies. */
+  /**
+   * Searches for ended sessions, and repeats until the store replies. Called when events come late or were missed, for
+   * example because Redis was down.
+   */
   @OnSessionEventGap()
   search(): void {
     this.#gaps++;
     this.#search.start();
   }
 
-  /** Stops looking. Called by Nest. */
+  /** Stops the search. Called by Nest. */
   beforeApplicationShutdown(): Promise<void> {
     return this.#search.stop();
   }
@@ -66,7 +69,8 @@ export class SessionEndListener implements BeforeApplicationShutdown {
       const sessions = await repository.findByIds(batch);
       for (const [index, id] of batch.entries()) if (!sessions[index]) this.connections.close(id, 'session ended');
     }
-    // Not after another gap: sessions that this step has found may have ended in it. Not awaited: stop() waits for this.
+    // Go on after another gap, because sessions that this step has found may have ended in it. stop() waits for this
+    // step, so do not await it.
     if (this.#gaps === gaps) void this.#search.stop();
   }
 }

@@ -9,8 +9,8 @@ import { type OpenConnection, OpenConnections } from './open-connections.js';
 const FORBIDDEN = 'HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
 
 /**
- * Sees every upgrade of the application's HTTP server before what serves it, such as subscriptions of GraphQL. Refuses
- * those of foreign pages, and has the connections closed when their session ends.
+ * Handles every upgrade of the application's HTTP server before the code that serves it, such as GraphQL subscriptions.
+ * Refuses upgrades of pages from other origins, and registers connections so that they close when their session ends.
  */
 @Injectable()
 export class UpgradeListener implements OnModuleInit {
@@ -18,7 +18,7 @@ export class UpgradeListener implements OnModuleInit {
     IncomingMessage,
     { readonly connection: OpenConnection; readonly ids: string[] }
   >();
-  /** The paths of servers that close their connections by themselves. */
+  /** The paths of servers that close their connections themselves. */
   readonly #ownPaths = new Set<string>();
 
   constructor(
@@ -38,7 +38,7 @@ export class UpgradeListener implements OnModuleInit {
     this.#ownPaths.add(path);
   }
 
-  /** Leaves a connection to the server that has taken it. */
+  /** Leaves a connection to the server that has accepted it. */
   release(request: IncomingMessage): void {
     const known = this.#connections.get(request);
     if (known) this.open.remove(known.connection, known.ids);
@@ -46,7 +46,7 @@ export class UpgradeListener implements OnModuleInit {
 
   #accept(request: IncomingMessage, socket: Duplex): boolean {
     if (!this.sessions.allowsOriginOf(request)) {
-      // Nothing else listens to the socket yet.
+      // Without a listener, an error of the socket would end the process. Nothing else listens yet.
       socket.on('error', () => undefined).end(FORBIDDEN, () => socket.destroy());
       return false;
     }
@@ -69,8 +69,8 @@ export class UpgradeListener implements OnModuleInit {
 }
 
 /**
- * Hides the upgrades that are not accepted from everything that listens to a server. A listener of our own could not: the
- * others would still be called. And where nobody listens, Node.js has to serve an upgrade as a plain request.
+ * Hides refused upgrades from all listeners of a server. An own listener could not, because Node.js would still call
+ * the others. Without any listener, Node.js serves an upgrade as a plain request, and that must stay so.
  */
 function putBeforeUpgrades(server: Server, accept: (request: IncomingMessage, socket: Duplex) => boolean): void {
   const { emit } = server;

@@ -9,8 +9,8 @@ interface Client {
 }
 
 /**
- * Tells the client of a gateway why a guard has refused its message, in the form in which Nest reports a `WsException`.
- * Not by one, because an application without gateways has no `@nestjs/websockets`.
+ * Tells the client of a gateway why a guard refused its message, in the form in which Nest reports a `WsException`. It
+ * does not throw a `WsException`, because an application without gateways does not have `@nestjs/websockets`.
  */
 @Catch(AuthenticationRequiredError)
 export class AuthenticationFilter implements ExceptionFilter<AuthenticationRequiredError> {
@@ -20,7 +20,7 @@ export class AuthenticationFilter implements ExceptionFilter<AuthenticationRequi
     const { reason, maxAge } = error;
     const cause = { pattern: message.getPattern(), data: message.getData<unknown>() };
     const data = { status: 'error', message: error.message, reason, ...(maxAge !== undefined && { maxAge }), cause };
-    // A WebSocket has a method emit() as well, which tells its own listeners.
+    // A WebSocket of ws also has emit(), but that only calls its own listeners.
     if (typeof client.readyState === 'number') client.send(JSON.stringify({ event: 'exception', data }));
     else client.emit('exception', data);
   }

@@ -1,12 +1,12 @@
 import type { WebSocketAdapter, WsMessageHandler } from '@nestjs/common';
 
-/** What is done to the servers and clients of gateways. */
+/** Hooks for the servers and clients of gateways. */
 export interface GatewayBinding {
-  /** Called with each server, or namespace of one, before it has clients. */
+  /** Called with each server or namespace before it has clients. */
   guard(server: unknown): void;
-  /** Calls `connect`, which tells a gateway of a client. The arguments are those of the platform's event. */
+  /** Calls `connect`, which reports a client to a gateway. `args` are the arguments of the platform's event. */
   connect(args: readonly unknown[], connect: () => void): void;
-  /** Calls `handle`, the handler of a message of a client, with its arguments. */
+  /** Calls `handle`, the handler of a client's message, with its arguments. */
   handle(client: unknown, args: readonly unknown[], handle: (args: readonly unknown[]) => unknown): Promise<unknown>;
 }
 
@@ -16,8 +16,8 @@ type Transform = Parameters<WebSocketAdapter['bindMessageHandlers']>[2];
 const bound = new WeakSet<WebSocketAdapter>();
 
 /**
- * Puts a binding between an adapter and the gateways: all servers, clients and messages pass it, whichever the platform
- * and however the application has extended the adapter.
+ * Puts a binding between an adapter and the gateways. All servers, clients and messages pass through it, on every
+ * platform and with every adapter that the application has extended.
  */
 export function bindToAdapter(adapter: WebSocketAdapter, binding: GatewayBinding): void {
   if (bound.has(adapter)) return;

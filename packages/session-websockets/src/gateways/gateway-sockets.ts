@@ -20,23 +20,26 @@ import {
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
-/** The code with which a WebSocket of ws is closed when its session is over: unauthorized. */
+/** The code that closes a WebSocket of ws when its session has ended. */
 const UNAUTHORIZED = 4401;
 
-/** The code with which one is closed whose client sends more than can wait. */
+/** The code that closes a WebSocket of ws when too many of its messages wait. */
 const POLICY_VIOLATION = 1008;
 
-/** What a client of socket.io is told while the store is down; one of ws gets the status 503. */
+/** The error for a client of socket.io during an outage of the store. A client of ws gets the status 503. */
 const UNAVAILABLE = 'Session store unavailable';
 
-/** What a client of socket.io is told that was given its state before anybody asked for its session. */
+/** The error for a client of socket.io that recovered its state before its session was checked. */
 const UNDECIDED = 'State recovered without a session';
 
 /** Gives the clients of gateways, and each of their messages, the session. */
 @Injectable()
 export class GatewaySockets implements GatewayBinding {
   readonly #guarded = new WeakSet<object>();
-  /** By socket; before a client of ws has one, by request, and before one of socket.io that comes back has, by its auth. */
+  /**
+   * The clients by socket. Before there is a socket, the key is the request for ws, and the auth object for a socket.io
+   * client that recovers its state.
+   */
   readonly #clients = new WeakMap<object, GatewayClient>();
 
   constructor(
@@ -64,7 +67,8 @@ export class GatewaySockets implements GatewayBinding {
     if (client.closing !== undefined) return;
     const { opening } = client;
     const run = (held: DetachedSession | null) => DetachedSession.run(held, this.sessions.scope, connect);
-    // An adapter tells the gateways of a server one right after the other. Later ones load the session anew.
+    // An adapter reports a client to all gateways of a server in one go. Gateways that it reports to later load the
+    // session again.
     if (opening === undefined) void client.session().then((held) => held !== undefined && run(held));
     else run(opening);
     queueMicrotask(() => client.forgetOpening());
@@ -82,14 +86,14 @@ export class GatewaySockets implements GatewayBinding {
     const result = await DetachedSession.run(held, this.sessions.scope, () =>
       handle(held ? savedFirst(args, held) : args),
     );
-    // Nest subscribes outside of our context, and the handler runs only then.
+    // Nest subscribes outside of our context, and the handler runs only at the subscription.
     if (isObservable(result)) {
       return new Observable((subscriber) =>
         DetachedSession.run(held, this.sessions.scope, () => result.subscribe(subscriber)),
       );
     }
-    // A guard has refused the message. The failure of a save is logged.
-    await held?.save()?.catch(() => undefined);
+    // The result is no Observable if a guard refused the message. A failed save is already logged.
+    await held?.saveChanges()?.catch(() => undefined);
     return result;
   }
 
@@ -101,22 +105,22 @@ export class GatewaySockets implements GatewayBinding {
     this.#guarded.add(root.engine);
     allowRequests(root.engine, allows);
     if (recovery) {
-      // A client that comes back after an interruption needs its session as well.
+      // A client that reconnects after an interruption needs its session as well.
       recovery.skipMiddlewares = false;
-      // Those that a pattern stands for are there when their first client connects.
+      // A namespace that matches a pattern is created when its first client connects.
       root.on('new_namespace', (namespace) => this.#guardRecovery(namespace));
     }
-    // It says goodbye to its clients before it hangs up.
+    // socket.io sends its clients a disconnect packet before it closes the connection, so leave its connections to it.
     if (root.path) this.upgrades.leave(root.path());
   }
 
   #guardRecovery(namespace: IoNamespace): void {
     beforeRecovery(namespace, async (connection, auth, pid) => {
       const withoutState = { ...auth, pid: undefined, offset: undefined };
-      // Without a session store, the middleware refuses it.
+      // If the store is down, the middleware refuses the client.
       const client = await this.#loadIo(connection).catch(() => undefined);
       if (!client) return withoutState;
-      // The state may be that of an ended session, of one before a login, or of another user of the browser.
+      // The state may belong to an ended session, to the session before a login, or to another user of the browser.
       const mayRecover = client.closing === undefined && isBoundTo(pid, client.id);
       const allowed = mayRecover ? auth : withoutState;
       this.#clients.set(allowed, client);
@@ -129,13 +133,13 @@ export class GatewaySockets implements GatewayBinding {
     if (socket.recovered && !known) return new Error(UNDECIDED);
     const client = known ?? (await this.#loadIo(socket));
     this.#clients.set(socket, client);
-    // Its connection may be that of other namespaces, and stay.
+    // The connection may stay open, because other namespaces may use it.
     socket.once('disconnect', () => {
       socket.conn.off('close', client.disconnect);
       client.disconnect();
     });
     if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
-    // Over long polling, closing the connection as well would wait for a poll that does not come.
+    // Over long polling, closing the connection would wait for a poll that may never come.
     client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
     return client.closing === undefined ? undefined : new Error(client.closing);
   }
@@ -154,12 +158,12 @@ export class GatewaySockets implements GatewayBinding {
     this.#clients.set(request, client);
   }
 
-  /** A socket of ws appears with its request. */
+  /** Finds the client of a new ws socket by its request. */
   #adopt(socket: object, request: IncomingMessage | undefined): GatewayClient | undefined {
     const client = request && this.#clients.get(request);
     if (!client) return undefined;
     rememberRequest(socket, request);
-    // Handlers of messages get no request: it is where a socket of socket.io has it.
+    // Message handlers get no request, so put it on the socket, as socket.io does.
     if (this.sessions.parts.extension.properties)
       Object.defineProperty(socket, 'request', { value: request, configurable: true });
     this.#clients.set(socket, client);
@@ -175,15 +179,15 @@ export class GatewaySockets implements GatewayBinding {
   }
 }
 
-/** Makes the functions among the arguments, which acknowledge the message, wait until the session is saved. */
+/** Delays the acknowledgement functions among the arguments until the session is saved. */
 function savedFirst(args: readonly unknown[], held: DetachedSession): unknown[] {
   return args.map((arg) => {
     if (typeof arg !== 'function') return arg;
     return (...values: unknown[]): void => {
       const acknowledge = (): unknown => Reflect.apply(arg, undefined, values);
-      const saving = held.save();
+      const saving = held.saveChanges();
       if (!saving) acknowledge();
-      // When the handler has finished, the interceptor reports the failure to the filters.
+      // If the save failed, the interceptor reports it to the filters after the handler.
       else saving.then(acknowledge, () => undefined);
     };
   });

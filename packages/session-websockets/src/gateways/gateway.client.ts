@@ -3,10 +3,10 @@ import { SessionStoreError } from '@nest-session/core';
 import type { DetachedSession, RequestSessions } from '@nest-session/core/internal';
 import type { CloseReason, OpenConnection, OpenConnections } from '../connections/open-connections.js';
 
-/** How many messages of a client may wait for their session: as many come while the store is slow, or on purpose. */
+/** How many messages of a client may wait for their session. More may come while the store is slow, or in an attack. */
 export const MOST_WAITING = 10_000;
 
-/** How many messages share a load at most: they are handled one right after the other, and others have to wait for them. */
+/** How many messages share a load. They are handled in one go, and all other work of the process waits meanwhile. */
 export const MOST_SHARING = 100;
 
 /** A load that messages share. */
@@ -15,12 +15,12 @@ interface SharedLoad {
   readonly found: Promise<readonly DetachedSession[]>;
 }
 
-/** A client of a gateway and its session: the one that its handshake presented, for as long as that lives. */
+/** A client of a gateway, with the session that its handshake presented, for as long as the session lives. */
 export class GatewayClient implements OpenConnection {
   readonly #sessions: RequestSessions;
   readonly #open: OpenConnections;
   readonly #request: IncomingMessage;
-  /** The ids by which it is known to be open. */
+  /** The session ids under which the connection is registered. */
   #ids: readonly string[] = [];
   #id: string | undefined;
   #closing: CloseReason | undefined;
@@ -28,9 +28,9 @@ export class GatewayClient implements OpenConnection {
   #hangUp: ((reason: CloseReason) => void) | undefined;
   #opening: DetachedSession | undefined;
   #isExcluded = false;
-  /** The last load, while it is not sent yet: only then does it see what was stored before a message. */
+  /** The last load, until it is sent. A load that was already sent could miss what was stored before a new message. */
   #next: SharedLoad | undefined;
-  /** Settles with the last load. */
+  /** Resolves when the last load has settled. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
@@ -40,55 +40,54 @@ export class GatewayClient implements OpenConnection {
     this.#request = request;
   }
 
-  /** Why it must be closed, if its session has ended meanwhile. */
+  /** Why the connection has to close, if its session has ended. */
   get closing(): CloseReason | undefined {
     return this.#closing;
   }
 
-  /** The id of the session that it has been found to be open in; undefined when there is none. */
+  /** The id of the session that the handshake opened; undefined if it opened none. */
   get id(): string | undefined {
     return this.#id;
   }
 
-  /** The session as the handshake found it; null when the request is excluded, undefined when it was forgotten. */
+  /** The session as the handshake found it; null if the request is excluded, undefined after `forgetOpening()`. */
   get opening(): DetachedSession | null | undefined {
     return this.#isExcluded ? null : this.#opening;
   }
 
   /**
-   * Loads the session of its handshake.
-   * @throws SessionStoreError when the store failed: who the client is would stay unknown for as long as it is connected
+   * Loads the session of the handshake.
+   * @throws SessionStoreError when the store failed, because the client would stay unidentified while it is connected
    */
   async load(): Promise<void> {
     this.#isExcluded = this.#sessions.excludes(this.#request);
     if (this.#isExcluded) return;
-    // Before the load: an end that comes after it must not be missed.
+    // Register before the load, so that no end after it is missed.
     this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
     const opening = await this.#sessions.detached(this.#request);
-    const { session } = opening;
-    if (session.isUnavailable) {
+    if (opening.isUnavailable) {
       this.disconnect();
       throw new SessionStoreError('The session of a WebSocket could not be loaded');
     }
-    void session.touch.send();
+    void opening.touch.send();
     this.#opening = opening;
     opening.attach();
-    this.#id = session.existing?.id;
+    this.#id = opening.existing?.id;
     this.#belongTo(this.#id === undefined ? [] : [this.#id]);
   }
 
-  /** From now on, `hangUp` closes it. */
+  /** Sets the function that closes the connection. */
   connect(hangUp: (reason: CloseReason) => void): void {
     this.#hangUp = hangUp;
     if (this.#closing) hangUp(this.#closing);
   }
 
-  /** The gateways know of it. An idle client must not keep a session that may be large in memory. */
+  /** Releases the session after the gateways have received it. An idle client must not keep it in memory. */
   forgetOpening(): void {
     this.#opening = undefined;
   }
 
-  /** It was closed, by whomever. */
+  /** Called when either side has closed the connection. */
   readonly disconnect = (): void => {
     this.#belongTo([]);
     this.#isGone = true;
@@ -101,25 +100,25 @@ export class GatewayClient implements OpenConnection {
   }
 
   /**
-   * The session as it is now, for one message; null when there is none, undefined when the client is being closed. However
-   * many messages come at once, one load is under way at most.
+   * Loads the current session for one message. Returns null if the request is excluded, and undefined while the client
+   * is being closed. However many messages arrive at once, at most one load is in progress.
    */
   async session(): Promise<DetachedSession | null | undefined> {
     if (this.#closing) return undefined;
     if (this.#isExcluded) return null;
-    // What opened no session then never will: nothing is stored under a presented id.
+    // A token that opened no session then never will, because nothing is stored under a presented id.
     if (this.#id === undefined) return this.#sessions.none(this.#request);
     if (++this.#waiting > MOST_WAITING) this.close('too many messages');
     try {
       const current = await this.#load(this.#id);
-      if (current && !current.session.isUnavailable && !current.session.existing) this.close('session ended');
+      if (current && !current.isUnavailable && !current.existing) this.close('session ended');
       return this.#closing ? undefined : current;
     } finally {
       this.#waiting--;
     }
   }
 
-  /** Undefined when the client is being closed. */
+  /** Returns undefined while the client is being closed. */
   async #load(id: string): Promise<DetachedSession | undefined> {
     const load = (this.#next ??= this.#share(id));
     const place = load.messages++;
@@ -139,7 +138,7 @@ export class GatewayClient implements OpenConnection {
   }
 
   #belongTo(ids: readonly string[]): void {
-    // It may have left while its session was being loaded.
+    // The client may have disconnected while its session was loading.
     if (this.#isGone) return;
     this.#open.remove(this, this.#ids);
     this.#ids = ids;

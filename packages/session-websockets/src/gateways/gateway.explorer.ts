@@ -6,15 +6,15 @@ import { bindToAdapter, type GatewayBinding } from './bind-to-adapter.js';
 import { MessageInterceptor } from './message.interceptor.js';
 import { fillSessionParameters } from './session-parameters.js';
 
-// Of @nestjs/websockets.
+// The key of @nestjs/websockets for the metadata of gateways.
 const GATEWAY_METADATA = 'websockets:is_gateway';
 const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
 
-// One for all applications of the process, because they share the classes of gateways, which refer to it.
+// All applications of the process share one, because they share the classes of gateways, which refer to it.
 const interceptor = new MessageInterceptor();
 const filter = new AuthenticationFilter();
 
-/** Finds the gateways of the application, and puts the binding and the interceptor of sessions where they are needed. */
+/** Finds the gateways of the application, and attaches the binding and the session interceptor to them. */
 @Injectable()
 export class GatewayExplorer {
   constructor(
@@ -23,8 +23,8 @@ export class GatewayExplorer {
   ) {}
 
   /**
-   * Waits until Nest asks for the adapter, right before it connects the gateways: before `NestModule.configure()` and all
-   * hooks of modules. By then, the adapter and the global interceptors of the application are known.
+   * Acts when Nest asks for the adapter, right before it connects the gateways and before `NestModule.configure()` and
+   * all module hooks. By then, the adapter and the global interceptors of the application are known.
    */
   install(config: ApplicationConfig, binding: GatewayBinding): void {
     const getIoAdapter = config.getIoAdapter.bind(config);
@@ -38,7 +38,7 @@ export class GatewayExplorer {
     };
   }
 
-  /** The interceptor around all of the application, which may change the session after the handler. */
+  /** Puts our interceptor around those of the application, which may change the session after the handler. */
   #putEnhancers(config: ApplicationConfig): void {
     for (const { controller, name } of this.#handlers()) {
       putFilterLast(filter, controller);

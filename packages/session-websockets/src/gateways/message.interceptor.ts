@@ -6,8 +6,8 @@ import { catchError, concat, concatMap, defer, EMPTY, ignoreElements, type Obser
 const reflector = new Reflector();
 
 /**
- * Saves the session of a message before each value of its handler is sent, and when the handler has finished, so that a
- * failed save reaches the exception filters and nothing is acknowledged. Renews the session if that is due.
+ * Saves the session of a message before each value of its handler is sent, and when the handler has finished. A failed
+ * save reaches the exception filters, and the message is not acknowledged. Also sends a touch that is due.
  */
 @Injectable()
 export class MessageInterceptor implements NestInterceptor {
@@ -15,10 +15,10 @@ export class MessageInterceptor implements NestInterceptor {
     const held = context.getType() === 'ws' ? DetachedSession.current : undefined;
     if (!held) return next.handle();
     const handler = [context.getHandler(), context.getClass()];
-    if (reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, handler)) held.session.keepIdle();
-    // Before the handler: a session with five seconds left must outlive one of ten.
-    void held.session.touch.send();
-    const saved = defer(() => held.save() ?? EMPTY).pipe(ignoreElements());
+    if (reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, handler)) held.keepIdle();
+    // Touch before the handler: a session with five seconds left must outlive a handler of ten.
+    void held.touch.send();
+    const saved = defer(() => held.saveChanges() ?? EMPTY).pipe(ignoreElements());
     return concat(
       next.handle().pipe(
         catchError((error: unknown) =>

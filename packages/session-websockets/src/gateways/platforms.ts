@@ -1,20 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The parts of socket.io that are used here. */
+/** The members of a socket.io socket that we use. */
 export interface IoSocket extends IoClient {
   readonly handshake: { readonly auth: IoAuth };
-  /** Whether it was given back what its client had before. */
+  /** Whether socket.io restored the earlier state of the client. */
   readonly recovered?: boolean;
-  /** What the client is told, so that it can ask for that. */
+  /** The id that socket.io sends the client, with which it can ask for its state again. */
   pid?: string;
   once(event: 'disconnect', listener: () => void): unknown;
   disconnect(close: boolean): unknown;
 }
 
-/** What a client sends when it connects to a namespace. */
+/** The data that a client sends when it connects to a namespace. */
 export type IoAuth = Readonly<Record<string, unknown>>;
 
-/** A connection, over which there may be a socket for each namespace. */
+/** A connection. It may carry one socket for each namespace. */
 export interface IoClient {
   readonly request: IncomingMessage;
   readonly conn: {
@@ -26,7 +26,7 @@ export interface IoClient {
 
 /** A namespace of socket.io. */
 export interface IoNamespace {
-  /** Connects a client. Not documented. */
+  /** Connects a client. socket.io does not document this method. */
   _add?(client: IoClient, auth: IoAuth, connected: unknown): unknown;
 }
 
@@ -54,7 +54,7 @@ type Verify = (
   decide: (isAllowed: boolean, status?: number, message?: string) => void,
 ) => unknown;
 
-/** The parts of a server of ws that are used here. */
+/** The members of a ws server that we use. */
 export interface WsServer {
   readonly options: { verifyClient?: Verify | null | undefined };
   handleUpgrade(...args: never[]): void;
@@ -74,7 +74,7 @@ export function isWsServer(server: unknown): server is WsServer {
   return typeof handleUpgrade === 'function' && typeof options === 'object';
 }
 
-/** Asks before a handshake of socket.io, and then as the application has it. */
+/** Adds a check before a socket.io handshake. If it passes, the application's own check runs. */
 export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMessage) => boolean): void {
   const { allowRequest } = opts;
   opts.allowRequest = (request, decide) => {
@@ -84,14 +84,14 @@ export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMess
   };
 }
 
-/** Asks before a handshake of ws is answered, after what the application has. */
+/** Adds a check to ws handshakes, after the application's own check. */
 export function verifyClients(
   { options }: WsServer,
   allows: (request: IncomingMessage) => boolean,
   prepare: (request: IncomingMessage) => Promise<void>,
 ): void {
   const { verifyClient } = options;
-  // ws awaits the decision of a function of two parameters.
+  // If the function has two parameters, ws waits until it calls the second one.
   options.verifyClient = (info, decide) => {
     const go = (isAllowed: boolean, ...rest: [number?, string?]): void => {
       if (!isAllowed) decide(false, ...rest);

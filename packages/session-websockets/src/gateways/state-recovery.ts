@@ -4,13 +4,13 @@ import type { IoAuth, IoClient, IoNamespace } from './platforms.js';
 
 const decided = new WeakSet<IoNamespace>();
 
-/** Gives what a handshake goes on with, when its client asks to recover what it had under a `pid`. */
+/** Decides with which auth data a handshake continues when its client asks to recover the state of a `pid`. */
 export type DecideRecovery = (client: IoClient, auth: IoAuth, pid: string) => Promise<IoAuth>;
 
 /**
- * Decides before socket.io gives an interrupted client its rooms, its data and the packets that it has missed, which is
- * before any middleware. Not in the adapter, because the application may set another one at any time.
- * @throws InvalidSessionOptionsError when this version of socket.io cannot be asked
+ * Calls `decide` before socket.io restores the rooms, the data and the missed packets of a client, and so before any
+ * middleware. It does not hook into the adapter, because the application may replace the adapter at any time.
+ * @throws InvalidSessionOptionsError if this version of socket.io has no such hook
  */
 export function beforeRecovery(namespace: IoNamespace, decide: DecideRecovery): void {
   if (decided.has(namespace)) return;
@@ -24,22 +24,22 @@ export function beforeRecovery(namespace: IoNamespace, decide: DecideRecovery): 
   };
 }
 
-/** Makes the `pid` with which a client asks for its state one of a session: with another session, it is of no use. */
+/** Binds a `pid`, with which a client asks for its state, to a session. It is useless with any other session. */
 export function bindPid(pid: string, sessionId: string | undefined): string {
   return `${pid}.${proofOf(pid, sessionId)}`;
 }
 
-/** Whether a `pid` was made one of this session; undefined: of clients without a session. */
+/** Whether a `pid` is bound to this session. An undefined id stands for clients without a session. */
 export function isBoundTo(pid: string, sessionId: string | undefined): boolean {
   const [drawn = ''] = pid.split('.', 1);
   return pid === bindPid(drawn, sessionId);
 }
 
-// Nobody can make one of a session that is not theirs: the store of socket.io knows the whole text only.
+// Nobody can bind a `pid` to another session, because the store of socket.io knows only the whole text.
 function proofOf(pid: string, sessionId = ''): string {
   return createHash('sha256').update(`${pid} ${sessionId}`).digest('base64url');
 }
 
 const UNKNOWN_SOCKET_IO =
-  'A gateway has the option `connectionStateRecovery`, and this version of socket.io does not say which session a client ' +
-  'has that comes back: remove the option, or use another version of socket.io.';
+  'A gateway has the option `connectionStateRecovery`, but with this version of socket.io the session of a client ' +
+  'that reconnects cannot be checked: remove the option, or use another version of socket.io.';

@@ -124,7 +124,7 @@ it('a client that presents two sessions has that of its handshake in each messag
   const hungUp: string[] = [];
   client.connect((reason) => hungUp.push(reason));
   for (let message = 0; message < 2; message++) {
-    expect((await client.session())?.session.existing?.id).toBe(session.id);
+    expect((await client.session())?.existing?.id).toBe(session.id);
   }
   // Nobody has been told of this yet.
   await repository.deleteById(session.id);

@@ -60,7 +60,7 @@ it.each(PLATFORMS)('clients of %s that say nothing keep no session in memory', a
   await eventually(() => expect(gateway.kept).toBe(0));
 });
 
-it('each gateway of a client has its session, also where an adapter tells them one after the other', async () => {
+it('each gateway of a client has its session, even if an adapter reports the client to one after the other', async () => {
   const connected: string[] = [];
   class Listening {
     constructor(@Inject(SessionContext) private readonly context: SessionContext) {}

@@ -64,9 +64,9 @@ describe('the messages of a client', () => {
     const { module, repository, session, client, hungUp } = await connected();
     const held = await atOnce(2 * MOST_SHARING + 1, () => client.session());
     expect(repository.loads).toEqual([[session.id], [session.id], [session.id]]);
-    expect(new Set(held.map((each) => each!.session.session)).size).toBe(held.length);
-    held[0]!.session.session.setAttribute('visits', 2);
-    expect(held[1]!.session.session.getAttribute('visits')).toBe(1);
+    expect(new Set(held.map((each) => each!.session)).size).toBe(held.length);
+    held[0]!.session.setAttribute('visits', 2);
+    expect(held[1]!.session.getAttribute('visits')).toBe(1);
     expect(hungUp).toEqual([]);
     await module.close();
   });
@@ -81,8 +81,8 @@ describe('the messages of a client', () => {
     const late = atOnce(MOST_SHARING, () => client.session());
     expect(repository.loads).toHaveLength(1);
     gate.open();
-    expect((await early)!.session.session.getAttribute('visits')).toBe(1);
-    for (const held of await late) expect(held!.session.session.getAttribute('visits')).toBe(2);
+    expect((await early)!.session.getAttribute('visits')).toBe(1);
+    for (const held of await late) expect(held!.session.getAttribute('visits')).toBe(2);
     expect(repository.loads).toHaveLength(2);
     await module.close();
   });
@@ -90,8 +90,8 @@ describe('the messages of a client', () => {
   it('touch the session once for each load, unless they do not renew it', async () => {
     const { module, repository, client } = await connected();
     const [idle, ...others] = await atOnce(3, () => client.session());
-    idle!.session.keepIdle();
-    for (const held of [idle!, ...others]) await held!.session.touch.send();
+    idle!.keepIdle();
+    for (const held of [idle!, ...others]) await held!.touch.send();
     expect(repository.touches).toBe(1);
     await module.close();
   });
@@ -100,7 +100,7 @@ describe('the messages of a client', () => {
     const { module, repository, session, companions, client } = await connected(63);
     const held = await client.session();
     expect(repository.loads).toEqual([[session.id]]);
-    held!.session.session.signOut();
+    held!.session.signOut();
     await held!.save();
     expect(await repository.findByIds([session, ...companions].map(({ id }) => id))).toEqual(Array(64).fill(null));
     await module.close();
@@ -124,7 +124,7 @@ describe('the messages of a client', () => {
     const { module, client, hungUp } = await connected();
     for (let burst = 0; burst < 2; burst++) {
       const held = await atOnce(MOST_WAITING, () => client.session());
-      expect(held.every((each) => each!.session.existing)).toBe(true);
+      expect(held.every((each) => each!.existing)).toBe(true);
     }
     expect(hungUp).toEqual([]);
     await module.close();

@@ -45,7 +45,7 @@ afterEach(async () => {
   await closeApps();
 });
 
-const currentSession = () => DetachedSession.current!.session.session;
+const currentSession = () => DetachedSession.current!.session;
 
 @Injectable()
 class Denies implements CanActivate {
@@ -269,7 +269,7 @@ it('an origin that is none is refused at start', async () => {
       url: redis.url,
       sockets: { origins: ['https://app.example.com/', 'app.example'] },
     }),
-  ).rejects.toThrow(/"https:\/\/app\.example\.com\/", which is no origin.*"app\.example", which is no origin/);
+  ).rejects.toThrow(/"https:\/\/app\.example\.com\/", which is not an origin.*"app\.example", which is not an origin/);
 });
 
 it('a client of socket.io that recovers its connection has its session', async () => {

@@ -37,8 +37,8 @@ export const BOUNDS = {
 export const FOLLOWED = 60 * SECOND;
 
 /**
- * Where a session should be, in a store that keeps sessions in several places. Else it is where its random id leads, and a
- * check of two sessions would look at one place or at two by chance.
+ * The place for a session, in a store that keeps sessions in several places. Without it, random ids decide, and a check
+ * of two sessions would use one place or two by chance.
  */
 export interface Place {
   /** In another place than each of these. */
@@ -47,7 +47,7 @@ export interface Place {
   readonly beside?: string;
 }
 
-// The chance that none of so many random ids is in another place, where there is one, is nil.
+// If there is another place, one of so many random ids is practically certain to be there.
 const MOST_DRAWS = 100;
 
 /** An empty store for one check, with the steps and assertions that most checks use. */
@@ -124,7 +124,7 @@ export class ContractContext {
     return session;
   }
 
-  /** Loads a session, and fails when there is none. */
+  /** Loads a session, and fails if there is none. */
   async load(id: string, repository: SessionRepository = this.repository): Promise<TrackedSession> {
     const session = await repository.findById(id);
     assert.ok(session, 'The session is not found');
@@ -135,7 +135,7 @@ export class ContractContext {
     assert.equal(await session.save(), 'saved');
   }
 
-  /** Asserts that a save starts no session and signs nobody in, because the session of the client is over. */
+  /** Asserts that a save starts no session and signs in no user, because the session of the client has ended. */
   async refuses(session: Session): Promise<void> {
     await assert.rejects(session.save(), SessionGoneError);
     assert.equal(session.isGone, true);
@@ -161,7 +161,7 @@ export class ContractContext {
     return Object.fromEntries(session.attributeNames.toSorted().map((name) => [name, session.getAttribute(name)]));
   }
 
-  /** The record that the store returns for a session; fails when there is none. */
+  /** Returns the record of a session in the store, and fails if there is none. */
   async recordOf(id: string, only?: readonly string[]): Promise<SessionRecord> {
     const [record, ...others] = await this.primitives.load([id], only);
     assert.ok(record, 'The session is not found');
@@ -203,7 +203,7 @@ export class ContractContext {
     await this.advance(end - 1 - this.slack);
   }
 
-  /** Moves the clock from there to just after the end. */
+  /** Moves the clock from just before the end to just after it. */
   async advancePast(): Promise<void> {
     await this.advance(this.slack + 2);
   }

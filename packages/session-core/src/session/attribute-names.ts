@@ -1,9 +1,10 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
+import type { KeptAttributes } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 
 /**
- * What the names of attributes begin with that are bound to the visitor: no sign-in keeps them, because whoever planted
- * the session of before could know or choose their values.
+ * The prefix of attributes that are bound to the visitor. No sign-in keeps them: an attacker who planted the session
+ * before the sign-in could know or choose their values.
  */
 export const VISITOR_PREFIX = 'nest-session.visitor.';
 
@@ -16,10 +17,10 @@ export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';
 /** The attribute of a session whose cookie has a lifetime of its own: seconds, 0 until the browser is closed. */
 export const COOKIE_MAX_AGE_ATTRIBUTE = 'nest-session.cookieMaxAge';
 
-/** The attribute of a session that is stored although the application set none, as express-session can. */
+/** The attribute of a session that is stored although the application set none: an option of express-session. */
 export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 
-/** By the name of each attribute that the library sets by itself, what an application calls instead. */
+/** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
   [
     PRINCIPAL_NAME_INDEX_NAME,
@@ -31,15 +32,14 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
 
-/** Whether the library sets an attribute by itself. Its prefix says less: applications may choose names with it, too. */
+/** Whether only the library sets an attribute. The prefix does not tell: applications may choose names with it, too. */
 export function isOwnAttribute(name: string): boolean {
   return OWN.has(name);
 }
 
 /**
- * The library's own attributes count toward no bound, and clients may choose names of attributes. All but the principal can
- * be removed: what comes with a sign-in must not be forgotten.
- *
+ * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
+ * toward no bound. All but the principal can be removed.
  * @throws SessionAttributeError for an attribute that an application may not set to this value
  */
 export function assertFree(name: string, value: unknown): void {
@@ -49,5 +49,30 @@ export function assertFree(name: string, value: unknown): void {
   if (!isRemoved || name === PRINCIPAL_NAME_INDEX_NAME) throw new SessionAttributeError(name, instead);
 }
 
-/** The attributes that say how long the client keeps its token: each sign-in decides that anew. */
+/** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
 export const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
+
+/** Whether a sign-in keeps an attribute. Saves of the old id that are forwarded later may write only these. */
+export function isKept(name: string, { only, butNot }: KeptAttributes): boolean {
+  if (only) return only.includes(name);
+  return !name.startsWith(VISITOR_PREFIX) && !butNot.includes(name);
+}
+
+/** @throws TypeError for a name that stores could not keep */
+export function assertName(name: unknown): void {
+  if (!isWellFormedName(name)) {
+    throw new TypeError('The name of a session attribute is a non-empty string of well-formed Unicode');
+  }
+}
+
+/** @throws TypeError for a name by which a store could not find the session */
+export function assertPrincipalName(name: unknown): void {
+  if (!isWellFormedName(name)) {
+    throw new TypeError('The name of a principal is a non-empty string of well-formed Unicode');
+  }
+}
+
+/** Half of a surrogate pair has no encoding in UTF-8. */
+function isWellFormedName(name: unknown): boolean {
+  return typeof name === 'string' && name !== '' && !/\p{Surrogate}/u.test(name);
+}

@@ -1,10 +1,12 @@
 import type { SessionInfo } from '@nest-session/core';
 import { toSessionInfo } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
 import type { StoredRecord } from '../encryption/session-encryption.js';
-import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
-/** The fields of a session hash that a record is made of, besides the attributes. */
+/** The fields of a session hash, besides the attributes, that a record needs. */
 export const SESSION_FIELDS = [
   'creationTime',
   'lastAccessedTime',
@@ -14,13 +16,47 @@ export const SESSION_FIELDS = [
   'dataKey',
 ] as const;
 
-/** The session in a session hash; undefined when the hash is empty or incomplete. */
+/** The reply of PTTL for a key that does not exist. */
+export const NO_KEY = -2;
+
+/**
+ * Reads the fields of a session hash, as alternating names and texts, and the PTTL of its shadow key.
+ * @param only the names of the attributes to read. If unset, all are read
+ */
+export function readSession(
+  client: Redis,
+  keys: SessionKeys,
+  id: string,
+  only?: readonly string[],
+): readonly [fields: Promise<unknown>, ttl: Promise<number>] {
+  const key = keys.session(id);
+  // For HGETALL in upper case, ioredis does not turn the reply into an object. The shadow key is read last, so a
+  // session that ends between the two commands counts as ended.
+  const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
+  return [fields.catch(noFieldsIfStray), client.pttl(keys.shadow(id))];
+}
+
+async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {
+  const names = [...SESSION_FIELDS, ...attributes.map((name) => ATTRIBUTE_FIELD + name)];
+  const texts = await client.hmget(key, ...names);
+  return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
+}
+
+/** A stray key in place of a session hash counts as no session. */
+function noFieldsIfStray(error: unknown): string[] {
+  if (isReply(error, 'WRONGTYPE')) return [];
+  throw error;
+}
+
+/** Returns the session in a session hash, or undefined if the hash is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
   return toLiveRecord(id, Object.entries(hash).flat());
 }
 
 /**
- * The same of a live session. `fields`: the reply of HGETALL, a name and a text in turn. `ttl`: PTTL of the shadow key.
+ * Returns the live session in a session hash, or undefined if the hash is empty or incomplete.
+ * @param fields the reply of HGETALL: alternating names and texts
+ * @param ttl the PTTL of the shadow key
  */
 export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): StoredRecord | undefined {
   let creationTime = NaN;
@@ -43,7 +79,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'authenticatedAt') signIn = Number(text);
     else if (field === 'dataKey') dataKey = text;
   }
-  // An infinite or a missing time makes the sum one that is not finite.
+  // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
   const authenticatedAt = Number.isFinite(signIn) ? signIn : undefined;
   const start = Math.max(creationTime, authenticatedAt ?? 0);
@@ -53,7 +89,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   return { id, ...times, attributes, dataKey };
 }
 
-/** What the reply of list-sessions says of a session; undefined when its session hash is incomplete. */
+/** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
 export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
   const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
   const [, , , authenticatedAt, device] = fields;
@@ -72,7 +108,7 @@ export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo |
   });
 }
 
-/** The text in a JSON string; undefined when it is none. */
+/** Returns the text of a JSON string, or undefined for other JSON. */
 function textIn(json: string): string | undefined {
   try {
     return String(JSON.parse(json));

@@ -5,7 +5,7 @@ import {
   CSRF_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
-} from '../../src/session/own-attributes.js';
+} from '../../src/session/attribute-names.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const restored = (attributes: Record<string, string> = {}) => new RecordingWriter().restore(attributes);

@@ -1,0 +1,49 @@
+import { parseDuration } from '../option-reading/duration.js';
+import type { UpdateSession } from './session-change.js';
+import type { SessionRecord } from './session-record.js';
+
+/** The timeouts of a session in seconds; -1: none. */
+export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absoluteTimeout'>;
+
+/** The timeouts that a save writes. */
+export type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeout'>;
+
+/** A timeout that never passes. */
+const NEVER = -1;
+
+/** What a save must write of these timeouts when the store has others. */
+export function timeoutChanges(now: SessionTimeouts, stored: SessionTimeouts): TimeoutChanges {
+  // Stores know one way to end a session at once, whichever timeout was set to 0.
+  if (endsNow(now)) return { maxInactiveInterval: 0 };
+  const changed = (name: keyof SessionTimeouts) => (now[name] === stored[name] ? undefined : now[name]);
+  return { maxInactiveInterval: changed('maxInactiveInterval'), absoluteTimeout: changed('absoluteTimeout') };
+}
+
+/** Whether a save must write any of these timeouts. */
+export function haveChanged(now: SessionTimeouts, stored: SessionTimeouts): boolean {
+  return now.maxInactiveInterval !== stored.maxInactiveInterval || now.absoluteTimeout !== stored.absoluteTimeout;
+}
+
+/** Whether one of the timeouts ends the session at once. */
+export function endsNow({ maxInactiveInterval, absoluteTimeout }: SessionTimeouts): boolean {
+  return maxInactiveInterval === 0 || absoluteTimeout === 0;
+}
+
+/**
+ * The seconds of a timeout.
+ * @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'`
+ */
+export function secondsOf(name: keyof SessionTimeouts, timeout: unknown): number {
+  if (timeout === 'never') return NEVER;
+  const seconds = typeof timeout === 'number' ? timeout : Number(parseDuration(timeout)) / 1000;
+  if (isSeconds(seconds)) return seconds < 0 ? NEVER : seconds;
+  throw new RangeError(
+    `${name} takes whole seconds, or a duration of whole seconds such as '30m'. 'never' or -1 means no such timeout; ` +
+      '0 ends the session',
+  );
+}
+
+/** Whether it is a whole number of 32 bits, in which Spring Session keeps timeouts. */
+function isSeconds(seconds: number): boolean {
+  return Number.isInteger(seconds) && Math.abs(seconds) < 2 ** 31;
+}

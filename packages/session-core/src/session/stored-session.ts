@@ -1,0 +1,97 @@
+import type { WarnOnce } from '../logging/warn-once.js';
+import type { WriteReply } from './session-change.js';
+import type { SessionRecord } from './session-record.js';
+import type { SessionSave, SessionWriter } from './session-writer.js';
+import type { SaveOutcome } from './session.js';
+import type { SessionTimeouts } from './session-timeouts.js';
+import { type AttributesOwner, StoredAttributes, type UndecodablePolicy } from './stored-attributes.js';
+
+/** What the store has of a session, as far as one object of the session knows. */
+export class StoredSession implements AttributesOwner {
+  /** The id in the store; undefined while the session is new. */
+  id: string | undefined;
+  creationTime: number;
+  lastAccessedTime: number;
+  authenticatedAt: number | undefined;
+  timeouts: SessionTimeouts;
+  attributes: StoredAttributes;
+  /** What the store needs to know of the session. */
+  memo: object | undefined;
+  /** How the session ended in the store, as far as this object knows: `deleted` by this object, else `gone`. */
+  ended: 'deleted' | 'gone' | undefined;
+  /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
+  readonly idleTime: number | undefined;
+
+  constructor(
+    record: SessionRecord,
+    private readonly writer: SessionWriter,
+    isNew = false,
+  ) {
+    const { maxInactiveInterval, absoluteTimeout } = record;
+    this.id = isNew ? undefined : record.id;
+    this.creationTime = record.creationTime;
+    this.lastAccessedTime = record.lastAccessedTime;
+    this.authenticatedAt = record.authenticatedAt;
+    this.timeouts = { maxInactiveInterval, absoluteTimeout };
+    this.attributes = new StoredAttributes(record.attributes, writer.serializer, this);
+    this.memo = record.memo;
+    this.idleTime = idleTimeOf(record);
+  }
+
+  get undecodable(): UndecodablePolicy {
+    return this.writer.undecodable;
+  }
+
+  get warnings(): WarnOnce {
+    return this.writer.warnings;
+  }
+
+  shownId(): string {
+    return this.writer.shown(this.id ?? '');
+  }
+
+  /** Takes over what another object of the session has loaded later. */
+  replaceBy({ lastAccessedTime, authenticatedAt, timeouts, attributes, memo }: StoredSession): void {
+    this.lastAccessedTime = lastAccessedTime;
+    this.authenticatedAt = authenticatedAt;
+    this.timeouts = timeouts;
+    this.attributes = attributes;
+    this.memo = memo;
+  }
+
+  /** Records how the store answered a save, but for its attributes. */
+  settle(save: SessionSave, reply: WriteReply): SaveOutcome {
+    const { outcome } = reply;
+    if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
+    if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
+      // After a rotation elsewhere, this request must not make the client forget its new token.
+      this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
+      return this.ended === 'gone' ? 'gone' : 'saved';
+    }
+    if (outcome === 'created') {
+      this.creationTime = this.lastAccessedTime = reply.creationTime;
+      this.memo = reply.memo;
+    }
+    this.id = (save.kind === 'update' ? save.newId : undefined) ?? save.id;
+    const { maxInactiveInterval, absoluteTimeout } = save;
+    if (maxInactiveInterval !== undefined) this.timeouts = { ...this.timeouts, maxInactiveInterval };
+    if (absoluteTimeout !== undefined) this.timeouts = { ...this.timeouts, absoluteTimeout };
+    return 'saved';
+  }
+}
+
+/** The record of a session that the store does not have yet. */
+export function newRecord(id: string, timeouts: SessionTimeouts): SessionRecord {
+  const now = Date.now();
+  return { id, creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined, attributes: [] };
+}
+
+/** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
+function idleTimeOf(record: SessionRecord): number | undefined {
+  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
+  if (timeToLive === undefined) return undefined;
+  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
+  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
+  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
+  return Math.max(0, Math.min(idle, absolute) - timeToLive);
+}

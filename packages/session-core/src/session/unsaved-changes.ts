@@ -1,0 +1,285 @@
+import { SessionGoneError, SessionStateError } from '../errors/session.errors.js';
+import type { SecurityEventKind } from '../security-events/security-event.js';
+import type { SecurityReport } from '../security-events/security.events.js';
+import { isKept, LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import type { SessionBounds } from './session-bounds.js';
+import type { CreateSession, KeptAttributes, UpdateSession } from './session-change.js';
+import type { SessionResponse } from './session-response.js';
+import { endsNow, haveChanged, secondsOf, type SessionTimeouts } from './session-timeouts.js';
+import type { SessionToken } from './session-token.js';
+import type { SessionWriter } from './session-writer.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
+import type { StoredAttributes } from './stored-attributes.js';
+import type { StoredSession } from './stored-session.js';
+import { type AttributesSession, TrackedAttributes } from './tracked-attributes.js';
+
+/** Ends a session in the store. */
+export type SessionEnd = () => Promise<unknown>;
+
+/** What a request knows of its session. */
+export type SessionBinding = Partial<Pick<UnsavedChanges, 'companions' | 'refusal'>>;
+
+/** A sign-in that is not saved, or the end of one. */
+interface Authentication {
+  /** The attributes that a sign-in keeps; undefined: nobody is signed in any more. */
+  readonly kept: KeptAttributes | undefined;
+  /** When somebody signed in. */
+  readonly at: number | undefined;
+}
+
+/** What is known only of a session that was created here. */
+export interface CreatedSession {
+  readonly token: SessionToken;
+  /** The ids that the client presented and that opened nothing. */
+  readonly presentedIds: readonly string[];
+}
+
+const SIGNED_OUT: Authentication = { kept: undefined, at: undefined };
+
+/** What the application has changed in a session, and the store does not have yet. */
+export class UnsavedChanges implements AttributesSession {
+  /** The id that the session has after the next save. */
+  id: string;
+  /** Known only for a session that was created or rotated here: the store has only the id. */
+  token: SessionToken | undefined;
+  readonly attributes = new TrackedAttributes(this);
+  timeouts: SessionTimeouts;
+  isInvalidated = false;
+  /** Whether saves do not renew the idle timeout. */
+  keepsIdle = false;
+  /** The response of the request on whose behalf the session changes. */
+  response: SessionResponse | undefined;
+  /** The ends of the other live sessions of the same request, which `signOut()` ends as well. */
+  companions: readonly SessionEnd[] | undefined;
+  /** Every change throws this error. */
+  refusal: Error | undefined;
+  /** The ends of other sessions, which come first: so a request that failed in between can be repeated. */
+  beforeEnd: readonly SessionEnd[] | undefined;
+  /** Runs before each save. */
+  beforeSave: (() => void) | undefined;
+  readonly presentedIds: readonly string[];
+  authentication: Authentication | undefined;
+  /** Whether the next save removes all attributes that the store has. */
+  clears = false;
+  /** The sign-in, or the end of one, that the last save was made of. */
+  #written: Authentication | undefined;
+
+  constructor(
+    private readonly stored: StoredSession,
+    private readonly writer: SessionWriter,
+    id: string,
+    created?: CreatedSession,
+  ) {
+    this.id = id;
+    this.token = created?.token;
+    this.presentedIds = created?.presentedIds ?? [];
+    this.timeouts = stored.timeouts;
+  }
+
+  get storedAttributes(): StoredAttributes {
+    return this.stored.attributes;
+  }
+
+  get bounds(): SessionBounds {
+    return this.writer.bounds;
+  }
+
+  /** Reports that a bound, or the limit of another option, refuses a change. */
+  reached(limit: string): void {
+    const name = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
+    const principalName = typeof name === 'string' ? name : undefined;
+    this.report('limit-reached', { limit, sessionId: this.stored.id, principalName });
+  }
+
+  /** Reports a security event, with the request on whose behalf the session changes, if there is one. */
+  report(kind: SecurityEventKind, report: SecurityReport): void {
+    this.writer.securityEvents?.report(kind, { request: this.response?.request, ...report });
+  }
+
+  /** Since when somebody is signed in. */
+  get authenticatedAt(): number | undefined {
+    return this.authentication ? this.authentication.at : this.stored.authenticatedAt;
+  }
+
+  /** Whether somebody has signed in since the last save. */
+  get signsIn(): boolean {
+    return this.authentication?.kept !== undefined;
+  }
+
+  get isNew(): boolean {
+    return this.stored.id === undefined;
+  }
+
+  /** Whether this object ended the session, or will end it at the save. */
+  get isOver(): boolean {
+    return this.isInvalidated || this.stored.ended === 'deleted';
+  }
+
+  /** @throws SessionStateError when the session was ended in this request */
+  assertWritable(): void {
+    this.#assertAllowed();
+    if (this.isOver) throw new SessionStateError(OVER);
+  }
+
+  /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
+  assertStartable(): void {
+    this.assertWritable();
+    const { response } = this;
+    if (this.isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+  }
+
+  /** For a change of the token. @throws SessionStateError when the client would not get it */
+  assertRotatable(): void {
+    this.assertWritable();
+    const { response } = this;
+    if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+  }
+
+  /** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
+  get rememberedFor(): number {
+    const { response } = this;
+    if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
+    if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
+    return response.rememberedFor;
+  }
+
+  /** Whether there is anything to save. */
+  get isDirty(): boolean {
+    // What was set comes first, because it needs no encoding.
+    return this.isSet || (!this.stored.ended && !this.isNeverStored && this.attributes.hasChangedInPlace);
+  }
+
+  /** Whether there is anything to save, apart from objects that were changed in place. */
+  get isSet(): boolean {
+    const { stored } = this;
+    if (this.beforeEnd) return true;
+    if (stored.ended || this.isNeverStored) return false;
+    if (this.isInvalidated || this.attributes.hasSet) return true;
+    return !this.isNew && (this.id !== stored.id || this.hasTimeouts);
+  }
+
+  /** Whether the session is new and ends at once. */
+  get isNeverStored(): boolean {
+    return this.isNew && (this.isInvalidated || endsNow(this.timeouts));
+  }
+
+  /** Whether the store has other timeouts. */
+  get hasTimeouts(): boolean {
+    return this.timeouts !== this.stored.timeouts && haveChanged(this.timeouts, this.stored.timeouts);
+  }
+
+  /** @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'` */
+  setTimeout(name: keyof SessionTimeouts, timeout: number | string): void {
+    this.timeouts = { ...this.timeouts, [name]: secondsOf(name, timeout) };
+  }
+
+  /** Removes all attributes. The session must be rotated as well. */
+  clear(): void {
+    this.attributes.leave(() => true);
+    this.clears = true;
+    this.signOut();
+  }
+
+  /**
+   * Signs a principal in, for the remembered seconds if any. Only the attributes of `keep` stay; unset: all but those
+   * bound to the visitor. The session must be rotated as well.
+   */
+  signIn(name: string, rememberedFor: number | undefined, keep: readonly string[] | undefined): void {
+    if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
+    const { visitorAttributes, timeouts } = this.writer;
+    // First, because nothing may have changed when the name is too long.
+    this.attributes.encode(PRINCIPAL_NAME_INDEX_NAME, name);
+    const kept = { only: keep && [...keep], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
+    this.authentication = { kept, at: Date.now() };
+    this.attributes.leave((each) => !isKept(each, kept));
+    this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
+    this.setTimeout('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
+    this.setTimeout('absoluteTimeout', timeouts.absoluteTimeout);
+  }
+
+  /** Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round. */
+  setPrincipal(name: string | undefined): void {
+    this.assertStartable();
+    const { timeouts, anonymousTimeout } = this.writer;
+    const hadOne = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME) !== undefined;
+    this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    if (!hadOne && name !== undefined) this.#exchangeTimeout(anonymousTimeout, timeouts.maxInactiveInterval);
+    if (hadOne && name === undefined) this.#exchangeTimeout(timeouts.maxInactiveInterval, anonymousTimeout);
+    if (name === undefined) this.signOut();
+  }
+
+  /** Nobody is signed in any more, as far as a sign-in has said so. */
+  signOut(): void {
+    this.authentication = SIGNED_OUT;
+  }
+
+  /** Ends the session at the next save. */
+  invalidate(): void {
+    this.#assertAllowed();
+    this.isInvalidated = true;
+  }
+
+  /** Forgets the changes, but for a rotation. */
+  discard(): void {
+    this.attributes.discard();
+    this.timeouts = this.stored.timeouts;
+    if (this.clears) return;
+    this.authentication = undefined;
+    this.stored.attributes.stay();
+  }
+
+  /** Forgets all changes, because the session was loaded again. */
+  reset(): void {
+    this.attributes.discard();
+    this.timeouts = this.stored.timeouts;
+    this.authentication = undefined;
+  }
+
+  /** The attributes to write. The next call of `saved()` is about these, and about the sign-in that there is now. */
+  takeAttributes(): Map<string, string | null> {
+    this.#written = this.authentication;
+    return this.attributes.changes();
+  }
+
+  /** Records that the store has made the last save, at this time if that signed somebody in. */
+  saved(save: CreateSession | UpdateSession, authenticatedAt: number | undefined): void {
+    this.attributes.saved(save.attributes);
+    const written = this.#written;
+    if (written) this.stored.authenticatedAt = written.kept ? (authenticatedAt ?? written.at) : undefined;
+    // Otherwise somebody has signed in or out, or the session was cleared, during the save.
+    if (this.authentication === written) this.authentication = undefined;
+    if (!this.stored.attributes.left) this.clears = false;
+  }
+
+  #assertAllowed(): void {
+    if (this.refusal) throw this.refusal;
+  }
+
+  #exchangeTimeout(from: number, to: number): void {
+    // The application has set another one otherwise.
+    if (this.timeouts.maxInactiveInterval === from) this.setTimeout('maxInactiveInterval', to);
+  }
+}
+
+export const NOT_SIGNED_IN =
+  'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
+
+const OVER =
+  'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +
+  'remove the others and set principalName to undefined instead of calling signOut() or invalidate()';
+
+const LATE_START =
+  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
+  'set. Set an attribute before the first byte';
+
+const LATE_ROTATION =
+  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
+  'new cookie and would lose its session. Call signIn() or changeSessionId() before the first byte';
+
+const REMEMBERED_OUTSIDE =
+  'A session can be remembered only in an HTTP request, because it is the cookie that outlives the browser. Elsewhere, ' +
+  'set session.maxInactiveInterval';
+
+/** The error of remembering a session where the application does not say for how long. */
+export const NOT_REMEMBERED = "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'";
