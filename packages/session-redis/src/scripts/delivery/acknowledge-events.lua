@@ -13,12 +13,12 @@
 ]]
 -- include: keys
 local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
-local group, positions = ARGV[1], { unpack(ARGV, 2) }
 
 local failed = read_typed('hash', 'HLEN', failing)
 local retried = read_typed('zset', 'ZCARD', retries)
 -- The first write, which fails when the stream is a stray key.
-read_typed('stream', 'XACK', events, group, unpack(positions))
-if failed > 0 then redis.call('HDEL', failing, unpack(positions)) end
-if retried > 0 then redis.call('ZREM', retries, unpack(positions)) end
+local acknowledged = read('XACK', events, unpack(ARGV))
+if acknowledged == nil then error(wrong_type('stream', events)) end
+if failed > 0 then redis.call('HDEL', failing, unpack(ARGV, 2)) end
+if retried > 0 then redis.call('ZREM', retries, unpack(ARGV, 2)) end
 return 'acknowledged'
