@@ -104,8 +104,8 @@ import {
 })
 export class SessionModule extends SessionModuleDefinition implements NestModule {
   /**
-   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
-   * the options
+   * Returns the module for the imports of the root module.
+   * @throws InvalidSessionOptionsError at start, which names all problems of the options
    */
   static override forRoot(options: SessionModuleOptions = {}): DynamicModule {
     return super.forRoot(options);

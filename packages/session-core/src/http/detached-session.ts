@@ -19,7 +19,9 @@ const messages = new AsyncLocalStorage<DetachedSession | null>();
 // By the requests that opened connections, as the handshakes found them.
 const openings = new WeakMap<IncomingMessage, DetachedSession>();
 
-/** The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one. */
+/**
+ * The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one.
+ */
 export class DetachedSession extends RequestSession {
   #saves = 0;
 

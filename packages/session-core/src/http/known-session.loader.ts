@@ -21,8 +21,8 @@ export class KnownSessionLoader {
   ) {}
 
   /**
-   * Asks the store once, for several messages. Each gets a session of its own, and at most one of them touches it. Never
-   * rejects: a failed load matters only when the session is used.
+   * Asks the store once, for several messages. Each gets a session of its own, and at most one of them touches it.
+   * Never rejects: a failed load matters only when the session is used.
    */
   async load(request: IncomingMessage, id: string, messages: number): Promise<FoundSession[]> {
     const presentedIds = [id];

@@ -3,21 +3,24 @@ import { MOST_TOKENS } from '../resolvers/session-id.resolver.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 
-// Browsers send one token of their own. More are old ones of other paths, or planted: only these cost a second round trip.
+// Browsers send one token of their own. More are old ones of other paths, or planted. Only these cost a second round
+// trip.
 const LOADED_UNSEEN = 5;
 
 /** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
 export interface PresentedSessions {
-  /** In the order of the ids, null where there is none. Of those that do not count, maybe only the principal is known. */
+  /**
+   * In the order of the ids, null where there is none. Of those that do not count, maybe only the principal is known.
+   */
   readonly sessions: readonly (Session | null)[];
   /** The index of the session that counts; -1 without one. */
   readonly counts: number;
 }
 
 /**
- * The sessions with the ids that a request presents, 64 at most besides the first five of each place. One round trip loads
- * five in all, or one of each place. Where there are more, it only asks which of them are alive and whose they are, and a
- * second one loads those that count: a header of cookies must not cost 64 sessions.
+ * The sessions with the ids that a request presents, 64 at most besides the first five of each place. One round trip
+ * loads five in all, or one of each place. Where there are more, it only asks which of them are alive and whose they
+ * are, and a second one loads those that count: a header of cookies must not cost 64 sessions.
  */
 export async function findPresented(
   repository: SessionRepository,
@@ -67,7 +70,10 @@ async function loadCounting(repository: SessionRepository, sessions: (Session | 
   }
 }
 
-/** Of the sessions that a request presents, the index of the one that counts: the first of a principal, or else the first. */
+/**
+ * Of the sessions that a request presents, the index of the one that counts: the first of a principal, or else the
+ * first.
+ */
 function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number {
   // Most requests present one, and nothing of it need be decoded.
   if (sessions.length === 1) return sessions[0] ? 0 : -1;

@@ -15,7 +15,9 @@ export function putFirst(interceptor: NestInterceptor, { controller, method }: H
   putFirstAmong(interceptor, target, INTERCEPTORS_METADATA);
 }
 
-/** Puts an exception filter behind those that the handlers of a class have by decorators: the first of a class is last. */
+/**
+ * Puts an exception filter behind those that the handlers of a class have by decorators: the first of a class is last.
+ */
 export function putFilterLast(filter: ExceptionFilter, controller: Type): void {
   putFirstAmong(filter, controller, EXCEPTION_FILTERS_METADATA);
 }

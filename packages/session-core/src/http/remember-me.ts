@@ -21,8 +21,8 @@ export class RememberMe {
   ) {}
 
   /**
-   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It changes
-   * the session id, because only a new token sends a cookie; also when it throws.
+   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It
+   * changes the session id, because only a new token sends a cookie; also when it throws.
    * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {

@@ -46,8 +46,8 @@ export class RequestSessionLoader {
   }
 
   /**
-   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request has
-   * no well-formed token. Never rejects: a failed load matters only when the session is used.
+   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request
+   * has no well-formed token. Never rejects: a failed load matters only when the session is used.
    */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented = this.#presentedBy(request, this.#reportRefusal);

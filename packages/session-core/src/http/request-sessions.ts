@@ -81,8 +81,8 @@ export class RequestSessions implements OnModuleInit {
   }
 
   /**
-   * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only when
-   * the session is used. Its touch is not sent yet.
+   * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only
+   * when the session is used. Its touch is not sent yet.
    */
   async detached(request: IncomingMessage): Promise<DetachedSession> {
     const { loader, parts } = this.#opened;

@@ -22,7 +22,7 @@ export class SessionEnhancers implements OnModuleInit {
     @Inject(SessionRouteGuard) private readonly guard: SessionRouteGuard,
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'context'>,
     @Inject(SessionScope) private readonly scope: SessionScope,
-    // Optional, because Nest provides it in every module but does not document that.
+    // Optional, because it is undocumented that Nest provides it in every module.
     @Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig,
   ) {}
 

@@ -9,7 +9,8 @@ import type { SessionTakeover } from './session-takeover.js';
 export class SessionExtension {
   /**
    * The properties of every request that has a session, instead of `session` alone, and of those that open a connection
-   * to a gateway. The accessors get the request of Node.js as `this`; `requestSessionOf()` leads from there to its session.
+   * to a gateway. The accessors get the request of Node.js as `this`; `requestSessionOf()` leads from there to its
+   * session.
    */
   properties?: PropertyDescriptorMap | undefined;
   /** What `@Session()` gives over an open connection, instead of the session itself. */
@@ -21,8 +22,8 @@ export class SessionExtension {
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**
-   * Called when this instance learns of `endEverySession()`: what has ended is not found any more, and its events follow
-   * one by one. May be called several times.
+   * Called when this instance learns of `endEverySession()`: what has ended is not found any more, and its events
+   * follow one by one. May be called several times.
    */
   onEveryEnd?: (() => void) | undefined;
 }

@@ -17,7 +17,8 @@ export function httpSessionOfCall(context: ExecutionContext): RequestSession | u
 }
 
 /**
- * The session of the request or message that a call serves, whether or not one was loaded; undefined when it is excluded.
+ * The session of the request or message that a call serves, whether or not one was loaded; undefined when it is
+ * excluded.
  * @throws SessionStateError where there can be no session
  */
 export function requestSessionOfCall(
@@ -33,7 +34,10 @@ export function requestSessionOfCall(
   return httpSessionOfCall(context);
 }
 
-/** The session of the current message; null when its connection is excluded. @throws SessionStateError outside of messages */
+/**
+ * The session of the current message; null when its connection is excluded. @throws SessionStateError outside of
+ * messages
+ */
 export function currentMessage(): DetachedSession | null {
   const { current } = DetachedSession;
   if (current === undefined) throw new SessionStateError(NO_SOCKETS);

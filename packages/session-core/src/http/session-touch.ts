@@ -44,7 +44,10 @@ export class SessionTouch {
   /** The touch of a request that owes none. */
   static readonly none = new SessionTouch();
 
-  /** A touch that is due, also where the request does not count as an access if it `isNeeded` to send the token. A request must not fail because its touch failed. */
+  /**
+   * A touch that is due. If it `isNeeded` to send the token, it is sent even when the request does not count as an
+   * access. It never rejects, because a request must not fail when its touch does.
+   */
   static of(
     repository: SessionRepository,
     session: TrackedSession,

@@ -11,9 +11,9 @@ import { SessionMiddleware } from './session.middleware.js';
 type Pipe = Type<PipeTransform> | PipeTransform;
 
 /**
- * A session. Your changes are kept in memory and saved together before the response is sent; an object that you read
- * and change in place is saved as well. Only changed attributes are written. After `invalidate()`, reads give undefined
- * and writes throw a `SessionStateError`.
+ * A session. It keeps your changes in memory and saves them together before the response is sent. It saves an object
+ * that you read and change in place as well. It writes only attributes that changed. After `invalidate()`, reads give
+ * undefined and changes throw a `SessionStateError`.
  */
 export type Session = SessionType;
 
@@ -22,7 +22,8 @@ export type Session = SessionType;
  * - the session that its token opened, or else a new one, which is stored, and its cookie sent, only once an attribute
  *   is set;
  * - undefined in a request that the option `exclude` excludes;
- * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503 response.
+ * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503
+ *   response.
  *
  * It is `request.session`, whose rule is `RequestSession.session`. Over an open connection, such as a WebSocket, it is
  * loaded for each message; it cannot be started there, and its id cannot be changed.

@@ -95,7 +95,7 @@ const sessionProperty = {
   configurable: true,
   get(this: IncomingMessage): Session | undefined {
     const session = ResponseCommit.of(this)?.session;
-    // An access log that reads the session after the response must not fail because the store did.
+    // An access log that reads the session after the response must not fail because the store failed.
     return session?.isLeftWithout ? undefined : session?.session;
   },
   set: refuseAssignment,

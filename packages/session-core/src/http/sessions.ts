@@ -15,12 +15,12 @@ export class Sessions {
   constructor(@Inject(RequestSessions) private readonly requests: RequestSessions) {}
 
   /**
-   * The session that a request presents: of an upgrade, in a server of ws, in `handleConnection()` of a gateway. Pass the
-   * request of Node.js, Express or Fastify, a socket of socket.io, or the client of a gateway. Each call asks the store,
-   * and renews the idle timeout when a touch is due; only an HTTP request has one session for all calls.
+   * The session that a request presents: of an upgrade, in a server of ws, in `handleConnection()` of a gateway. Pass
+   * the request of Node.js, Express or Fastify, a socket of socket.io, or the client of a gateway. Each call asks the
+   * store, and renews the idle timeout when a touch is due; only an HTTP request has one session for all calls.
    *
-   * Resolves to null when the request presents no live session, and for a WebSocket that a page of a foreign origin opens.
-   * Changes are saved by `await session.save()`. Over an open connection, the session id cannot be changed.
+   * Resolves to null when the request presents no live session, and for a WebSocket that a page of a foreign origin
+   * opens. Changes are saved by `await session.save()`. Over an open connection, the session id cannot be changed.
    * @throws SessionStoreError when the store failed; TypeError for anything but a request
    */
   async load(request: object): Promise<Session | null> {
@@ -34,9 +34,9 @@ export class Sessions {
   }
 
   /**
-   * The live sessions of a principal, the latest sign-in first, in pages and without their attributes:
-   * `for await (const { id, device } of sessions.ofPrincipal(name))`. No session that is listed while you read is missing,
-   * even if it is rotated or signs in again; one that signs in meanwhile comes last, and may come under both ids.
+   * The live sessions of a principal, the latest sign-in first, in pages and without their attributes: `for await
+   * (const { id, device } of sessions.ofPrincipal(name))`. No session that is listed while you read is missing, even if
+   * it is rotated or signs in again; one that signs in meanwhile comes last, and may come under both ids.
    * @throws SessionStoreError when the store failed
    */
   ofPrincipal(name: string): AsyncIterable<SessionInfo> {
@@ -44,8 +44,8 @@ export class Sessions {
   }
 
   /**
-   * How many sessions a principal has. A session that has expired counts until the store has noticed that, which can take
-   * a minute.
+   * How many sessions a principal has. A session that has expired counts until the store has noticed that, which can
+   * take a minute.
    * @throws SessionStoreError when the store failed
    */
   async count(name: string): Promise<number> {
@@ -63,10 +63,10 @@ export class Sessions {
   }
 
   /**
-   * Ends every session that a principal has at the moment of the call, with a deleted event for each. `except`: the session
-   * that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many this call
-   * ended. A session that is rotated meanwhile ends as well, and one that signs in later stays: save a new password before
-   * you call it. When it fails, some may have ended: call it again.
+   * Ends every session that a principal has at the moment of the call, with a deleted event for each. `except`: the
+   * session that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many
+   * this call ended. A session that is rotated meanwhile ends as well, and one that signs in later stays: save a new
+   * password before you call it. When it fails, some may have ended: call it again.
    * @throws SessionStoreError when the store failed
    */
   async endAll(
@@ -77,8 +77,8 @@ export class Sessions {
   }
 
   /**
-   * Ends every session of the application that was created or signed in to until now: after a leak, for instance. Within
-   * two seconds no instance accepts one of them. Their deleted events follow, recorded in the background.
+   * Ends every session of the application that was created or signed in to until now: after a leak, for instance.
+   * Within two seconds no instance accepts one of them. Their deleted events follow, recorded in the background.
    * @throws SessionStoreError when the store failed
    */
   async endEverySession(): Promise<void> {

@@ -5,9 +5,9 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import { hostOf, isLocal, isOriginOf } from '../resolvers/request-origin.js';
 
 /**
- * From which pages browsers may open connections. A browser sends the cookies of a site with every WebSocket that a page
- * opens to it, whatever the site of the page, and no rule of CORS holds: without this check, any page could act in the
- * session of its visitor.
+ * From which pages browsers may open connections. A browser sends the cookies of a site with every WebSocket that a
+ * page opens to it, whatever the site of the page, and no rule of CORS holds: without this check, any page could act in
+ * the session of its visitor.
  */
 @Injectable()
 export class UpgradeOrigins {

@@ -33,8 +33,8 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * The module for the imports of the root module. @throws InvalidSessionOptionsError at start, naming all problems of
-   * the options
+   * Returns the module for the imports of the root module.
+   * @throws InvalidSessionOptionsError at start, which names all problems of the options
    */
   static forRoot(options?: MapSessionModuleOptions): DynamicModule {
     return {

@@ -15,7 +15,7 @@ export interface ResolvedMapSessionOptions {
   readonly clock: Clock | undefined;
 }
 
-/** @throws InvalidSessionOptionsError naming all problems at once */
+/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveMapSessionOptions(options: MapSessionModuleOptions | undefined): ResolvedMapSessionOptions {
   const reader = new OptionReader('MapSessionModule', options);
   const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');

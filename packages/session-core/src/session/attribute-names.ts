@@ -3,8 +3,8 @@ import type { KeptAttributes } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 
 /**
- * The prefix of attributes that are bound to the visitor. No sign-in keeps them: an attacker who planted the session before
- * the sign-in could know or choose their values.
+ * The prefix of attributes that are bound to the visitor. No sign-in keeps them: an attacker who planted the session
+ * before the sign-in could know or choose their values.
  */
 export const VISITOR_PREFIX = 'nest-session.visitor.';
 
@@ -38,8 +38,8 @@ export function isOwnAttribute(name: string): boolean {
 }
 
 /**
- * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count toward
- * no bound. All but the principal can be removed.
+ * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
+ * toward no bound. All but the principal can be removed.
  * @throws SessionAttributeError for an attribute that an application may not set to this value
  */
 export function assertFree(name: string, value: unknown): void {

@@ -46,9 +46,9 @@ const LARGEST_BATCH = 32;
 const LONGEST_PAUSE = 50;
 
 /**
- * The updates of attributes by one repository. Those of one attribute of a session wait for each other. What has gathered
- * in the meantime is written together, as if one had followed the other. So only updates of other instances can be in
- * conflict, and an instance has one write of an attribute under way, whatever the number of requests.
+ * The updates of attributes by one repository. Those of one attribute of a session wait for each other. What has
+ * gathered in the meantime is written together, as if one had followed the other. So only updates of other instances
+ * can be in conflict, and an instance has one write of an attribute under way, whatever the number of requests.
  */
 export class AttributeUpdates {
   readonly #turns: TurnQueue<Known>;
@@ -70,8 +70,8 @@ export class AttributeUpdates {
 
   /**
    * Makes an update, in its turn and until it is no conflict.
-   * @throws SessionConflictError when that takes too long; ClientDisconnectedError when it would wait for a client that has
-   *   left; SessionStoreError when the store failed; what `apply()` throws
+   * @throws SessionConflictError when that takes too long; ClientDisconnectedError when it would wait for a client that
+   *   has left; SessionStoreError when the store failed; what `apply()` throws
    */
   run(update: AttributeUpdate): Promise<UpdateResult> {
     return new Promise((resolve, reject) => {
@@ -144,7 +144,8 @@ export class AttributeUpdates {
 
 /**
  * Applies updates to a text, one after the other, and leaves out those that throw. `last`: the attribute in the end;
- * undefined when all threw. Call `settle()` once the store has it, because an error may come of what was not stored yet.
+ * undefined when all threw. Call `settle()` once the store has it, because an error may come of what was not stored
+ * yet.
  */
 function applied(
   updates: readonly WaitingUpdate[],
@@ -164,8 +165,8 @@ function applied(
 }
 
 /**
- * The same promise, but a `ClientDisconnectedError` causes no `unhandledRejection` where nobody awaits it. Otherwise a client
- * could end the process by disconnecting.
+ * The same promise, but a `ClientDisconnectedError` causes no `unhandledRejection` where nobody awaits it. Otherwise a
+ * client could end the process by disconnecting.
  */
 export function forDisconnected<T>(update: Promise<T>): Promise<T> {
   const same = update.catch((error: unknown) => {

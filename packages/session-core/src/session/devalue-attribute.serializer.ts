@@ -14,9 +14,10 @@ export interface DevalueTypes {
 const PREFIX = 'devalue:';
 
 /**
- * Also restores `Date`, `Map`, `Set`, `BigInt`, `Buffer`, `NaN`, `undefined`, circles and everything else that `devalue`
- * can, and instances of the classes that you describe. Refuses keys `__proto__`, as JSON does. A value that JSON restores is stored as JSON. So sessions that
- * were stored before stay readable, and other languages can read what they always could.
+ * Also restores `Date`, `Map`, `Set`, `BigInt`, `Buffer`, `NaN`, `undefined`, circles and everything else that
+ * `devalue` can, and instances of the classes that you describe. Refuses keys `__proto__`, as JSON does. Stores a value
+ * as JSON if JSON restores it. So sessions that were stored before stay readable, and other languages can still read
+ * such values.
  */
 export class DevalueAttributeSerializer extends AttributeSerializer {
   readonly #reducers: Parameters<typeof stringify>[1];

@@ -23,7 +23,9 @@ export function indexNameTerm(name: string): string {
   return name.replaceAll('%', '%25').replaceAll(':', '%3A');
 }
 
-/** An entry of an index as stores know it; undefined for text that is not well-formed, under which nothing is listed. */
+/**
+ * An entry of an index as stores know it; undefined for text that is not well-formed, under which nothing is listed.
+ */
 export function indexEntry(
   name: string,
   value: string,

@@ -6,8 +6,8 @@ const LONGEST_PATH = 200;
 /**
  * Serializes attributes as JSON; the default. Members that are undefined are left out, as `JSON.stringify()` does.
  * Refuses what JSON would silently change, such as `Date`, `Map`, `BigInt`, `NaN`, `undefined` in an array, and
- * instances of classes: to store the data of a DTO, copy it, as in `{ ...dto }`. Refuses keys `__proto__`, and leaves them
- * out of what others have stored.
+ * instances of classes: to store the data of a DTO, copy it, as in `{ ...dto }`. Refuses keys `__proto__`, and leaves
+ * them out of what others have stored.
  */
 export class JsonAttributeSerializer extends AttributeSerializer {
   serialize(value: unknown): string {
@@ -91,8 +91,8 @@ function problemOfDepth(value: unknown): JsonProblem | undefined {
 }
 
 /**
- * The first thing in a value that JSON would change. Its path is put together only when there is one. `ancestors`: looks
- * for references back, which costs more than everything else.
+ * The first thing in a value that JSON would change. Its path is put together only when there is one. `ancestors`:
+ * looks for references back, which costs more than everything else.
  */
 function findProblem(value: unknown, ancestors?: Set<object>): JsonProblem | undefined {
   switch (typeof value) {

@@ -11,7 +11,9 @@ export interface SessionAttributeHandle<T, D extends T | undefined = undefined> 
   get(session: Pick<ReadonlySession, 'getAttribute'>): T | D;
   /** Sets the attribute; undefined or null removes it. @throws as `session.setAttribute()` does */
   set(session: Session, value: T | undefined | null): void;
-  /** `session.updateAttribute()`: loses no update of concurrent requests. `update` gets the default when there is none. */
+  /**
+   * `session.updateAttribute()`: loses no update of concurrent requests. `update` gets the default when there is none.
+   */
   update(session: Session, update: (current: T | D) => T | undefined): Promise<T | undefined>;
 }
 

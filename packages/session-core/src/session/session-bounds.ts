@@ -66,8 +66,8 @@ export function assertAttributeFits(session: BoundedSession, name: string, text:
 }
 
 /**
- * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound already,
- * because the bound was set later, can be changed as long as it does not grow.
+ * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound
+ * already, because the bound was set later, can be changed as long as it does not grow.
  * @throws SessionBoundError when that is too much
  */
 export function assertSessionFits(

@@ -1,31 +1,34 @@
 /**
- * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have loaded
- * the session just before.
+ * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have
+ * loaded the session just before.
  */
 export const FORWARDING_TIME = 60_000;
 
 /**
  * A change that a store makes to a session in one atomic step.
  *
- * A session is alive until its idle timeout (`maxInactiveInterval` since it was last renewed) or its absolute timeout
- * (`absoluteTimeout` since its creation or, if that was later, its last sign-in) passes, and not a moment longer. A session that is not alive is `gone`, even
- * before the store has noticed its end, and nothing revives it.
+ * A session is alive until one of its two timeouts passes, and not a moment longer. The idle timeout,
+ * `maxInactiveInterval`, counts from the last renewal. The absolute timeout counts from the creation or, if that was
+ * later, from the last sign-in. A store answers `gone` for a session that is not alive, even if it has not noticed the
+ * end yet. Nothing revives such a session.
  *
- * For 60 s after a rotation, and across several rotations, the store forwards changes of the old id to the new one,
- * because a request may have loaded the session just before. It answers `forwarded`. Such a change may touch the
- * session, end it (`delete`, or an interval of 0) and change attributes that no index depends on. The store answers
- * `gone` to everything else: an attacker who planted the old id before a login, and holds a request open across it,
- * must not take the session over. Of the attributes of a forwarded change, the store leaves out those that a sign-in on
- * the way did not keep, neither writing nor removing nor comparing them: see `UpdateSession.signIn`.
+ * A request may load a session just before another request rotates it. So for 60 s, `FORWARDING_TIME`, after a
+ * rotation, and across several rotations, the store makes changes of the old id under the new one, and answers
+ * `forwarded`. It forwards only these changes: a touch, an end (`delete`, or an interval of 0), and changes of
+ * attributes that no index depends on. It answers all others with `gone`. Otherwise an attacker could plant the old id
+ * before a login, hold a request open across the login, and take the session over.
+ *
+ * From a forwarded change, the store leaves out each attribute that a sign-in in between did not keep, as `isKept()`
+ * decides: the store neither writes nor removes nor compares it.
  */
 export type SessionChange = CreateSession | UpdateSession | TouchSession | DeleteSession;
 
 /**
- * Stores a session that does not exist yet. Its creation time and last access are now. Answers:
+ * Stores a session that does not exist yet. Its creation time and last access are now. The store answers:
  * - `created`;
- * - `collision`: another session has the id;
- * - `refused`: see `SessionLimit`;
- * - `gone`: the session of one of `presentedIds` was rotated less than 60 s ago. The request is a late one, and its new
+ * - `collision` when another session has the id;
+ * - `refused` when the principal has too many sessions, see `SessionLimit`;
+ * - `gone` when the session of one of `presentedIds` was rotated less than 60 s ago. The request is late, and its new
  *   session would replace the session that the client has.
  */
 export interface CreateSession {
@@ -45,25 +48,26 @@ export interface CreateSession {
   readonly device?: string | undefined;
   /** All attributes of the session. */
   readonly attributes: AttributeChanges;
-  /** Where the session is listed. */
+  /** The values under which indexes list the session. */
   readonly indexes: IndexChanges;
   /** How many sessions the principal of the new session may have; undefined: any number. */
   readonly limit?: SessionLimit | undefined;
-  /** How much the session may hold, for a store that counts from here on. It refuses no creation: all of it was counted. */
+  /** How much the session may hold. The caller has counted the attributes, so a store refuses no creation for it. */
   readonly bounds?: ContentBounds | undefined;
 }
 
 /**
- * Changes a live session, and renews its idle timeout unless `keepsIdle` is set. If one of its timeouts, as changed,
- * has already passed, the session ends with the changed attributes and keeps its id. Answers:
+ * Changes a live session, and renews its idle timeout unless `keepsIdle` is set. If the change makes a timeout so short
+ * that it has already passed, the session ends with the changed attributes, and keeps its id. The store answers:
  * - `saved`, or `forwarded` (see `SessionChange`);
- * - `gone`;
- * - `collision`: another session has `newId`;
- * - `refused`: see `SessionLimit`;
- * - `full`: see `ContentBounds`;
- * - `conflict`: `expected` is not met.
+ * - `gone` when the session is not alive;
+ * - `collision` when another session has `newId`;
+ * - `refused` when the principal has too many sessions, see `SessionLimit`;
+ * - `full` when the session would hold too much, see `ContentBounds`;
+ * - `conflict` when an attribute does not have the `expected` text.
  *
- * A rotation that arrives a second time, because its reply was lost, is answered `saved` and not made again.
+ * A caller repeats a rotation whose reply was lost. The store answers the second one `saved`, and does not rotate
+ * again.
  */
 export interface UpdateSession {
   /** Tells the kinds of changes apart. */
@@ -73,53 +77,55 @@ export interface UpdateSession {
   /** The new id of the session. From then on, the old id finds nothing. */
   readonly newId?: string | undefined;
   /**
-   * Only with `newId`: remove all attributes but those of this change, also those that the caller does not know of. No
-   * change of the old id is forwarded then, because it was made for what is gone: the answer is `gone`.
+   * Only with `newId`: remove all attributes that this change does not set, whether the caller knows of them or not.
+   * From then on, the store forwards no change of the old id, because such a change was made for attributes that are
+   * gone. It answers `gone`.
    */
   readonly clears?: boolean;
   /**
-   * Only with `newId`: somebody signs in. `authenticatedAt` is now. Remove the attributes that are not kept, also those
-   * that the caller does not know of, unless this change sets them; `isKept()` decides. The rule also holds for changes
-   * of the old id that are forwarded from then on: they must not bring back what was removed.
+   * Only with `newId`: somebody signs in. Set `authenticatedAt` to now. Remove all attributes that `isKept()` does not
+   * keep and this change does not set, whether the caller knows of them or not. The rule also holds for changes of the
+   * old id that the store forwards later: they must not bring back a removed attribute.
    */
   readonly signIn?: KeptAttributes | undefined;
   /**
-   * Nobody is signed in any more, or somebody who has not signed in: remove `authenticatedAt`. The end by the absolute
-   * timeout stays, unless this change sets that. Of a forwarded change, the store leaves this out: whoever has signed in
-   * since the caller loaded the session stays signed in.
+   * Remove `authenticatedAt`: nobody is signed in any more, or another user who has not signed in. The session still
+   * ends when its absolute timeout would have passed, unless this change sets that timeout. The store ignores this
+   * field in a forwarded change: a user who has signed in since the caller loaded the session stays signed in.
    */
   readonly signsOut?: boolean;
   /** The idle timeout in seconds, only if it changed. Negative: none. 0 ends the session, as deleted. */
   readonly maxInactiveInterval?: number | undefined;
   /**
-   * The absolute timeout in seconds, only if it changed. Negative: none. It counts from the later of the creation time
-   * and `authenticatedAt` in the store, after this change. Every `signIn` comes with both timeouts.
+   * The absolute timeout in seconds, only if it changed. Negative: none. It counts from the later of two times that the
+   * store has after this change: the creation time and `authenticatedAt`. Every `signIn` comes with both timeouts.
    */
   readonly absoluteTimeout?: number | undefined;
-  /** Do not renew the idle timeout. A changed idle timeout counts from the last access. */
+  /** Do not renew the idle timeout. If this change sets that timeout, it counts from the last access. */
   readonly keepsIdle?: boolean;
   /** What the application shows as the device of the session from now on, only if it changed. */
   readonly device?: string | undefined;
-  /** Only the attributes that changed. */
+  /** The attributes that changed, and no others. */
   readonly attributes: AttributeChanges;
-  /** Only the indexes whose value changed. */
+  /** The indexes whose value changed, and no others. */
   readonly indexes: IndexChanges;
   /**
-   * How many sessions the principal of the session may have; undefined: any number. Comes with every change that lists the
-   * session under a principal, and with every `newId` of a session that has one.
+   * How many sessions the principal of the session may have; undefined: any number. It comes with every change that
+   * lists the session under a principal, and with every `newId` of a session that has a principal.
    */
   readonly limit?: SessionLimit | undefined;
   /** How much the session may hold; undefined: any amount. */
   readonly bounds?: ContentBounds | undefined;
   /**
-   * Answer `conflict` and write nothing unless the attribute has exactly this text; undefined: no such attribute. This
-   * also holds when the attribute already has the new text. A forwarded change is answered `gone`, without the text.
+   * Answer `conflict` and write nothing unless the attribute has exactly this text; undefined: unless the session has
+   * no such attribute. Answer `conflict` even if the attribute already has the new text. Answer a forwarded change
+   * `gone`, without the current text.
    */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
   /**
-   * The `memo` of the record or of the creation that the caller knows the session from, the same object; in an
-   * `updateAttribute()` it may be that of another request. Missing when there was none, or when the reply of the creation
-   * was lost.
+   * The `memo` of the record that the caller loaded, or of the reply to its creation: the same object. In an
+   * `updateAttribute()`, it may come from another request. It is missing when the store gave none, and when the reply
+   * to the creation was lost.
    */
   readonly memo?: object | undefined;
 }
@@ -138,17 +144,19 @@ export interface DeleteSession {
   readonly kind: 'delete';
   /** The id under which the request loaded the session. */
   readonly id: string;
-  /** Answer `gone` and end nothing unless this index lists the session under this value. */
+  /** Answer `gone`, and end nothing, unless this index lists the session under this value. */
   readonly listed?: { readonly indexName: string; readonly value: string } | undefined;
 }
 
 /**
- * How many live sessions the index of principals may list under a value. It is enforced by each change whose `indexes`
- * list a session there, this session included, and never by others. When there would be more, the change either ends
- * those whose sign-in (or creation, where nobody signed in) is the longest ago, each once, as deleted, or is answered
- * `refused`. All that before the session is listed: at no moment are there more than `atMost`, however many changes are
- * made at once. A session that has expired does not count, even before the store has noticed that. A change of a
- * session that is gone, or that ends its own session, ends no others; unless it is gone only in the meantime.
+ * How many live sessions the index of principals may list under a value, the session of the change included. A store
+ * enforces the limit in each change whose `indexes` list a session under that value, and in no other one.
+ *
+ * If there would be more, the store either answers `refused`, or ends the surplus first, as deleted and each session
+ * once. It ends those whose sign-in, or creation where nobody signed in, is the longest ago. It never lists more than
+ * `atMost` at once, however many changes it makes at the same time. An expired session does not count, even if the
+ * store has not noticed its end yet. A change of a session that is gone, or that ends its own session, ends no other
+ * session, unless the session has ended only while the store made the change.
  */
 export interface SessionLimit {
   /** The value in the index of principals. */
@@ -160,11 +168,13 @@ export interface SessionLimit {
 }
 
 /**
- * How much a session may hold, without the library's own attributes; Infinity: any amount. The caller has counted what it
- * has loaded. The store counts what others have stored since then: an update after which the session would exceed a
- * bound, and hold more than before, is answered `full`, with the name of that bound. A session must remain usable by who
- * signs in, and it must be possible to end it: updates with `signIn`, and those that end their session, are never `full`.
- * `exceededBound()` decides.
+ * How much a session may hold, not counting the library's own attributes; Infinity: any amount. The caller has counted
+ * the attributes that it loaded. The store counts those that others have stored since. It answers an update `full`,
+ * with the name of the bound, if the session would then exceed the bound and hold more than before; `exceededBound()`
+ * decides.
+ *
+ * A user must be able to sign in to a full session, and to end it. So updates with `signIn`, and updates that end their
+ * session, are never `full`.
  */
 export interface ContentBounds {
   /** The number of attributes. */
@@ -185,19 +195,19 @@ export interface KeptAttributes {
 export type AttributeChanges = ReadonlyMap<string, string | null>;
 
 /**
- * By the name of an index, the value under which it lists the session from then on; null: none. Names have no `:`, values
- * any character. Those of `SessionIndexes` have at most 256 bytes: longer values are hashed.
+ * By the name of an index, the value under which it lists the session from then on; null: under none. Names contain no
+ * `:`, values any character. Values have at most 256 bytes, because `SessionIndexes` replaces longer ones by a hash.
  */
 export type IndexChanges = ReadonlyMap<string, string | null>;
 
-/** How a store answers a `CreateSession`. `memo`: as in a `SessionRecord`. */
+/** How a store answers a `CreateSession`. The `memo` is the one of `SessionRecord`. */
 export type CreateReply =
   | { readonly outcome: 'created'; readonly creationTime: number; readonly memo?: object | undefined }
   | { readonly outcome: 'collision' | 'gone' | 'refused' };
 
 /**
- * How a store answers an `UpdateSession`. `authenticatedAt`: the time of the sign-in that was saved. `current`: the text
- * of the attribute, undefined when there is none.
+ * How a store answers an `UpdateSession`. `authenticatedAt`: the time of the sign-in that was saved. `current`: the
+ * text of the attribute, undefined when there is none.
  */
 export type UpdateReply =
   | { readonly outcome: 'saved'; readonly authenticatedAt?: number }
@@ -221,7 +231,8 @@ export interface DeleteReply {
 export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 
 /**
- * How a store answers a change. `created`, `saved`, `touched`, `deleted` and `forwarded`: the whole change was made,
- * but for what a sign-in kept out of a forwarded one. `gone`, `collision`, `refused`, `full` and `conflict`: nothing was.
+ * How a store answers a change. It has made the whole change when it answers `created`, `saved`, `touched`, `deleted`
+ * or `forwarded`; a forwarded change lacks the attributes that a sign-in did not keep. It has changed nothing when it
+ * answers `gone`, `collision`, `refused`, `full` or `conflict`.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;

@@ -21,8 +21,8 @@ export const NO_INDEXES: IndexChanges = new Map();
 
 /**
  * The indexes of an application: that of principals, and those of the option `indexes`. Each is a function of one
- * attribute. So a save that writes the attribute knows the value of the index, whatever other requests write at the same
- * time, and the two always agree.
+ * attribute. So a save that writes the attribute knows the value of the index, whatever other requests write at the
+ * same time, and the two always agree.
  */
 export class SessionIndexes {
   readonly #byAttribute = new Map<string, Definition[]>();
@@ -52,7 +52,9 @@ export class SessionIndexes {
     return indexes ?? NO_INDEXES;
   }
 
-  /** What takes a session out of the indexes of the attributes that it loses: of all but those that it keeps, if any. */
+  /**
+   * What takes a session out of the indexes of the attributes that it loses: of all but those that it keeps, if any.
+   */
   leave(keeps: (attribute: string) => boolean = () => false): IndexChanges {
     const lost = [...this.#byAttribute.values()].flat().filter(({ attribute }) => !keeps(attribute));
     return new Map(lost.map(({ name }) => [indexNameTerm(name), null]));

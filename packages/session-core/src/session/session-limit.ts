@@ -11,8 +11,8 @@ export interface MaxSessions {
 }
 
 /**
- * The limit for a save that lists the session under a principal, or gives a new id to one that is listed. `principalName`:
- * the principal of a session that gets a new id.
+ * The limit for a save that lists the session under a principal, or gives a new id to one that is listed.
+ * `principalName`: the principal of a session that gets a new id.
  */
 export function limitOf(
   { perPrincipal, whenReached }: MaxSessions,

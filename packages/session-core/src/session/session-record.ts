@@ -36,8 +36,8 @@ export interface UnreadText {
   /** Its size in UTF-8. */
   readonly bytes: number;
   /**
-   * May throw a SessionStoreError. The value then is not undecodable: the option `undecodable` removes nothing because of
-   * it.
+   * May throw a SessionStoreError. The value then is not undecodable: the option `undecodable` removes nothing because
+   * of it.
    */
   read(): string;
 }

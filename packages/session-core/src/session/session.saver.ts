@@ -65,7 +65,9 @@ export class SessionSaver {
     return saving;
   }
 
-  /** Compares and sets one attribute, together with what other requests make of it. @throws as `AttributeUpdates.run()` */
+  /**
+   * Compares and sets one attribute, together with what other requests make of it. @throws as `AttributeUpdates.run()`
+   */
   updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
     // In a turn: a save of this session could change the value, or the id, in between.
     return this.#inTurn(() => this.#updateAttribute(name, update));
@@ -106,8 +108,8 @@ export class SessionSaver {
   }
 
   /**
-   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave all
-   *   changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in
+   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave
+   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in
    */
   #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     if (reply.outcome === 'refused') {

@@ -1,8 +1,8 @@
 import type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session-attributes.js';
 
 /**
- * The readable part of a session. Times are epoch milliseconds. A value that cannot be decoded reads as undefined; with
- * the option `undecodable: 'throw'`, each read of it throws a `SessionAttributeError`.
+ * The readable part of a session. Times are epoch milliseconds. A read of a value that cannot be decoded gives
+ * undefined. With the option `undecodable: 'throw'`, it throws a `SessionAttributeError`.
  */
 export interface ReadonlySession {
   /** The session id. It opens nothing and is safe to log, unless the option `sessionIds` is `'plain'`. */
@@ -15,16 +15,16 @@ export interface ReadonlySession {
   readonly maxInactiveInterval: number;
   /** The absolute timeout in whole seconds since the creation or, if that was later, the sign-in; -1: none. */
   readonly absoluteTimeout: number;
-  /** The name of the signed-in user, by which the session can be found; undefined when there is none. */
+  /** The name of the signed-in user, which finds the session; undefined when nobody is signed in. */
   readonly principalName: string | undefined;
   /**
-   * When the user signed in by `signIn()`: epoch milliseconds by the clock of the store; the application's until the
-   * save. Undefined when nobody did.
+   * When the user signed in by `signIn()`; undefined when nobody did. Epoch milliseconds by the clock of the store;
+   * until the save, by the clock of the application.
    */
   readonly authenticatedAt: number | undefined;
   /**
-   * The names of the attributes, in a new array. Without those of which a read found that they cannot be decoded, unless
-   * such reads throw.
+   * The names of the attributes, in a new array. Once a read has found that an attribute cannot be decoded, its name is
+   * missing, unless the option `undecodable` is `'throw'`.
    */
   readonly attributeNames: SessionAttributeName[];
   /** The value of an attribute, or undefined when there is none. */
@@ -50,73 +50,78 @@ export interface ReadonlySession {
 }
 
 /**
- * A session. Your changes are kept in memory and saved together before the response is sent; an object that you read
- * and change in place is saved as well. Only changed attributes are written. After `invalidate()`, reads give undefined
- * and writes throw a `SessionStateError`.
+ * A session. It keeps your changes in memory and saves them together before the response is sent. It saves an object
+ * that you read and change in place as well. It writes only attributes that changed. After `invalidate()`, reads give
+ * undefined and changes throw a `SessionStateError`.
  */
 export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
   readonly isNew: boolean;
   /**
-   * Whether the session is over elsewhere, as far as a save of this object has found out: by its timeout, because another
-   * request ended it, or because its id changed. No change of it is stored any more. False until a save has found that,
-   * `updateAttribute()` included, and for a session that this object itself has ended.
+   * Whether a save of this object, `updateAttribute()` included, has found that the session is gone: it has expired, or
+   * another request has ended it or changed its id. The store takes no more changes of this object. False for a session
+   * that this object itself has ended.
    */
   readonly isGone: boolean;
   /**
-   * The idle timeout. Reads as whole seconds; -1: none. Set it to seconds or to a duration such as `'30m'`; to
-   * `'never'` or -1 for none; to 0 to end the session, as `invalidate()` does. Takes effect at the save.
+   * The idle timeout. A read gives whole seconds, or -1 for none. Set it to seconds or to a duration such as `'30m'`,
+   * to `'never'` or -1 for none, or to 0 to end the session, as `invalidate()` does. It takes effect at the save.
    * @throws RangeError when set to anything else
    */
   get maxInactiveInterval(): number;
   set maxInactiveInterval(timeout: number | string);
   /**
-   * The absolute timeout, which counts from the creation or, if that was later, the sign-in: a session that is already
-   * older expires at the save. Reads and is set like `maxInactiveInterval`.
+   * The absolute timeout. It counts from the creation or, if that was later, the sign-in. If the session is already
+   * older, it expires at the save. Read and set it like `maxInactiveInterval`.
    * @throws RangeError when set to anything else
    */
   get absoluteTimeout(): number;
   set absoluteTimeout(timeout: number | string);
   /**
-   * The name of the signed-in principal, by which the session can be found; a non-empty string of well-formed Unicode,
-   * or undefined to remove it, and `authenticatedAt` with it. To sign somebody in, call `signIn()` instead.
+   * The name of the signed-in principal, which finds the session. To sign somebody in, call `signIn()` instead. Set it
+   * to a non-empty string of well-formed Unicode, or to undefined to remove it together with `authenticatedAt`.
    *
-   * In a request whose response has not begun, another principal also changes the session id, and removes
-   * `authenticatedAt`. Elsewhere, as in a job that renames a user, the rest of the session stays as it is. The first
-   * principal, or none, also changes the idle timeout from the option `anonymousTimeout` to `timeout`, or back.
+   * In a request whose response has not begun, a change of the principal also changes the session id and removes
+   * `authenticatedAt`. Elsewhere, as in a job that renames a user, the rest of the session stays as it is. If the
+   * session had no principal before, its idle timeout changes from the option `anonymousTimeout` to `timeout`; if you
+   * remove the principal, it changes back.
    * @throws TypeError when set to anything else
    */
   principalName: string | undefined;
   /**
-   * Signs a user in. Call it once the user has shown who they are. At the save, in one step:
-   * - the session changes its id, so that the token of before opens nothing any more;
-   * - `principalName` is `name`, and `authenticatedAt` the time of the store;
-   * - with `remember`, the cookie outlives the browser and the idle timeout is as long (option `cookie.rememberMe`);
-   *   without, the cookie ends with the browser and the idle timeout is the option `timeout`, whatever was before;
-   * - the absolute timeout is the option `absoluteTimeout`, and counts from now;
-   * - all attributes stay but those bound to the visitor: the option `visitorAttributes`, and all names that begin with
-   *   `nest-session.visitor.`, CSRF tokens among them. With `keep`, exactly the listed attributes stay.
+   * Signs a user in. Call it once the user has proved who they are. The save then does all of this in one step:
+   * - it changes the session id, so that the previous token opens nothing any more;
+   * - it sets `principalName` to `name`, and `authenticatedAt` to the time of the store;
+   * - with `remember`, it makes the cookie outlive the browser, and the idle timeout as long (option
+   *   `cookie.rememberMe`); without, it makes the cookie end with the browser, and sets the idle timeout to the option
+   *   `timeout`;
+   * - it sets the absolute timeout to the option `absoluteTimeout`, counted from now;
+   * - it removes the attributes that are bound to the visitor: those of the option `visitorAttributes`, and all whose
+   *   names begin with `nest-session.visitor.`, CSRF tokens among them. With `keep`, it keeps exactly the listed
+   *   attributes.
    *
-   * Attributes and timeouts that you set after the call are saved as well. A save of the old id that is still in flight
-   * may change the attributes that stay, and no others.
-   * When the session has ended meanwhile, or got another id, nobody is signed in: this method or, mostly, the save throws
-   * a `SessionGoneError`, which is answered 409.
+   * The save also writes attributes and timeouts that you set after this call. A save of the old id that is still in
+   * flight may change the attributes that stay, and no others.
+   *
+   * If the session has ended or changed its id in the meantime, nobody is signed in. Then this method or, more often,
+   * the save throws a `SessionGoneError`, which becomes a 409 response.
    * @throws TypeError when `name` is not a non-empty string of well-formed Unicode; SessionBoundError when it is larger
-   *   than an attribute may be; SessionStateError when the headers
-   *   of the response were sent, or with `remember` where no session can be remembered
+   *   than an attribute may be; SessionStateError when the headers of the response were sent, or with `remember` where
+   *   no session can be remembered
    */
   signIn(name: string, options?: SignInOptions): void;
   /**
-   * Signs the user out: ends the session at the save, as `invalidate()` does, and with it every other live session that
-   * the request presented, such as that of a second cookie. Expires the cookie. When the store fails, the response is a
-   * 503, and the client can repeat the request. With the option `multipleSessions`, the sessions of other aliases stay.
+   * Signs the user out. It ends the session at the save, as `invalidate()` does, and expires the cookie. It also ends
+   * every other live session that the request presented, for example by a second cookie. If the store fails, the
+   * response is a 503, and the client can repeat the request. With the option `multipleSessions`, the sessions of other
+   * aliases stay.
    */
   signOut(): void;
   /**
    * Sets an attribute; undefined or null removes it.
-   * @throws SessionAttributeError when the value cannot be stored; SessionBoundError when the session would hold more than
-   *   the options allow; SessionStateError when the session was invalidated, or is new and the headers of the response
-   *   were sent
+   * @throws SessionAttributeError when the value cannot be stored; SessionBoundError when the session would hold more
+   *   than the options allow; SessionStateError when the session was invalidated, or is new and the headers of the
+   *   response were sent
    */
   setAttribute<N extends SessionAttributeName>(
     name: N,
@@ -126,10 +131,10 @@ export interface Session extends ReadonlySession {
   removeAttribute(name: SessionAttributeName): void;
   /**
    * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
-   * change: no change is lost. Updates of one attribute in this process wait for each other. `update` may run again
-   * with a newer value, so it should only compute. Resolves to the new value, or to undefined when the session ended in
-   * the meantime. On a new session it only sets the attribute.
-   * Rejects, and writes nothing, when the value cannot be stored or exceeds a bound, as `setAttribute()` does.
+   * change: it loses no change. Updates of one attribute in this process wait for each other. `update` may run again
+   * with a newer value, so let it only compute. Resolves to the new value, or to undefined if the session ended in the
+   * meantime. On a new session it only sets the attribute. It rejects and writes nothing in the cases in which
+   * `setAttribute()` throws.
    * @throws SessionConflictError when other requests kept updating the attribute for longer than `updateTimeout`;
    *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;
    *   SessionStoreError when the store failed. Nothing was stored, unless the store did not reply in time
@@ -144,20 +149,20 @@ export interface Session extends ReadonlySession {
     update: (current: T | undefined) => T | undefined,
   ): Promise<T | undefined>;
   /**
-   * Rotates the session: gives it a new id and the client a new token. Returns the new id. Call it whenever privileges
-   * change; `signIn()` does it as well. From the save on, the old token opens nothing.
+   * Rotates the session: gives it a new id, and the client a new token. Returns the new id. Call it whenever the
+   * privileges of the user change; `signIn()` rotates as well. From the save on, the old token opens nothing.
    * @throws SessionStateError when the headers of the response were sent
    */
   changeSessionId(): string;
   /** Ends the session at the save, for every instance, and records its deleted event. For a logout, see `signOut()`. */
   invalidate(): void;
   /**
-   * Saves the changes now instead of before the response. `gone`: the session ended in the meantime, and nothing was
-   * saved.
-   * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when an object has become
-   *   one that cannot be stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session;
-   *   SessionGoneError when the save should have started a session or signed somebody in, and the one that the client had
-   *   is over
+   * Saves the changes now instead of before the response. Resolves to `gone` if the session ended in the meantime, so
+   * that nothing was saved.
+   * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when an object has
+   *   become one that cannot be stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session;
+   *   SessionGoneError when the save should have started a session or signed somebody in, but the session of the client
+   *   had ended or changed its id
    */
   save(): Promise<SaveOutcome>;
 }
@@ -170,7 +175,7 @@ export interface SignInOptions {
   readonly keep?: readonly SessionAttributeName[];
 }
 
-/** What a save did. `gone`: the session had ended, and nothing was stored. */
+/** The result of a save. `gone` means that the session had ended, so that nothing was stored. */
 export type SaveOutcome = 'saved' | 'gone';
 
 /** The name of the attribute that holds the principal's name, and of its index. It is Spring Session's name. */

@@ -29,7 +29,9 @@ export type NameTest = (name: string) => boolean;
 /** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
 export class StoredAttributes {
   readonly #texts: Map<string, StoredText>;
-  /** Matches what the next rotation leaves behind. The store still has these attributes, but nothing here shows them. */
+  /**
+   * Matches what the next rotation leaves behind. The store still has these attributes, but nothing here shows them.
+   */
   #left: NameTest | undefined;
   /** By attribute name, the text that could not be decoded. */
   #undecodable: Map<string, string> | undefined;
@@ -164,8 +166,8 @@ export class StoredAttributes {
   }
 
   /**
-   * The text that later encodings of a value are compared with. Not the stored text: another language may write the same
-   * value differently, and reading it must not write it back.
+   * The text that later encodings of a value are compared with. Not the stored text: another language may write the
+   * same value differently, and reading it must not write it back.
    */
   textAsRead(raw: string): string | undefined {
     try {

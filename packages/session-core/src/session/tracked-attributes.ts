@@ -24,7 +24,9 @@ export interface AttributesSession extends BoundedSession {
   readonly storedAttributes: StoredAttributes;
 }
 
-/** The attributes as the application sees them. Knows which must be written: those set, and objects changed in place. */
+/**
+ * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
+ */
 export class TrackedAttributes {
   readonly #session: AttributesSession;
   /** Only attributes that the application read or set; the others are not decoded. */
@@ -74,8 +76,8 @@ export class TrackedAttributes {
   }
 
   /**
-   * The same, but a value that the store has is not written again, because that could undo a change of another request. It
-   * is watched for changes in place. @throws as `set()` does
+   * The same, but a value that the store has is not written again, because that could undo a change of another request.
+   * It is watched for changes in place. @throws as `set()` does
    */
   assign(name: string, value: unknown): void {
     const text = this.#textToSet(name, value);
@@ -114,8 +116,8 @@ export class TrackedAttributes {
   }
 
   /**
-   * Call it when the application has finished, and nothing has changed in place. Until the promises that are settled now
-   * have had their turn, no object is compared again unless one is read.
+   * Call it when the application has finished, and nothing has changed in place. Until the promises that are settled
+   * now have had their turn, no object is compared again unless one is read.
    */
   rest(): void {
     if (this.#entries.size === 0) return;

@@ -1,9 +1,11 @@
-/** What a step knows of the step before it. `running`: that one has taken so long that this step did not wait for it. */
+/**
+ * What a step knows of the step before it. `running`: that one has taken so long that this step did not wait for it.
+ */
 export type StepBefore<T> = PromiseSettledResult<T> | { readonly status: 'running' };
 
 /**
- * Steps that wait for each other: those of one key run one after the other, in the order of the calls. Steps of different
- * keys do not wait. A key takes no memory once its steps are finished.
+ * Steps that wait for each other: those of one key run one after the other, in the order of the calls. Steps of
+ * different keys do not wait. A key takes no memory once its steps are finished.
  */
 export class TurnQueue<T> {
   /** By key, the last turn. */
@@ -18,8 +20,8 @@ export class TurnQueue<T> {
   }
 
   /**
-   * Runs a step in its turn, and settles as the step does. The first step of a key starts at once, and gets undefined. The
-   * others get the result of the step before, so that a failure need not stop them.
+   * Runs a step in its turn, and settles as the step does. The first step of a key starts at once, and gets undefined.
+   * The others get the result of the step before, so that a failure need not stop them.
    */
   run(key: string, step: (before: StepBefore<T> | undefined) => Promise<T>): Promise<T> {
     const before = this.#last.get(key);

@@ -31,8 +31,8 @@ interface Look<Keys> {
 }
 
 /**
- * Looks at the due list of each partition when the next entry there is due, and claims what is. Any number of instances may
- * do so. A partition whose node does not reply holds up no other one.
+ * Looks at the due list of each partition when the next entry there is due, and claims what is. Any number of instances
+ * may do so. A partition whose node does not reply holds up no other one.
  */
 export class DuePoller<Keys extends PartitionKeys> implements BackgroundService {
   readonly #looks: ReadonlyMap<PartitionKeys, Look<Keys>>;
@@ -65,7 +65,7 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     this.#schedule();
   }
 
-  /** Resolves when the calls in flight have their replies. */
+  /** Resolves when all open calls have their replies. */
   async stop(): Promise<void> {
     this.#isActive = false;
     this.#stopping.abort();

@@ -21,8 +21,8 @@ const ENDED_PER_CALL = 50;
 const LONGEST_REQUEST = FORWARDING_TIME;
 
 /**
- * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported. Any
- * number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
+ * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported.
+ * Any number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
  */
 @Injectable()
 export class OlderSessionSweeper implements BackgroundService {
@@ -47,7 +47,7 @@ export class OlderSessionSweeper implements BackgroundService {
     this.#loop.start();
   }
 
-  /** Resolves when the calls in flight have their replies. */
+  /** Resolves when all open calls have their replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop.stop();

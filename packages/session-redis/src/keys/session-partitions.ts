@@ -14,7 +14,7 @@ export class SessionPartitions extends Partitions<SessionKeys> {
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }
 
-  /** The session id in a shadow key; undefined for any other key. */
+  /** Returns the session id in a shadow key, or undefined for any other key. */
   idOfShadow(key: string): string | undefined {
     const id = key.slice(key.lastIndexOf(':') + 1);
     return this.of(id).shadow(id) === key ? id : undefined;

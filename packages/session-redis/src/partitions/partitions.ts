@@ -4,7 +4,7 @@ import type { PartitionKeys } from './partition-keys.js';
 const SLOTS = 16_384;
 
 /**
- * The partitions of a namespace: a fixed number of them. All keys of a partition are in one slot of Redis Cluster, so that one
+ * The partitions of a namespace, in a fixed number. All keys of a partition are in one slot of Redis Cluster, so one
  * script can use them. The slots of the partitions are spread evenly.
  */
 export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
@@ -12,7 +12,7 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   readonly all: readonly Keys[];
   /** HASH: the version of the data format, and the number of partitions. */
   readonly meta: string;
-  /** ZSET of the names of the instances, scored by when they last told that they live: epoch ms by the clock of Redis. */
+  /** ZSET of the names of the instances. The score is their last sign of life, in epoch ms by Redis' clock. */
   readonly instances: string;
 
   /** `KeysOfPartition`: the class of the keys. */
@@ -27,18 +27,18 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
     this.instances = `${namespace}:instances`;
   }
 
-  /** Keys whose prefix is a pattern of Redis that matches those of all partitions. */
+  /** Keys whose prefix is a Redis pattern that matches the prefixes of all partitions. */
   get any(): Keys {
     return this.count === 1 ? this.all[0]! : new this.KeysOfPartition(this.namespace, '*');
   }
 
   /** The partition of an id. It depends on the whole id, because not all ids are random. */
   of(id: string): Keys {
-    // A microsecond that an application with one partition need not spend.
+    // Skip the hash with one partition. It takes about a microsecond.
     return this.all[this.count === 1 ? 0 : slotOf(id) % this.count]!;
   }
 
-  /** The ids by their partitions. */
+  /** Groups ids by partition. */
   grouped(ids: readonly string[]): readonly (readonly [Keys, readonly string[]])[] {
     if (ids.length === 1) return [[this.of(ids[0]!), ids]];
     const groups = new Map<Keys, string[]>();
@@ -57,7 +57,10 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   }
 }
 
-/** For each partition a hash tag that begins with its number and has a slot in its share of all slots. */
+/**
+ * Returns a hash tag for each partition. It begins with the partition's number, and its slot is in the partition's
+ * share.
+ */
 function tagsOf(count: number): string[] {
   return Array.from({ length: count }, (_, partition) => {
     for (let attempt = 0; ; attempt++) {

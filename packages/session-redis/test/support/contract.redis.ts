@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { JsonAttributeSerializer, type SessionEvent } from '@nest-session/core';
+import { type SessionEvent } from '@nest-session/core';
 import { SteppableRedisCluster, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
