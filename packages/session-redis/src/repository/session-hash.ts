@@ -7,7 +7,7 @@ import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
 /** The fields of a session hash, besides the attributes, that a record needs. */
-export const SESSION_FIELDS = [
+const SESSION_FIELDS = [
   'creationTime',
   'lastAccessedTime',
   'maxInactiveInterval',
