@@ -24,7 +24,7 @@ import { SessionIds } from '../session/session-token.js';
 import { signInTimeOf } from '../session/session-info.js';
 import { isKept } from '../session/attribute-names.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
-import { endAfter, startOf, type StoredSession, timesOf } from './stored-session.js';
+import { endAfter, startOf, type MapEntry, timesOf } from './map-entry.js';
 
 /** A source of the time in epoch milliseconds, such as `Date`. */
 export interface Clock {
@@ -48,7 +48,7 @@ type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
  * a session that has ended cannot be changed, and every end is recorded once.
  */
 export class MapSessionStore {
-  readonly #sessions = new Map<string, StoredSession>();
+  readonly #sessions = new Map<string, MapEntry>();
   readonly #forwarding = new Map<string, ForwardingMark>();
 
   constructor(
@@ -110,7 +110,7 @@ export class MapSessionStore {
     if (this.#isTaken(id)) return { outcome: 'collision' };
     if (!this.#makesRoom(change, id)) return { outcome: 'refused' };
     const creationTime = this.clock.now();
-    const session: StoredSession = {
+    const session: MapEntry = {
       id,
       creationTime,
       lastAccessedTime: creationTime,
@@ -131,7 +131,7 @@ export class MapSessionStore {
   }
 
   /** Why the update was refused; undefined when it was made. */
-  #update(change: UpdateSession, session: StoredSession): UpdateReply | undefined {
+  #update(change: UpdateSession, session: MapEntry): UpdateReply | undefined {
     const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, expected } = change;
     const isForwarded = session.id !== id;
     if (isForwarded) {
@@ -181,24 +181,24 @@ export class MapSessionStore {
     return true;
   }
 
-  #removeAttributes({ clears, signIn }: UpdateSession, { attributes }: StoredSession): void {
+  #removeAttributes({ clears, signIn }: UpdateSession, { attributes }: MapEntry): void {
     if (clears) attributes.clear();
     if (signIn) for (const name of attributes.keys()) if (!isKept(name, signIn)) attributes.delete(name);
   }
 
-  #renew(session: StoredSession): void {
+  #renew(session: MapEntry): void {
     const now = this.clock.now();
     session.lastAccessedTime = Math.max(session.lastAccessedTime, now);
     this.#setEnd(session);
   }
 
-  #setEnd(session: StoredSession): void {
+  #setEnd(session: MapEntry): void {
     // The last access may lie in the future, when the clock was set back.
     const accessed = Math.min(session.lastAccessedTime, this.clock.now());
     session.deadline = Math.min(endAfter(session.maxInactiveInterval, accessed), session.absoluteExpiry);
   }
 
-  #changeId(session: StoredSession, newId: string, { clears, signIn: kept }: UpdateSession): void {
+  #changeId(session: MapEntry, newId: string, { clears, signIn: kept }: UpdateSession): void {
     const previousSessionId = session.id;
     this.#sessions.delete(previousSessionId);
     const mark = { id: newId, until: this.clock.now() + FORWARDING_TIME, isClosed: clears === true, kept };
@@ -208,20 +208,20 @@ export class MapSessionStore {
     this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
   }
 
-  #end(session: StoredSession, Ended: EndedEvent): void {
+  #end(session: MapEntry, Ended: EndedEvent): void {
     this.#sessions.delete(session.id);
     this.record(new Ended(this.#eventOf(session)));
   }
 
   /** The live sessions that an index lists. */
-  #listed(indexName: string, value: string): StoredSession[] {
+  #listed(indexName: string, value: string): MapEntry[] {
     const now = this.clock.now();
     return [...this.#sessions.values()].filter(
       ({ deadline, indexes }) => deadline > now && indexes.get(indexName) === value,
     );
   }
 
-  #alive(id: string): StoredSession | undefined {
+  #alive(id: string): MapEntry | undefined {
     const session = this.#sessions.get(id);
     return session && session.deadline > this.clock.now() ? session : undefined;
   }
@@ -252,27 +252,27 @@ export class MapSessionStore {
     return this.#sessions.has(id) || this.#forwarding.has(id);
   }
 
-  #recordOf(session: StoredSession): SessionRecord {
+  #recordOf(session: MapEntry): SessionRecord {
     const timeToLive = session.deadline === Infinity ? undefined : session.deadline - this.clock.now();
     return { ...session, ...timesOf(session), attributes: [...session.attributes], timeToLive };
   }
 
-  #eventOf(session: StoredSession): { sessionId: string; at: number; session: SessionSnapshot } {
+  #eventOf(session: MapEntry): { sessionId: string; at: number; session: SessionSnapshot } {
     return { sessionId: session.id, at: this.clock.now(), session: this.#snapshot(session) };
   }
 
-  #snapshot(session: StoredSession): SessionSnapshot {
+  #snapshot(session: MapEntry): SessionSnapshot {
     return new SessionSnapshot({ ...session, ...timesOf(session) }, this.serializer, this.ids);
   }
 }
 
-function savedReply({ signIn }: UpdateSession, { authenticatedAt }: StoredSession, isForwarded: boolean): UpdateReply {
+function savedReply({ signIn }: UpdateSession, { authenticatedAt }: MapEntry, isForwarded: boolean): UpdateReply {
   if (isForwarded) return { outcome: 'forwarded' };
   return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
 }
 
 /** The latest sign-in first. */
-function byLatestSignIn(a: StoredSession, b: StoredSession): number {
+function byLatestSignIn(a: MapEntry, b: MapEntry): number {
   return signInTimeOf(b) - signInTimeOf(a);
 }
 
@@ -284,7 +284,7 @@ function withoutSealed(change: UpdateSession, kept: KeptAttributes): UpdateSessi
 }
 
 /** False where a session must be listed, and is not. */
-function isListed({ indexes }: StoredSession, { listed }: DeleteSession): boolean {
+function isListed({ indexes }: MapEntry, { listed }: DeleteSession): boolean {
   return !listed || indexes.get(listed.indexName) === listed.value;
 }
 

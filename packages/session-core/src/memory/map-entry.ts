@@ -1,5 +1,5 @@
-/** A session in memory. */
-export interface StoredSession {
+/** What the memory has of a session. */
+export interface MapEntry {
   id: string;
   readonly creationTime: number;
   lastAccessedTime: number;
@@ -16,12 +16,12 @@ export interface StoredSession {
 }
 
 /** When the absolute timeout began. */
-export function startOf({ creationTime, authenticatedAt = creationTime }: StoredSession): number {
+export function startOf({ creationTime, authenticatedAt = creationTime }: MapEntry): number {
   return Math.max(creationTime, authenticatedAt);
 }
 
 /** The times of a session that are not stored as such. */
-export function timesOf(session: StoredSession): { absoluteTimeout: number } {
+export function timesOf(session: MapEntry): { absoluteTimeout: number } {
   const { absoluteExpiry } = session;
   return { absoluteTimeout: absoluteExpiry === Infinity ? -1 : Math.round((absoluteExpiry - startOf(session)) / 1000) };
 }
