@@ -12,12 +12,12 @@
     'acknowledged'
 ]]
 -- include: keys
-local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
+local events, failing, retries, group = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 
 local failed = read_typed('hash', 'HLEN', failing)
 local retried = read_typed('zset', 'ZCARD', retries)
 -- The first write, which fails when the stream is a stray key.
-local acknowledged = read('XACK', events, unpack(ARGV))
+local acknowledged = read('XACK', events, group, unpack(ARGV, 2))
 if acknowledged == nil then error(wrong_type('stream', events)) end
 if failed > 0 then redis.call('HDEL', failing, unpack(ARGV, 2)) end
 if retried > 0 then redis.call('ZREM', retries, unpack(ARGV, 2)) end
