@@ -28,6 +28,7 @@ export { cookieAttributes, type SetCookieAttributes } from './resolvers/cookie-a
 export { cookieValues } from './resolvers/cookie-values.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
+export { FORWARDED_FOR } from './session/forwarded-for.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/own-attributes.js';
 export type { ContentBounds, TouchOutcome } from './session/session-change.js';
 export { RandomSessionTokenGenerator } from './session/session-token.generator.js';

@@ -21,6 +21,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
 import { SessionIds } from '../session/session-ids.js';
 import { signInTimeOf } from '../session/session-info.js';
+import { FORWARDED_FOR } from '../session/forwarded-for.js';
 import { isKept } from '../session/sign-in.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { endAfter, startOf, type StoredSession, timesOf } from './stored-session.js';
@@ -41,9 +42,6 @@ interface ForwardingMark {
 }
 
 type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
-
-/** For how many milliseconds saves of requests that loaded a session under its old id are forwarded to the new one. */
-const FORWARDED_FOR = 60_000;
 
 /**
  * The sessions of `MapSessionRepository`. Each step is synchronous, hence atomic, and follows the rules of every store:

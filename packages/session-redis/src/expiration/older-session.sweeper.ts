@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { FORWARDED_FOR } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
@@ -17,8 +18,6 @@ import { pages } from './scan-pages.js';
 const INTERVAL = 1000;
 const SCANNED_PER_CALL = 1000;
 const ENDED_PER_CALL = 50;
-// Milliseconds. A request that loaded its session before the epoch can rotate it past a scan. Few last longer.
-const LONGEST_REQUEST = 60_000;
 
 /**
  * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported. Any
@@ -71,7 +70,8 @@ export class OlderSessionSweeper {
     for (const keys of partitions) {
       const epoch = this.epochs.pending(keys);
       if (epoch === undefined || signal?.aborted) continue;
-      const isLast = (await this.#now(keys)) - epoch >= LONGEST_REQUEST;
+      // A request that loaded its session before the epoch can rotate it past a scan.
+      const isLast = (await this.#now(keys)) - epoch >= FORWARDED_FOR;
       if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
     }
     return ended;
