@@ -11,7 +11,7 @@ export interface RingKey {
 }
 
 // Of a wrapped data key: the id of the data key, the id of the key, and the data key encrypted under it. Like each field
-// of ours it is a JSON string. Scripts compare its beginning: see includes/data-key.lua.
+// of ours it is a JSON string. Scripts compare its beginning: see scripts/library/data-keys.lua.
 const FORM = /^"1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)"$/;
 
 /** Whether a key can have this id. */

@@ -20,7 +20,7 @@ export type EndSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
 const SHORTEST_WAIT = 100;
 // No session ends sooner after its creation.
 const LONGEST_WAIT = 1000;
-// Signals tell of every end before that: see includes/join.lua.
+// Signals tell of every end before that: see scripts/library/join.lua.
 const LONGEST_WAIT_WITH_SIGNALS = 60_000;
 // After an error, doubled with each further one. The cleanup job looks as well.
 const FIRST_BACK_OFF = 1000;

@@ -57,7 +57,7 @@ export class EventCopy {
     for await (const entries of this.#inOrder(({ deadLetters }) => deadLetters)) {
       const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ deadLetters }) => deadLetters) }));
       const written = copies.map(({ entry: { fields }, key, at: [ms, sequence] }) => {
-        // As scripts/includes/dead-letters keeps them.
+        // As scripts/library/dead-letters keeps them.
         const [group = '', handler = ''] = ['group', 'handler'].map((name) => valueOf(fields, name));
         const kind = `${group}\n${handler}`;
         const bytes = fields.reduce((sum, { length }) => sum + length, 100);

@@ -19,7 +19,7 @@ const PLACE = 'place';
  * `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
  */
 export function loadScript(name: string, store: ExpirationStoreName = 'buckets'): string {
-  return withIncludes(withPastes(sourceOf(name), store), store, new Set());
+  return withIncludes(withPastes(sourceOf(name)), store, new Set());
 }
 
 /** `known`: the library files that are there already. */
@@ -37,11 +37,12 @@ function libraryText(name: string, store: ExpirationStoreName, known: Set<string
   return withIncludes(sourceOf(`library/${name === PLACE ? `${PLACE}-in-${store}` : name}`), store, known);
 }
 
-function withPastes(source: string, store: ExpirationStoreName): string {
+/** Text that reads the variables of the script around it: what the scripts of the stream and of deliveries still have. */
+function withPastes(source: string): string {
   return source.replace(PASTE, (_, names: string) =>
     names
       .split(', ')
-      .map((each) => withPastes(sourceOf(`includes/${each === PLACE ? `${PLACE}-in-${store}` : each}`), store))
+      .map((each) => withPastes(sourceOf(`includes/${each}`)))
       .join('\n'),
   );
 }

@@ -33,7 +33,7 @@ local function counted_size(key, change)
   local count_before, size_before = sum_of(bytes)
   for _, field in ipairs(change.lost or {}) do bytes[field] = nil end
   for i = 1, #set, 2 do bytes[set[i]] = bytes_in(set[i], set[i + 1]) end
-  for _, field in ipairs(change.removed) do bytes[field] = nil end
+  for _, field in ipairs(change.removed or {}) do bytes[field] = nil end
   local count, size = sum_of(bytes)
   if count > math.max(change.max_attributes, count_before) then return size, { 'full', 'maxAttributes' } end
   if size > math.max(change.max_size, size_before) then return size, { 'full', 'maxSessionSize' } end

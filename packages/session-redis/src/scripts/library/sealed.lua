@@ -10,7 +10,7 @@ local function leave_out_sealed(change, seals)
         table.insert(set, change.set[i + 1])
       end
     end
-    for _, field in ipairs(change.removed) do
+    for _, field in ipairs(change.removed or {}) do
       if keeps(field) then table.insert(removed, field) end
     end
     change.set, change.removed = set, removed

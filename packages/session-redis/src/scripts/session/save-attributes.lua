@@ -33,7 +33,7 @@ local id, grace, details = ARGV[2], ARGV[3], 5 + 2 * ARGV[4]
 local change = {
   set = part_of(ARGV, 5, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
   keeps_idle = ARGV[details + 2] == '1', expected_field = ARGV[details + 3], expected_hash = ARGV[details + 4],
-  removed = part_of(ARGV, details + 5, #ARGV),
+  removed = ARGV[details + 5] and part_of(ARGV, details + 5, #ARGV),
 }
 
 local session, fields = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'size')
@@ -62,5 +62,5 @@ if not change.keeps_idle then
 end
 if size then set[#set + 1], set[#set + 2] = 'size', size end
 write_fields(session.key, set)
-remove_fields(session.key, change.removed)
+if change.removed then remove_fields(session.key, change.removed) end
 return { is_forwarded and 'forwarded' or 'saved' }

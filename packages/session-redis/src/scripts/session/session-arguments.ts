@@ -1,5 +1,6 @@
-import type { ContentBounds } from '@nest-session/core/internal';
+import { type ContentBounds, isOwnAttribute } from '@nest-session/core/internal';
 import type {
+  AttributeChanges,
   CreateReply,
   CreateSession,
   IndexChanges,
@@ -8,6 +9,7 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
+import { DataKey } from '../../encryption/data-key.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
@@ -74,7 +76,7 @@ export function pushNewFields(args: (string | number)[], session: NewFields): vo
   const { attributes, device, bounds, dataKey } = session;
   const { set } = fieldsOf({ attributes, device });
   args.push(...set);
-  if (isBounded(bounds)) args.push('size', bytesIn(set));
+  if (isBounded(bounds)) args.push('size', sizeOf(attributes));
   if (dataKey !== undefined) args.push('dataKey', dataKey);
 }
 
@@ -139,8 +141,13 @@ function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'de
   return { set, removed };
 }
 
-function bytesIn(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+/** The bytes of the attributes that count for the bounds, as they were before an encryption. */
+function sizeOf(attributes: AttributeChanges): number {
+  let size = 0;
+  for (const [name, text] of attributes) {
+    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + DataKey.bytesIn(text);
+  }
+  return size;
 }
 
 function isBounded(bounds: ContentBounds | undefined): bounds is ContentBounds {
