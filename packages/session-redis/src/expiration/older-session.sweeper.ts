@@ -17,8 +17,6 @@ import { pages } from './scan-pages.js';
 const INTERVAL = 1000;
 const SCANNED_PER_CALL = 1000;
 const ENDED_PER_CALL = 50;
-// A request that loaded its session before the epoch can rotate it past a scan. Few requests last longer.
-const LONGEST_REQUEST = FORWARDING_TIME;
 
 /**
  * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported.
@@ -65,7 +63,8 @@ export class OlderSessionSweeper implements BackgroundService {
     for (const keys of partitions) {
       const epoch = this.epochs.pending(keys);
       if (epoch === undefined || signal?.aborted) continue;
-      const isLast = (await this.#now(keys)) - epoch >= LONGEST_REQUEST;
+      // A request that loaded its session before the epoch can rotate it past a scan.
+      const isLast = (await this.#now(keys)) - epoch >= FORWARDING_TIME;
       if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
     }
     return ended;

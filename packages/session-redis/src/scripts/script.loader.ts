@@ -4,7 +4,6 @@ import { LUA_SOURCES } from './lua-sources.js';
 export type PlaceName = 'buckets' | 'sorted-set';
 
 const INCLUDE = /^( *)-- include: (.+)$/gm;
-const PASTE = /^ *-- paste: (.+)$/gm;
 
 /** The library file in which alone scripts differ by the option `expirations`. */
 const PLACE = 'place';
@@ -21,7 +20,7 @@ const PLACE = 'place';
  * `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
  */
 export function loadScript(name: string, store: PlaceName = 'buckets'): string {
-  return withIncludes(withPastes(sourceOf(name), store), store, new Set());
+  return withIncludes(sourceOf(name), store, new Set());
 }
 
 /** `known`: the library files that are there already. */
@@ -37,15 +36,6 @@ function libraryText(name: string, store: PlaceName, known: Set<string>): string
   if (known.has(name)) return '';
   known.add(name);
   return withIncludes(sourceOf(`library/${name === PLACE ? `${PLACE}-in-${store}` : name}`), store, known);
-}
-
-function withPastes(source: string, store: PlaceName): string {
-  return source.replace(PASTE, (_, names: string) =>
-    names
-      .split(', ')
-      .map((each) => withPastes(sourceOf(`includes/${each === PLACE ? `${PLACE}-in-${store}` : each}`), store))
-      .join('\n'),
-  );
 }
 
 function sourceOf(name: string): string {

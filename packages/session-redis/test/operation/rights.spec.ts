@@ -311,7 +311,7 @@ function ofDelivery(name: string): string {
 
 /** The commands that scripts call, as Redis names them. */
 function calledBy(scripts: readonly string[]): string[] {
-  const call = /redis\.p?call\('(XGROUP|XINFO)', '(\w+)'|(?:redis\.p?call|read)\('(\w+)'/g;
+  const call = /redis\.p?call\('(XGROUP|XINFO)', '(\w+)'|(?:redis\.p?call\(|read\(|read_typed\('\w+', )'(\w+)'/g;
   const calls = scripts.flatMap((script) => [...loadScript(script).matchAll(call)]);
   return calls.map(([, container, sub, name]) => (name ?? `${container}|${sub}`).toLowerCase());
 }

@@ -49,9 +49,17 @@ const oneOfLists = (...lists: unknown[][]) => ({
 
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
+/** The script that saves these changes. */
+function scriptOf({ newId, maxInactiveInterval, absoluteTimeout, dataKeys, indexes = [] }: Changes): string {
+  if (newId !== undefined) return 'rotate-session';
+  const isMore =
+    [maxInactiveInterval, absoluteTimeout, dataKeys].some((each) => each !== undefined) || [...indexes].length > 0;
+  return isMore ? 'change-session' : 'save-attributes';
+}
+
 function save(what: string, changes: Changes): ScriptCall {
   return {
-    script: 'save-session',
+    script: scriptOf(changes),
     what,
     prepare: openSession,
     send: (client, store) => sessionScripts(client, store).save(updateOf(ID, changes)),

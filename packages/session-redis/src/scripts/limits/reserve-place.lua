@@ -24,88 +24,105 @@
       bring about; `others`: places whose sessions stay. Of each place its field, version, 1 when its session may not be
       stored yet, 1 when other sessions are to end for its session, and its ids
 ]]
-if ARGV[7] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then return { 'unknown' } end
--- paste: ledger
-local id, replaced, most, latest = ARGV[1], ARGV[2], tonumber(ARGV[3]), now + ARGV[5]
-local first_session = 9 + 2 * ARGV[8]
+-- include: arguments, clock, ledger
+local key, id, replaced, most, refuses = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'refuse'
+local duration, kept_for, may_make, first_session = ARGV[5], ARGV[6], ARGV[7] == '1', 9 + 2 * ARGV[8]
+local over, sessions = part_of(ARGV, 9, first_session - 1), part_of(ARGV, first_session, #ARGV)
 
 -- Not in the place of a session that was rotated since then: whoever still knows it by this id will find it gone.
-local function take(field, at)
-  return by_field[field] or add({ field = field, at = at, version = now, ender = '-', ids = { { id = field, latest = 0 } } })
+local function take(ledger, field, at)
+  local place = { field = field, at = at, version = ledger.now, ender = '-', ids = { { id = field, latest = 0 } } }
+  return ledger.by_field[field] or add_place(ledger, place)
 end
 
-for i = first_session, #ARGV, 2 do
-  if not place_with(ARGV[i]) then store(take(ARGV[i], tonumber(ARGV[i + 1]))) end
+-- The place of the session, whether the ledger had its id before, and until when it may be stored.
+local function own_place(ledger)
+  -- Later than all others, also within a millisecond.
+  local at = math.max(ledger.now, ledger.list[1] and ledger.list[#ledger.list].at + 1 or 0)
+  local own = place_with(ledger, id) or replaced ~= '' and place_with(ledger, replaced)
+  local is_taken = not own
+  if is_taken then
+    own = take(ledger, id, at)
+    -- Another request may sign in to the session while it has that id.
+    if replaced ~= '' and replaced ~= id then table.insert(own.ids, { id = replaced }) end
+  elseif most and not entry_of(own, id) then
+    -- It has the id that is replaced, or one that another request has given it or is giving it.
+    own.at = at
+  end
+  local entry = entry_of(own, id)
+  local was_known = entry and entry.latest and not is_taken and 1 or 0
+  if not entry then
+    entry = { id = id }
+    table.insert(own.ids, entry)
+  end
+  -- Whoever this place is to end for may have found its session over by now.
+  if most and latest_of(own) <= ledger.now then own.ender = '-' end
+  -- Not that of another request within the same millisecond.
+  entry.latest = math.max(ledger.now + duration, latest_of(own) + 1)
+  return own, was_known, entry.latest
 end
-sort()
 
--- Later than all others, also within a millisecond.
-local at = math.max(now, list[1] and list[#list].at + 1 or 0)
-local own = place_with(id) or replaced ~= '' and place_with(replaced)
-local is_taken = not own
-if is_taken then
-  own = take(id, at)
-  -- Another request may sign in to the session while it has that id.
-  if replaced ~= '' and replaced ~= id then table.insert(own.ids, { id = replaced }) end
-elseif most and not entry_of(own, id) then
-  -- It has the id that is replaced, or one that another request has given it or is giving it.
-  own.at = at
-end
-local entry = entry_of(own, id)
-local was_known = entry and entry.latest and not is_taken and 1 or 0
-if not entry then
-  entry = { id = id }
-  table.insert(own.ids, entry)
-end
--- Whoever this place is to end for may have found its session over by now.
-if most and latest_of(own) <= now then own.ender = '-' end
--- Not that of another request within the same millisecond.
-latest = math.max(latest, latest_of(own) + 1)
-entry.latest = latest
-renew(own)
-remove_over(own, 9, first_session - 1)
-
-if own.ender == own.field then own.ender = '-' end
--- Another sign-in that is under way is stored in the room of those that end for it: `waiting` is the number of such
--- sign-ins. It may find that it does not need all of them. So this one ends no others instead of the `extra` ones, but
--- waits for it; only for an earlier one, so that no two wait for each other.
-local pool, waiting, extra, waits = {}, 0, 0, {}
-for _, place in ipairs(list) do
-  local ender = is_ending(place) and by_field[place.ender]
-  if place ~= own and (not ender or ender == own) then
-    table.insert(pool, place)
-  elseif ender and ender ~= own then
-    if not waits[ender] then
-      waits[ender], waiting = true, waiting + 1
-    elseif ender.at < own.at then
-      extra = extra + 1
+-- The places that may end for the session, and how many have to. Another sign-in that is under way is stored in the room of
+-- those that end for it: `waits` has such sign-ins. It may find that it does not need all of them. So this one ends no others
+-- instead of the `extra` ones, but waits for it; only for an earlier one, so that no two wait for each other.
+local function pool_for(ledger, own)
+  local pool, waiting, extra, waits = {}, 0, 0, {}
+  for _, place in ipairs(ledger.list) do
+    local ender = is_ending(ledger, place) and ledger.by_field[place.ender]
+    if place ~= own and (not ender or ender == own) then
+      table.insert(pool, place)
+    elseif ender and ender ~= own then
+      if not waits[ender] then
+        waits[ender], waiting = true, waiting + 1
+      elseif ender.at < own.at then
+        extra = extra + 1
+      end
     end
   end
+  local surplus = most and math.max(#ledger.list - waiting - most, 0) or 0
+  return pool, waits, surplus, refuses and 0 or surplus - extra
 end
-local surplus = most and math.max(#list - waiting - most, 0) or 0
-local to_end = ARGV[4] == 'refuse' and 0 or surplus - extra
-if ARGV[4] == 'refuse' and surplus > 0 then own.ender = own.field end
-local ending, others = {}, {}
-for i, place in ipairs(pool) do
-  local ender = '-'
-  if i <= to_end then ender = own.field end
-  if place.ender ~= ender then
-    place.ender = ender
-    store(place)
-  end
-  table.insert(i <= to_end and ending or others, place)
-end
-store(own)
-redis.call('PEXPIRE', ledger, ARGV[6])
-if #ending == 0 and surplus == 0 then return { 'room', latest, was_known } end
 
-local function listed(places)
+-- Lets the first places of a pool end for the session, and no others. Returns those and the others.
+local function let_end(ledger, own, pool, to_end)
+  local ending, others = {}, {}
+  for i, place in ipairs(pool) do
+    local ender = i <= to_end and own.field or '-'
+    if place.ender ~= ender then
+      place.ender = ender
+      store_place(ledger, place)
+    end
+    table.insert(i <= to_end and ending or others, place)
+  end
+  return ending, others
+end
+
+local function listed(ledger, places, waits)
   local reply = {}
   for i, place in ipairs(places) do
-    local is_open, makes_room = latest_of(place) > now and 1 or 0, waits[place] and 1 or 0
-    reply[i] = { place.field, string.format('%.0f', place.version), is_open, makes_room }
+    local is_open, makes_room = latest_of(place) > ledger.now and 1 or 0, waits[place] and 1 or 0
+    reply[i] = { place.field, digits(place.version), is_open, makes_room }
     for _, each in ipairs(place.ids) do table.insert(reply[i], each.id) end
   end
   return reply
 end
-return { 'full', latest, was_known, surplus - #ending, listed(ending), listed(others) }
+
+if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
+local ledger = read_ledger(key, now_in_ms())
+for i = 1, #sessions, 2 do
+  local is_new = not place_with(ledger, sessions[i])
+  if is_new then store_place(ledger, take(ledger, sessions[i], tonumber(sessions[i + 1]))) end
+end
+sort_places(ledger)
+local own, was_known, latest = own_place(ledger)
+renew_place(ledger, own)
+remove_over(ledger, own, over)
+if own.ender == own.field then own.ender = '-' end
+local pool, waits, surplus, to_end = pool_for(ledger, own)
+if refuses and surplus > 0 then own.ender = own.field end
+local ending, others = let_end(ledger, own, pool, to_end)
+store_place(ledger, own)
+redis.call('PEXPIRE', key, kept_for)
+if #ending == 0 and surplus == 0 then return { 'room', latest, was_known } end
+local missing = surplus - #ending
+return { 'full', latest, was_known, missing, listed(ledger, ending, waits), listed(ledger, others, waits) }

@@ -14,40 +14,42 @@
   Returns
     'done'
 ]]
--- paste: ledger
-local id, replaced = ARGV[1], ARGV[2]
-local own = place_with(id)
-remove_over(own, 5, #ARGV)
+-- include: arguments, clock, ledger
+local id, replaced, latest, is_stored, over = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', part_of(ARGV, 5, #ARGV)
+
+local ledger = read_ledger(KEYS[1], now_in_ms())
+local own = place_with(ledger, id)
+remove_over(ledger, own, over)
 if not own then return 'done' end
-renew(own)
+renew_place(ledger, own)
 local function drop(dropped)
   local _, i = entry_of(own, dropped)
   if i then table.remove(own.ids, i) end
 end
 
-if ARGV[4] == '1' then
+if is_stored then
   local entry = entry_of(own, id)
   -- Otherwise another request is storing the session under this id.
-  if entry.latest and string.format('%.0f', entry.latest) == ARGV[3] then entry.latest = 0 end
+  if entry.latest and digits(entry.latest) == latest then entry.latest = 0 end
   if replaced ~= id then drop(replaced) end
-  store(own)
+  store_place(ledger, own)
   return 'done'
 end
 drop(id)
-if latest_of(own) <= now then
-  for _, place in ipairs(list) do
+if latest_of(own) <= ledger.now then
+  for _, place in ipairs(ledger.list) do
     if place.ender == own.field then
       place.ender = '-'
-      store(place)
+      store_place(ledger, place)
     end
   end
 end
 -- A session that has another id stays, and so does one that another request is storing.
 for _, each in ipairs(own.ids) do
   if each.latest then
-    store(own)
+    store_place(ledger, own)
     return 'done'
   end
 end
-remove(own)
+remove_place(ledger, own)
 return 'done'

@@ -23,37 +23,42 @@
     'corrupt'  a key has a wrong type: it is a dead letter now. When the stray key is an index, the end of the session is
                recorded as well
 ]]
-local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
-local minute, is_set, kept, most_bytes = nil, true, ARGV[2], ARGV[3]
--- paste: claim
-local set, most, first = prefix .. 'ends', tonumber(ARGV[4]), '-inf'
--- A shadow key still exists in the millisecond of its end.
-local limit = '(' .. string.format('%.0f', now + ARGV[5])
-if read('ZCARD', set) == nil then error(wrong_type('zset', set)) end
-local reply = { now, '' }
-local function take(id, time)
-  local n = #reply
-  reply[n + 1], reply[n + 2] = id, time
-  reply[n + 3] = claim('expires:' .. id, prefix .. 'sessions:' .. id, prefix .. 'sessions:expires:' .. id, true)
-end
-local found = {}
-if ARGV[6] ~= '' then
-  local same = redis.call('ZRANGE', set, ARGV[6], ARGV[6], 'BYSCORE')
-  local seen = 0
-  for i, id in ipairs(same) do
-    if id == ARGV[7] then seen = i end
+-- include: clock, claim
+local partition, dead = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }, KEYS[3]
+local retention, most_bytes, most, ahead = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local last_time, last_id = ARGV[6], ARGV[7]
+local set, now = partition.prefix .. 'ends', now_in_ms()
+
+-- The ids and times of the next sessions, in turn.
+local function next_sessions()
+  local found, first = {}, '-inf'
+  if last_time ~= '' then
+    local same, seen = redis.call('ZRANGE', set, last_time, last_time, 'BYSCORE'), 0
+    for i, id in ipairs(same) do
+      if id == last_id then seen = i end
+    end
+    for i = seen + 1, math.min(#same, seen + most) do
+      found[#found + 1], found[#found + 2] = same[i], last_time
+    end
+    if #same - seen < most then first = '(' .. last_time end
   end
-  for i = seen + 1, math.min(#same, seen + most) do
-    found[#found + 1], found[#found + 2] = same[i], ARGV[6]
-  end
-  if #same - seen < most then first = '(' .. ARGV[6] end
-end
-if #found < 2 * most then
+  if #found == 2 * most then return found end
+  -- A shadow key still exists in the millisecond of its end.
+  local limit = '(' .. digits(now + ahead)
   local others = redis.call('ZRANGE', set, first, limit, 'BYSCORE', 'LIMIT', 0, most - #found / 2, 'WITHSCORES')
   for _, each in ipairs(others) do found[#found + 1] = each end
+  return found
 end
-for i = 1, #found, 2 do take(found[i], found[i + 1]) end
-finish()
+
+local claims = begin_claims(partition, { is_set = true }, now, retention, dead, most_bytes)
+read_typed('zset', 'ZCARD', set)
+local found, reply, sessions = next_sessions(), { now, '' }, partition.prefix .. 'sessions:'
+for i = 1, #found, 2 do
+  local id = found[i]
+  local outcome = claim(claims, 'expires:' .. id, sessions .. id, sessions .. 'expires:' .. id, true)
+  for _, each in ipairs({ id, found[i + 1], outcome }) do table.insert(reply, each) end
+end
+finish_claims(claims)
 local earliest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
 if earliest then reply[2] = math.max(0, earliest - now + 1) end
 return reply

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
   claim-expired: claims the sessions that have expired: each end is recorded exactly once, with an `expired` event. The
-  field `ended`, which includes/ended writes, tells that this has happened.
+  field `ended`, which library/ended writes, tells that this has happened.
   Looking at a shadow key makes Redis notice that it has expired. A session that is still alive moves to where its end
   belongs.
 
@@ -23,24 +23,28 @@
     'corrupt'  a key has a wrong type, or the member a foreign form: it is a dead letter now. When the stray key is
                an index, the end of the session is recorded as well
 ]]
-local bucket_list, events, dead = KEYS[1], KEYS[2], KEYS[3]
-local minute, is_set, kept, most_bytes = tonumber(ARGV[4]) and ARGV[4] or nil, ARGV[4] == 'ends', ARGV[2], ARGV[3]
--- paste: claim
+-- include: clock, claim
+local partition, dead = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }, KEYS[3]
+local retention, most_bytes, is_set = ARGV[2], ARGV[3], ARGV[4] == 'ends'
+local minute, bucket = tonumber(ARGV[4]) and ARGV[4] or nil, partition.prefix .. 'expirations:' .. ARGV[4]
+
+local place = { minute = minute, is_set = is_set }
+local claims = begin_claims(partition, place, now_in_ms(), retention, dead, most_bytes)
 -- Which members are in the bucket; nil when its key has a wrong type. The first one is there because Redis asks for
 -- one, and there may be no members.
-local present = minute and read('SMISMEMBER', bucket_prefix .. minute, minute, unpack(ARGV, 5))
-local is_stray_key = minute and not present
-local words = {}
+local present = minute and read('SMISMEMBER', bucket, minute, unpack(ARGV, 5))
+local is_stray_key, words = minute and not present, {}
 for i = 5, #ARGV do
-  local is_present = is_set and read('ZSCORE', prefix .. 'ends', string.sub(ARGV[i], 9)) or present and present[i - 3] == 1
+  local score = is_set and read('ZSCORE', partition.prefix .. 'ends', string.sub(ARGV[i], 9))
+  local is_present = score or present and present[i - 3] == 1
   -- The member has left the bucket since this call looked: another instance sweeps the same bucket.
   words[i - 4] = present and not is_present and 'already'
-    or claim(ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
+    or claim(claims, ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
 end
-if is_stray_key then minute = nil end
-finish()
+if is_stray_key then claims.minute = nil end
+finish_claims(claims)
 if is_stray_key and #ARGV == 4 then
-  local remove = function() return redis.call('ZREM', bucket_list, ARGV[4]) == 1 end
-  if bury('expirations:' .. ARGV[4], wrong_type('set', bucket_prefix .. ARGV[4]).err, remove) then return { 'corrupt' } end
+  local remove = function() return redis.call('ZREM', partition.bucket_list, minute) == 1 end
+  if bury(claims, 'expirations:' .. minute, wrong_type('set', bucket).err, remove) then return { 'corrupt' } end
 end
 return words

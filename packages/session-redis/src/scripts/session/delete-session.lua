@@ -16,12 +16,14 @@
     {'forwarded'}  deleted, under a later id than the given one
     {'gone'}       there is no live session, or the index does not list it
 ]]
--- paste: keys, live
-if KEYS[5] and not redis.call('ZSCORE', KEYS[5], id) then return { 'gone' } end
-local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'bucket', 'index')
-if not fields[1] then
-  -- paste: incomplete
-end
-local bucket, index, how, kept, is_wanted = fields[2], fields[3], 'deleted', ARGV[3], nil
--- paste: clock, end
-return { id == ARGV[2] and 'deleted' or 'forwarded' }
+-- include: live-session, clock, wanted, end
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local id, retention, index = ARGV[2], ARGV[3], KEYS[5]
+
+local session, fields = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'index')
+if not session then return { 'gone' } end
+if index and not redis.call('ZSCORE', index, session.id) then return { 'gone' } end
+session.index = fields[5]
+local wanted = is_wanted(partition.events, 'deleted')
+end_session(partition, session, { how = 'deleted', at = now_in_ms(), retention = retention, is_wanted = wanted })
+return { session.id == id and 'deleted' or 'forwarded' }

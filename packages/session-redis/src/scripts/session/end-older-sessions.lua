@@ -12,13 +12,15 @@
 
   Returns the number of sessions that this call ended
 ]]
--- paste: keys, clock
-local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil
--- paste: end-session
-local at, ended = tonumber(redis.call('HGET', KEYS[3], 'at')) or 0, 0
+-- include: keys, clock, end-by-id
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local epoch, retention = KEYS[3], ARGV[2]
+
+local ending = { how = 'deleted', at = now_in_ms(), retention = retention }
+local at, ended = tonumber(redis.call('HGET', epoch, 'at')) or 0, 0
 for i = 3, #ARGV do
-  local times = read('HMGET', prefix .. 'sessions:' .. ARGV[i], 'creationTime', 'authenticatedAt')
+  local times = read('HMGET', partition.prefix .. 'sessions:' .. ARGV[i], 'creationTime', 'authenticatedAt')
   local began = times and math.max(tonumber(times[1]) or 0, tonumber(times[2]) or 0)
-  if began and began <= at and end_session(ARGV[i]) then ended = ended + 1 end
+  if began and began <= at and end_by_id(partition, ARGV[i], ending) then ended = ended + 1 end
 end
 return ended

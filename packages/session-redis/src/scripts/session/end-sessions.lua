@@ -15,28 +15,28 @@
   Returns the number of sessions that this call ended; the score of the last entry to end, empty when there is none left;
   the error of a session that a stray key keeps alive, empty when there is none; and the ids of such sessions
 ]]
--- paste: keys, clock
-local bucket_list, events, kept, is_wanted = KEYS[1], KEYS[2], ARGV[2], nil
--- paste: end-session
-local latest = ARGV[3]
-if latest == '' then latest = redis.call('ZRANGE', KEYS[3], 0, 0, 'REV', 'WITHSCORES')[2] or '' end
-local stays = {}
+-- include: keys, clock, end-by-id
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local index, retention, latest, amount, stays = KEYS[3], ARGV[2], ARGV[3], ARGV[4], {}
 for i = 5, #ARGV do stays[ARGV[i]] = true end
-local most = ARGV[4] + #ARGV - 4
-local found = latest == '' and {} or redis.call('ZRANGE', KEYS[3], '-inf', latest, 'BYSCORE', 'LIMIT', 0, most)
-local ended, problem, left, foreign = 0, '', {}, {}
+local most = amount + #ARGV - 4
+
+local ending = { how = 'deleted', at = now_in_ms(), retention = retention }
+if latest == '' then latest = redis.call('ZRANGE', index, 0, 0, 'REV', 'WITHSCORES')[2] or '' end
+local found = latest == '' and {} or redis.call('ZRANGE', index, '-inf', latest, 'BYSCORE', 'LIMIT', 0, most)
+local ended, problem, left, stray = 0, '', {}, {}
 for _, id in ipairs(found) do
   if not stays[id] then
-    local has_ended, found_problem = end_session(id)
+    local has_ended, found_problem = end_by_id(partition, id, ending)
     if has_ended then ended = ended + 1 end
     if found_problem then
       problem = found_problem
-      table.insert(foreign, id)
+      table.insert(stray, id)
     else
       table.insert(left, id)
     end
   end
 end
 -- Also what is over and not yet claimed, so that the next batch does not find it again.
-if left[1] then redis.call('ZREM', KEYS[3], unpack(left)) end
-return { ended, #found == most and latest or '', problem, unpack(foreign) }
+if left[1] then redis.call('ZREM', index, unpack(left)) end
+return { ended, #found == most and latest or '', problem, unpack(stray) }

@@ -1,4 +1,4 @@
-import type { ContentBounds } from '@nest-session/core/internal';
+import { type ContentBounds, isOwnAttribute } from '@nest-session/core/internal';
 import type {
   AttributeChanges,
   CreateReply,
@@ -9,12 +9,11 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
+import { DataKey } from '../../encryption/data-key.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
+import type { NewDataKey } from '../../encryption/session-encryption.js';
 import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
 import { hashOfText } from './hash-of-text.js';
-import { isBounded, largestSize, sizeOf } from './session-size.js';
-
-type Content = 'attributes' | 'bounds';
 
 /** The reply of every script for one session. */
 export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
@@ -41,7 +40,7 @@ export interface Room {
   readonly principal: string;
 }
 
-/** The reply of save-session. @throws DataKeyConflictError when the session has another data key than the change */
+/** The reply of the scripts that save a session. @throws DataKeyConflictError when the session has another data key than the change */
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   const [outcome, detail, wrapped] = reply as SaveReply;
   if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
@@ -64,8 +63,7 @@ export function keysOf(partition: SessionKeys, id: string): string[] {
 
 /** The first keys of every script that stores a new session. */
 export function newKeysOf(partition: SessionKeys, id: string): string[] {
-  const wishes = [partition.wanted, partition.broadcastWanted('created')];
-  return [...keysOf(partition, id), partition.forwardingMark(id), ...wishes];
+  return [...keysOf(partition, id), partition.forwardingMark(id)];
 }
 
 /** With an empty value the session leaves the index. */
@@ -73,42 +71,51 @@ export function pushIndexes(args: (string | number)[], changes: IndexChanges): v
   for (const [name, value] of changes) args.push(name, value ?? '');
 }
 
-/** The attributes that are set. */
-export function pushAttributes(args: (string | number)[], changes: AttributeChanges): void {
-  for (const [name, text] of changes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
-}
-
-/** A field of its own. It is JSON in a JSON string, because Spring decodes every field. */
-export function pushDevice(args: (string | number)[], device: string | undefined): void {
-  if (device !== undefined) args.push('device', JSON.stringify(device));
-}
-
-/** Whether a save has no details. Every argument costs ioredis and Redis time, and most saves are such. */
-export function onlySetsAttributes(change: EncryptedUpdate): boolean {
-  const { newId, maxInactiveInterval, absoluteTimeout, expected, dataKeys, attributes } = change;
-  if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
-  if (change.keepsIdle || change.signsOut || expected !== undefined || dataKeys || change.indexes.size > 0)
-    return false;
-  for (const text of attributes.values()) if (text === null) return false;
-  return true;
-}
-
-/** How much a new session holds: the field `size`. */
-export function pushSize(args: (string | number)[], { attributes, bounds }: Pick<CreateSession, Content>): void {
+/** The fields of a new session, each with its text. `size`: for the bounds, how many bytes it holds at most. */
+export function pushNewFields(args: (string | number)[], session: NewFields): void {
+  const { attributes, device, bounds, dataKey } = session;
+  const { set } = fieldsOf({ attributes, device });
+  args.push(...set);
   if (isBounded(bounds)) args.push('size', sizeOf(attributes));
+  if (dataKey !== undefined) args.push('dataKey', dataKey);
 }
 
-/** How much a save adds. What adds nothing is not counted. */
-export function pushAdded(args: (string | number)[], { attributes, bounds }: Pick<UpdateSession, Content>): void {
-  if (!isBounded(bounds)) return;
-  const added = sizeOf(attributes);
-  if (added > 0) args.push('size', added, largestSize(bounds));
+/** Whether a save changes nothing but attributes, so that save-attributes can make it. Most saves are such. */
+export function onlyChangesAttributes(change: EncryptedUpdate): boolean {
+  const { newId, maxInactiveInterval, absoluteTimeout, signsOut, dataKeys, indexes } = change;
+  if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
+  return !signsOut && !dataKeys && indexes.size === 0;
 }
 
-function conditionOf({ expected, clears }: UpdateSession): string[] {
-  if (expected === undefined) return [clears ? 'clear' : 'any', '', ''];
-  const field = ATTRIBUTE_FIELD + expected.name;
-  return expected.text === undefined ? ['none', field, ''] : ['hash', field, hashOfText(expected.text)];
+/** The change as save-attributes takes it. Every argument costs ioredis and Redis time, and most saves have no details. */
+export function pushAttributeChange(args: (string | number)[], change: UpdateSession): void {
+  const { set, removed } = fieldsOf(change);
+  args.push(set.length / 2, ...set);
+  const { keepsIdle = false, expected } = change;
+  const bounds = boundsOf(change);
+  const hasDetails = keepsIdle || expected !== undefined || removed.length > 0;
+  if (hasDetails) args.push(...bounds, keepsIdle ? 1 : 0, ...conditionOf(change), ...removed);
+  else if (isBounded(change.bounds)) args.push(...bounds);
+}
+
+/** The change as library/change.lua takes it. */
+export function pushChange(args: (string | number)[], change: EncryptedUpdate, room: Room | undefined): void {
+  const {
+    maxInactiveInterval = '',
+    absoluteTimeout = '',
+    keepsIdle = false,
+    signsOut = false,
+    signIn,
+    indexes,
+  } = change;
+  const { set, removed } = fieldsOf(change);
+  // The script decides which one it stores, because it knows the id that the session has in the end.
+  const dataKeys = [...(change.dataKeys ?? [])].flat();
+  args.push(maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, signsOut ? 1 : 0);
+  args.push(signIn ? JSON.stringify(signIn) : '', ...conditionOf(change), ...boundsOf(change), limitOf(change, room));
+  args.push(indexes.size, dataKeys.length / 2, set.length / 2, removed.length);
+  pushIndexes(args, indexes);
+  args.push(...dataKeys, ...set, ...removed);
 }
 
 /** The limit as the scripts take it. */
@@ -117,14 +124,42 @@ export function limitOf({ limit }: { readonly limit?: SessionLimit | undefined }
   return limit ? `${limit.atMost} ${limit.whenReached}` : '';
 }
 
-/** The arguments of a save between those that every save has and the attributes that are set. */
-export function detailsOf(change: UpdateSession, room: Room | undefined): (string | number)[] {
-  const { id, newId = id, maxInactiveInterval = '', absoluteTimeout = '', keepsIdle = false, indexes } = change;
-  const condition = conditionOf(change);
-  const authentication = change.signIn ? JSON.stringify(change.signIn) : change.signsOut ? 'none' : '';
-  const details = [newId, maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, ...condition];
-  details.push(authentication, indexes.size, limitOf(change, room));
-  pushIndexes(details, indexes);
-  for (const [name, text] of change.attributes) if (text === null) details.push(ATTRIBUTE_FIELD + name);
-  return details;
+type NewFields = Pick<CreateSession, 'attributes' | 'device' | 'bounds'> & NewDataKey;
+
+/** The fields that a change sets, each with its text, and those that it removes. */
+function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'device'>): {
+  set: string[];
+  removed: string[];
+} {
+  const [set, removed]: [string[], string[]] = [[], []];
+  for (const [name, text] of attributes) {
+    if (text === null) removed.push(ATTRIBUTE_FIELD + name);
+    else set.push(ATTRIBUTE_FIELD + name, text);
+  }
+  // It is JSON in a JSON string, because Spring decodes every field.
+  if (device !== undefined) set.push('device', JSON.stringify(device));
+  return { set, removed };
+}
+
+/** The bytes of the attributes that count for the bounds, as they were before an encryption. */
+function sizeOf(attributes: AttributeChanges): number {
+  let size = 0;
+  for (const [name, text] of attributes) {
+    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + DataKey.bytesIn(text);
+  }
+  return size;
+}
+
+function isBounded(bounds: ContentBounds | undefined): bounds is ContentBounds {
+  return bounds !== undefined && (bounds.maxAttributes < Infinity || bounds.maxSessionSize < Infinity);
+}
+
+function boundsOf({ bounds }: Pick<UpdateSession, 'bounds'>): (string | number)[] {
+  if (!isBounded(bounds)) return ['', ''];
+  return [bounds.maxAttributes, bounds.maxSessionSize].map((most) => Math.min(most, Number.MAX_SAFE_INTEGER));
+}
+
+function conditionOf({ expected }: UpdateSession): [field: string, hash: string] {
+  if (expected === undefined) return ['', ''];
+  return [ATTRIBUTE_FIELD + expected.name, expected.text === undefined ? '' : hashOfText(expected.text)];
 }

@@ -1,3 +1,4 @@
+import { FORWARDING_TIME } from '@nest-session/core/internal';
 import type {
   CreateReply,
   CreateSession,
@@ -16,16 +17,14 @@ import type { SessionPartitions } from '../../keys/session-partitions.js';
 import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import {
-  detailsOf,
   keysOf,
   limitOf,
   newKeysOf,
-  onlySetsAttributes,
-  pushAdded,
-  pushAttributes,
-  pushDevice,
+  onlyChangesAttributes,
+  pushAttributeChange,
+  pushChange,
   pushIndexes,
-  pushSize,
+  pushNewFields,
   type Reply,
   type Room,
   type StoreReply,
@@ -65,7 +64,9 @@ export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & Ne
 const FILES = {
   createSession: 'create-session',
   takeOverSession: 'take-over-session',
-  saveSession: 'save-session',
+  saveAttributes: 'save-attributes',
+  changeSession: 'change-session',
+  rotateSession: 'rotate-session',
   touchSession: 'touch-session',
   deleteSession: 'delete-session',
   listSessions: 'list-sessions',
@@ -79,7 +80,9 @@ const FILES = {
 function sourcesFor(store: ExpirationStoreName) {
   const scripts = loadScripts('session', FILES, store);
   // For a save that can only end the session: like every end, it runs when Redis is out of memory.
-  return { ...scripts, endSession: scripts.saveSession.replace('#!lua', '#!lua flags=allow-oom') };
+  const ending = (source: string) => source.replace('#!lua', '#!lua flags=allow-oom');
+  const { changeSession, rotateSession } = scripts;
+  return { ...scripts, endChangedSession: ending(changeSession), endRotatedSession: ending(rotateSession) };
 }
 
 const SOURCES = { buckets: sourcesFor('buckets'), 'sorted-set': sourcesFor('sorted-set') };
@@ -93,7 +96,7 @@ type ScriptName = keyof typeof SOURCES.buckets;
 export class SessionScripts {
   readonly #client: ScriptedRedis<ScriptName>;
   /** Milliseconds for which the session hash is kept after the end. */
-  readonly #kept: number;
+  readonly #retention: number;
 
   constructor(
     client: Redis,
@@ -101,38 +104,39 @@ export class SessionScripts {
     private readonly rules: KeepingRules,
   ) {
     this.#client = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
-    this.#kept = Math.max(rules.grace, rules.retention);
+    this.#retention = Math.max(rules.grace, rules.retention);
   }
 
   /** `room`: where the limit is not for this script to enforce. */
   async create(change: CreateSession & NewDataKey, room?: Room): Promise<StoreReply<CreateReply>> {
-    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, indexes, signsIn, attributes, dataKey } =
-      change;
+    const { id, presentedIds, maxInactiveInterval, absoluteTimeout, signsIn, indexes } = change;
     const partition = this.partitions.of(id);
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const args = [partition.prefix, id, this.rules.grace, maxInactiveInterval, absoluteTimeout, indexes.size];
-    args.push(signsIn ? 1 : 0, limitOf(change, room), this.#kept);
+    const args = [partition.prefix, id, this.rules.grace, this.#retention, maxInactiveInterval, absoluteTimeout];
+    args.push(signsIn ? 1 : 0, limitOf(change, room), indexes.size);
     pushIndexes(args, indexes);
-    pushAttributes(args, attributes);
-    pushDevice(args, device);
-    pushSize(args, change);
-    if (dataKey !== undefined) args.push('dataKey', dataKey);
+    pushNewFields(args, change);
     return toCreateReply(await this.#run('createSession', keys, args));
   }
 
   /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
   async takeOver(session: TakenOverSession, timeToLive: number): Promise<TakeOverReply> {
-    const { id, maxInactiveInterval, absoluteTimeout, indexes, attributes } = session;
+    const { id, maxInactiveInterval, absoluteTimeout, indexes } = session;
     const partition = this.partitions.of(id);
     const keys = [...newKeysOf(partition, id), partition.takeoverMark(id), partition.epoch];
     for (const [name, value] of indexes) if (value !== null) keys.push(partition.revocationMark(name, value));
-    const times = [this.rules.grace, maxInactiveInterval, absoluteTimeout];
-    const args = [partition.prefix, id, ...times, indexes.size, timeToLive];
+    const args = [
+      partition.prefix,
+      id,
+      this.rules.grace,
+      maxInactiveInterval,
+      absoluteTimeout,
+      timeToLive,
+      indexes.size,
+    ];
     pushIndexes(args, indexes);
-    pushAttributes(args, attributes);
-    pushSize(args, session);
-    if (session.dataKey !== undefined) args.push('dataKey', session.dataKey);
+    pushNewFields(args, session);
     const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
     return word;
   }
@@ -142,26 +146,29 @@ export class SessionScripts {
    * @throws DataKeyConflictError when the session has another data key than the change, or none that it can have
    */
   save(change: EncryptedUpdate, room?: Room): Promise<StoreReply<UpdateReply>> {
-    const { id, newId = id, maxInactiveInterval, absoluteTimeout } = change;
+    return this.#save(change, room).then(toUpdateReply);
+  }
+
+  #save(change: EncryptedUpdate, room: Room | undefined): Promise<unknown> {
+    const { id, newId = id, maxInactiveInterval, absoluteTimeout, clears = false } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
-    if (newId !== id) {
-      const renamed = [partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId)];
-      keys.push(partition.forwardingMark(id), ...renamed);
+    const args: (string | number)[] = [partition.prefix, id, this.rules.grace];
+    if (onlyChangesAttributes(change)) {
+      pushAttributeChange(args, change);
+      return this.#run('saveAttributes', keys, args);
     }
-    const args = [partition.prefix, id, this.rules.grace, this.#kept];
-    if (onlySetsAttributes(change)) args.push(0);
-    else {
-      const details = detailsOf(change, room);
-      args.push(details.length, ...details);
+    const ends = maxInactiveInterval === 0 || absoluteTimeout === 0;
+    args.push(this.#retention);
+    if (newId === id) {
+      pushChange(args, change, room);
+      return this.#run(ends ? 'endChangedSession' : 'changeSession', keys, args);
     }
-    pushAttributes(args, change.attributes);
-    pushDevice(args, change.device);
-    pushAdded(args, change);
-    // The script decides which one it stores, because it knows the id that the session has in the end.
-    for (const [wrappedFor, dataKey] of change.dataKeys ?? []) args.push(`dataKey:${wrappedFor}`, dataKey);
-    const script = maxInactiveInterval === 0 || absoluteTimeout === 0 ? 'endSession' : 'saveSession';
-    return this.#run(script, keys, args).then(toUpdateReply);
+    keys.push(partition.forwardingMark(id));
+    keys.push(partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId));
+    args.push(newId, FORWARDING_TIME, clears ? 1 : 0);
+    pushChange(args, change, room);
+    return this.#run(ends ? 'endRotatedSession' : 'rotateSession', keys, args);
   }
 
   async touch(id: string): Promise<TouchReply> {
@@ -177,7 +184,7 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
-    const args = [partition.prefix, id, this.#kept];
+    const args = [partition.prefix, id, this.#retention];
     const [outcome] = (await this.#run('deleteSession', keys, args)) as Reply<DeleteReply['outcome']>;
     return { outcome };
   }
@@ -206,7 +213,7 @@ export class SessionScripts {
     { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
   ): Promise<EndedBatch> {
     const keys = [partition.bucketList, partition.events, index];
-    const args = [partition.prefix, this.#kept, latest, size, ...stays];
+    const args = [partition.prefix, this.#retention, latest, size, ...stays];
     const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
     const [ended, next, problem, ...foreign] = reply;
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
@@ -219,7 +226,11 @@ export class SessionScripts {
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */
   async endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
-    return (await this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.#kept, ...ids])) as number;
+    return (await this.#run(
+      'endOlderSessions',
+      [bucketList, events, epoch],
+      [prefix, this.#retention, ...ids],
+    )) as number;
   }
 
   /** `place`: the minute of the bucket with the members; 'ends': the sorted set should have them; '': a key event named them. */
@@ -229,7 +240,7 @@ export class SessionScripts {
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    const args = [partition.prefix, this.#kept, this.rules.deadLetters.maxSize, place, ...members];
+    const args = [partition.prefix, this.#retention, this.rules.deadLetters.maxSize, place, ...members];
     return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 
@@ -239,7 +250,15 @@ export class SessionScripts {
    */
   async claimDue(partition: SessionKeys, size: number, ahead = 0, after?: DueSession): Promise<DueSessions> {
     const { bucketList, events, deadLetters, prefix } = partition;
-    const args = [prefix, this.#kept, this.rules.deadLetters.maxSize, size, ahead, after?.time ?? '', after?.id ?? ''];
+    const args = [
+      prefix,
+      this.#retention,
+      this.rules.deadLetters.maxSize,
+      size,
+      ahead,
+      after?.time ?? '',
+      after?.id ?? '',
+    ];
     return toDueSessions((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
   }
 

@@ -10,37 +10,41 @@
   KEYS[3] session hash
   KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
-  KEYS[6] which events each group wants; empty: all
-  KEYS[7] exists while broadcast handlers want `created`
-  KEYS[8] takeover mark of the id
-  KEYS[9..] epoch; revocation marks of its principal, and of what else it is indexed by
+  KEYS[6] takeover mark of the id
+  KEYS[7..] epoch; revocation marks of its principal, and of what else it is indexed by
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
   ARGV[3] grace in ms
   ARGV[4] maxInactiveInterval in s
   ARGV[5] absolute timeout in s; negative: none
-  ARGV[6] number of indexes
-  ARGV[7] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none
+  ARGV[6] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none
+  ARGV[7] number of indexes
   ARGV[8..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
-    {'collision'}  the id is taken
     {'gone'}       it was taken over before, or its entry has just ended
     {'refused'}    it was ended with others
+    {'collision'}  the id is taken
 ]]
--- paste: keys
-local bucket_list, events = KEYS[1], KEYS[2]
-local id, key, shadow, most, signs_in = ARGV[2], KEYS[3], KEYS[4], tonumber(ARGV[7]), false
-local first_index, first_attribute, last = 8, 8 + 2 * ARGV[6], #ARGV
-if most == 0 or most == -2 or redis.call('EXISTS', KEYS[8]) == 1 then return { 'gone' } end
-if redis.call('EXISTS', unpack(KEYS, 9)) > 0 then return { 'refused' } end
-if redis.call('EXISTS', key, shadow, KEYS[5]) > 0 then return { 'collision' } end
-if most < 0 then most = nil end
--- paste: new-session, create
-if most then
-  redis.call('SET', KEYS[8], '', 'PX', most)
+-- include: clock, arguments, new-session
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local mark_key, takeover_mark, grace, left, first_attribute = KEYS[5], KEYS[6], ARGV[3], tonumber(ARGV[6]), 8 + 2 * ARGV[7]
+local new = {
+  id = ARGV[2], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[4]), timeout = tonumber(ARGV[5]),
+  signs_in = false, most = left >= 0 and left or nil,
+  indexes = part_of(ARGV, 8, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
+}
+
+if left == 0 or left == -2 or redis.call('EXISTS', takeover_mark) == 1 then return { 'gone' } end
+if redis.call('EXISTS', unpack(KEYS, 7)) > 0 then return { 'refused' } end
+if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collision' } end
+local now = now_in_ms()
+begin_session(partition, new, now)
+store_session(partition, new, grace, now)
+if new.most then
+  redis.call('SET', takeover_mark, '', 'PX', new.most)
 else
-  redis.call('SET', KEYS[8], '')
+  redis.call('SET', takeover_mark, '')
 end
 return { 'created', now }

@@ -15,20 +15,14 @@
     {'forwarded'}  touched, under a later id than the given one
     {'gone'}       there is no live session
 ]]
--- paste: keys, live
-local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket')
-if not fields[1] then
-  -- paste: incomplete
-end
--- paste: clock
-local accessed, interval, absolute_expiry = tonumber(fields[1]), tonumber(fields[2]), tonumber(fields[3])
-local since = now
--- paste: end-since
-local bucket, is_in, due, moves = fields[4], nil, nil, nil
--- paste: check-member
-if moves then
-  -- paste: change-member
-end
-if not accessed or accessed < now then redis.call('HSET', key, 'lastAccessedTime', now) end
--- paste: set-end
-return { id == ARGV[2] and 'touched' or 'forwarded' }
+-- include: live-session, clock, renewal
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local id, grace = ARGV[2], ARGV[3]
+
+local session = live_session(partition.prefix, id, KEYS[3], KEYS[4])
+if not session then return { 'gone' } end
+local now = now_in_ms()
+renew(partition, session, end_after(now, session.interval, session.absolute_expiry), now, grace)
+-- A slow request must not undo a later one.
+if not session.accessed or session.accessed < now then redis.call('HSET', session.key, 'lastAccessedTime', now) end
+return { session.id == id and 'touched' or 'forwarded' }

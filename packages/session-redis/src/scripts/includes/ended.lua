@@ -1,5 +1,0 @@
--- Writes the end into the session hash. Its data stays for the handlers of the event, and trim-events removes it when all
--- groups have handled that and the grace period is over. Spring Session never looks at the shadow key: for it, an
--- interval of 0 is the end. The fields `bucket` and `index` stay, and mean nothing any more.
-redis.call('HSET', key, 'ended', '"' .. how .. '"', 'maxInactiveInterval', '0')
-redis.call('PEXPIRE', key, kept)

@@ -1,0 +1,16 @@
+-- include: keys, wanted, end
+-- Ends the session with an id, as end_session() does. Returns whether there was a live one; not one that is over. The second
+-- result is the error of a stray key. Whether anybody wants the event is asked with the first session of a script.
+local function end_by_id(partition, id, ending)
+  local session = { id = id, key = partition.prefix .. 'sessions:' .. id, shadow = partition.prefix .. 'sessions:expires:' .. id }
+  local text, fields = read('GET', session.shadow), read('HMGET', session.key, 'lastAccessedTime', 'bucket', 'index')
+  -- A stray key in the place of the session hash is no session. Nor is a shadow key without its session hash: the sweeper
+  -- reports it.
+  local is_session = text ~= false and fields and (fields[1] or redis.call('EXISTS', session.key) == 1)
+  if not is_session then return false end
+  if text == nil then return false, wrong_type('string', session.shadow, id).err end
+  session.bucket, session.index = fields[2], fields[3]
+  if ending.is_wanted == nil then ending.is_wanted = is_wanted(partition.events, ending.how) end
+  end_session(partition, session, ending)
+  return true
+end

@@ -1,0 +1,9 @@
+-- include: wanted, end, write-change
+-- Ends a session whose time is over by a change, with what that writes. Without anybody who wants the event, nothing is left
+-- to write to.
+local function end_changed(partition, session, change, retention, now)
+  local ending = { how = change.interval == 0 and 'deleted' or 'expired', at = now, retention = retention }
+  ending.is_wanted = is_wanted(partition.events, ending.how)
+  end_session(partition, session, ending)
+  if ending.is_wanted then write_change(session.key, change) end
+end

@@ -1,0 +1,25 @@
+-- include: keys, record, ended
+-- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; `at`, the time; `retention` of
+-- the data in ms; and whether the event `is_wanted`. The event is the first write.
+local function end_session(partition, session, ending)
+  local prefix, id, entries, size, score = partition.prefix, session.id, {}, 0, nil
+  local bucket = prefix .. 'expirations:' .. (session.bucket or '')
+  if tonumber(session.bucket) then
+    size = read('SCARD', bucket) or 0
+    -- With its last member, the minute leaves the bucket list.
+    if size == 1 then read_typed('zset', 'ZCARD', partition.bucket_list) end
+  else
+    score = read('ZSCORE', prefix .. 'ends', id)
+  end
+  if session.index then
+    -- include: index
+    entries = recorded_entries(prefix, session.index)
+  end
+  record(partition.events, ending.how, id, ending.at)
+  for _, entry in ipairs(entries) do redis.call('ZREM', entry.set, id) end
+  local is_last = size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size
+  if is_last then redis.call('ZREM', partition.bucket_list, session.bucket) end
+  if score then redis.call('ZREM', prefix .. 'ends', id) end
+  redis.call('DEL', session.shadow)
+  if ending.is_wanted then mark_ended(session.key, ending) else redis.call('UNLINK', session.key) end
+end

@@ -1,0 +1,21 @@
+-- The end of a session in epoch ms.
+
+-- The end by an idle timeout of `interval` s that counts from `since`; nil: never.
+local function end_after(since, interval, absolute_expiry)
+  if interval < 0 then return absolute_expiry end
+  local ends_at = since + interval * 1000
+  if absolute_expiry and absolute_expiry < ends_at then return absolute_expiry end
+  return ends_at
+end
+
+-- Sets the end of a session. Its hash outlives the shadow key by the grace period, in ms, so that the end can be recorded
+-- with the data.
+local function set_end(session, ends_at, grace)
+  if ends_at then
+    redis.call('PEXPIREAT', session.shadow, ends_at)
+    redis.call('PEXPIREAT', session.key, ends_at + grace)
+  else
+    redis.call('PERSIST', session.shadow)
+    redis.call('PERSIST', session.key)
+  end
+end

@@ -1,0 +1,23 @@
+-- include: index
+-- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter. Where
+-- the change lists it under a principal, its limit makes room; `ending`: of the sessions that end for it. The second result is
+-- the reply to a change for which there is no room, or not yet.
+local function index_changes(partition, session, change, ending)
+  local before, after, changed, limit = {}, new_entries(partition.prefix, change.indexes), {}, change.limit
+  if session.index then before = recorded_entries(partition.prefix, session.index) end
+  local principal = principal_in(after)
+  if principal and limit then
+    -- include: room
+    local refusal = make_room(partition, principal.set, session.id, limit, ending)
+    if refusal then return nil, refusal end
+  end
+  for i = 1, #change.indexes, 2 do changed[change.indexes[i]] = true end
+  for _, entry in ipairs(before) do
+    if not changed[entry.name] then table.insert(after, entry) end
+  end
+  principal = principal_in(after)
+  -- Another request has changed the principal since this one loaded the session.
+  local is_other = limit and limit.principal and principal and principal.value ~= limit.principal
+  if is_other then return nil, { 'unplaced', principal.value } end
+  return { before = before, after = after, field = after[1] and recorded_form(after) }
+end

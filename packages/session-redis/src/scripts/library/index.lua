@@ -1,0 +1,61 @@
+-- include: keys
+-- The index entries of a session: a list of {name, value, set}, with the key of the index, a sorted set of ids. The score is
+-- the time of the sign-in, or of the creation when there was none; a rotation keeps it.
+
+local function index_entry(prefix, name, value)
+  return { name = name, value = value, set = prefix .. 'index:' .. name .. ':' .. value }
+end
+
+-- The error for a stray key in the place of the index; nil when there is none.
+local function problem_of(entry)
+  return read('ZCARD', entry.set) == nil and wrong_type('zset', entry.set, entry.value) or nil
+end
+
+-- The entries in the field `index` of a session hash; none without the field. It is JSON in a JSON string: Spring decodes
+-- every field and cannot read an array. A field that somebody else wrote must not prevent the end of the session. A stray
+-- key in the place of an index is left out, and its error is the second result: it prevents neither a renewal nor the end.
+local function recorded_entries(prefix, field)
+  local entries, problem = {}, nil
+  local readable, decoded = pcall(cjson.decode, field)
+  if readable then readable, decoded = pcall(cjson.decode, decoded) end
+  for _, each in ipairs(readable and type(decoded) == 'table' and decoded or {}) do
+    if type(each) == 'table' and type(each[1]) == 'string' and type(each[2]) == 'string' then
+      local entry = index_entry(prefix, each[1], each[2])
+      local found = problem_of(entry)
+      if found then problem = found else table.insert(entries, entry) end
+    end
+  end
+  return entries, problem
+end
+
+-- The entries of a list of names and values in turn; none for an empty value.
+local function new_entries(prefix, list)
+  local entries = {}
+  for i = 1, #list, 2 do
+    if list[i + 1] ~= '' then
+      local entry = index_entry(prefix, list[i], list[i + 1])
+      local problem = problem_of(entry)
+      if problem then error(problem) end
+      table.insert(entries, entry)
+    end
+  end
+  return entries
+end
+
+-- The name of the index of principals.
+local PRINCIPAL = 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'
+
+-- The entry in that index; nil when there is none.
+local function principal_in(entries)
+  for _, entry in ipairs(entries) do
+    if entry.name == PRINCIPAL then return entry end
+  end
+  return nil
+end
+
+-- The field `index` for these entries.
+local function recorded_form(entries)
+  local pairs_of = {}
+  for i, entry in ipairs(entries) do pairs_of[i] = { entry.name, entry.value } end
+  return cjson.encode(cjson.encode(pairs_of))
+end

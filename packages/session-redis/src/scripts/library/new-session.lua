@@ -1,0 +1,47 @@
+-- include: ends, place, join, record, wanted, hash-fields
+-- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for none; its
+-- `indexes` and `set`, names and values or fields and texts in turn; whether somebody `signs_in`; and `most`, after how many
+-- ms it ends at the latest until it is renewed.
+
+-- Adds to a new session what it begins with: its times, the `place` for its end, its index `entries`. This reads each key that
+-- store_session() writes.
+local function begin_session(partition, new, now)
+  if new.timeout >= 0 then new.absolute_expiry = now + new.timeout * 1000 end
+  new.ends_at = end_after(now, new.interval, new.absolute_expiry)
+  if new.most and (not new.ends_at or now + new.most < new.ends_at) then new.ends_at = now + new.most end
+  if new.ends_at then new.place = place_for(partition, new.ends_at) end
+  if new.indexes[1] then
+    -- include: index
+    new.entries = new_entries(partition.prefix, new.indexes)
+    if new.entries[1] then new.index = recorded_form(new.entries) end
+  end
+end
+
+-- The fields of the session hash.
+local function fields_of(new, now)
+  local list, n = new.set, #new.set
+  local own = {
+    'creationTime', now, 'lastAccessedTime', now, 'maxInactiveInterval', new.interval,
+    'authenticatedAt', new.signs_in and now or false, 'absoluteExpiry', new.absolute_expiry or false,
+    'bucket', new.place and new.place.bucket or false, 'index', new.index or false,
+  }
+  for i = 1, #own, 2 do
+    if own[i + 1] then list[n + 1], list[n + 2], n = own[i], own[i + 1], n + 2 end
+  end
+  return list
+end
+
+-- Stores the session, and records its `created` event unless nobody wants it.
+local function store_session(partition, new, grace, now)
+  -- The first write, which fails when the stream is a stray key.
+  if is_wanted(partition.events, 'created') then record(partition.events, 'created', new.id, now) end
+  write_fields(new.key, fields_of(new, now))
+  if new.ends_at then
+    redis.call('SET', new.shadow, '', 'PXAT', new.ends_at)
+    redis.call('PEXPIREAT', new.key, new.ends_at + grace)
+    join(partition, new.id, new.place, now)
+  else
+    redis.call('SET', new.shadow, '')
+  end
+  for _, entry in ipairs(new.entries or {}) do redis.call('ZADD', entry.set, now, new.id) end
+end

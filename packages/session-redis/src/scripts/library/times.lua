@@ -1,0 +1,17 @@
+-- include: ends
+-- The times of a session after a change: when it ends, nil for never; its end by the absolute timeout; whether the change
+-- sets the end at all, and whether that has passed. In epoch ms.
+local function times_after(session, change, now)
+  local interval, absolute_expiry, since = change.interval or session.interval, session.absolute_expiry, now
+  if change.timeout then
+    local signed_in_at = change.sign_in and now or not change.signs_out and session.authenticated_at or 0
+    local began_at = math.max(session.created_at, signed_in_at)
+    absolute_expiry = change.timeout >= 0 and began_at + change.timeout * 1000 or nil
+  end
+  -- The last access may lie in the future, when the clock was set back.
+  if change.keeps_idle and session.accessed then since = math.min(session.accessed, now) end
+  local ends_at = end_after(since, interval, absolute_expiry)
+  local are_set = not change.keeps_idle or change.interval ~= nil or change.timeout ~= nil
+  local is_over = are_set and ends_at and ends_at <= now
+  return { ends_at = ends_at, absolute_expiry = absolute_expiry, are_set = are_set, is_over = is_over }
+end

@@ -1,0 +1,10 @@
+-- Whether anybody wants the events of a kind. If nobody wants that of an end, the session's data goes at once. A stray key
+-- in the place of the wishes says nothing, so the data is kept.
+local function is_wanted(events, kind)
+  local wishes = redis.pcall('HVALS', events .. ':wanted')
+  if not wishes[1] then return true end
+  for _, wish in ipairs(wishes) do
+    if string.find(wish, kind, 1, true) then return true end
+  end
+  return redis.call('EXISTS', events .. ':wanted:broadcast:' .. kind) == 1
+end

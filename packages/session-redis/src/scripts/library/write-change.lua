@@ -1,0 +1,31 @@
+-- include: put, hash-fields
+-- What a change writes into the session hash.
+
+-- Adds to a change what it does to a session, whether that goes on or ends: the attributes that are `lost`, the end by the
+-- absolute timeout, the time of the sign-in, and the data key for the id that it has then.
+local function add_changes(session, change, times, data_key, now)
+  if change.clears or change.sign_in then
+    -- include: lost
+    change.lost = lost_attributes(session.key, change)
+  end
+  local has_expiry = times.absolute_expiry or session.absolute_expiry
+  if change.timeout and has_expiry then put(change, 'absoluteExpiry', times.absolute_expiry) end
+  if change.sign_in or change.signs_out then put(change, 'authenticatedAt', change.sign_in and now) end
+  if data_key then put(change, 'dataKey', data_key) end
+end
+
+-- Adds the fields of a session that goes on: what it holds, its idle timeout, and its last access.
+local function add_renewal(session, change, size, now)
+  if size then put(change, 'size', size) end
+  if change.interval then put(change, 'maxInactiveInterval', change.interval) end
+  -- A slow request must not undo a later one.
+  local is_access = not change.keeps_idle and (not session.accessed or session.accessed < now)
+  if is_access then put(change, 'lastAccessedTime', now) end
+end
+
+-- Writes all of it.
+local function write_change(key, change)
+  remove_fields(key, change.lost)
+  write_fields(key, change.set)
+  remove_fields(key, change.removed)
+end

@@ -1,0 +1,79 @@
+#!lua
+--[[
+  change-session: writes the changes of a live session that keeps its id: attributes as save-attributes does, and timeouts,
+  indexes, a sign-out, the data key. Either all of it happens or nothing. A session whose new times are already over ends.
+  Follows forwarding marks. `SessionChange` of session-core states what a save may do after a login has changed the id.
+
+  KEYS[1] bucket list
+  KEYS[2] events stream
+  KEYS[3] session hash
+  KEYS[4] shadow key
+  ARGV[1] prefix of the partition's keys
+  ARGV[2] id
+  ARGV[3] grace in ms
+  ARGV[4] how long the session hash is kept after the end, in ms
+  ARGV[5..] the change: see library/change
+
+  Returns
+    {'saved'}
+    {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
+    {'gone'}            there is no live session. Or the save is forwarded, and changes more than attributes or its
+                        condition is false: a request that was open during a login must not change or read what belongs to
+                        the login
+    {'resealed', id, text}  the session has another data key than this save brings: `text`, wrapped for `id`. Without
+                        `text`: it has none, and this save brings none for that id
+    {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
+    {'late'}            the time of the limit has passed
+    {'full', bound}     the session would hold more than this bound allows, and more than before
+    {'refused'}         the principal has as many sessions as the limit allows
+    {'again'}           the limit has ended some sessions; repeat the call, because there are more
+    {'unplaced', name}  the session is one of this other principal: there must be room with that one
+]]
+-- include: keys, whole-session, change, clock, times, renewal, bounds, write-change, index-moves
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 5)
+
+local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
+if not session then return { 'gone' } end
+local is_forwarded, refusal, data_key, size, entries = session.id ~= id, nil, nil, nil, nil
+if is_forwarded then
+  if change.indexes[1] or change.timeout or (change.interval or 0) ~= 0 then return { 'gone' } end
+  -- Whoever has signed in since then stays signed in.
+  change.signs_out = false
+end
+if change.data_keys[1] then
+  -- include: data-keys
+  refusal, data_key = other_data_key(session, change), data_key_for(session.id, change)
+  if refusal then return refusal end
+end
+if session.seals then
+  -- include: sealed
+  leave_out_sealed(change, session.seals)
+end
+if change.expected_field then
+  -- include: condition
+  refusal = conflict_with(session, change, is_forwarded)
+  if refusal then return refusal end
+end
+
+local now = now_in_ms()
+local times = times_after(session, change, now)
+add_changes(session, change, times, data_key, now)
+if times.is_over then
+  -- include: end-changed
+  end_changed(partition, session, change, retention, now)
+  return { is_forwarded and 'forwarded' or 'saved' }
+end
+size, refusal = size_after(session.key, session.size, change)
+if refusal then return refusal end
+if change.indexes[1] then
+  -- include: index-changes
+  entries, refusal = index_changes(partition, session, change, { how = 'deleted', at = now, retention = retention })
+  if refusal then return refusal end
+end
+
+if times.are_set then renew(partition, session, times.ends_at, now, grace) end
+if entries then move_entries(session, session.id, entries, change, now) end
+add_renewal(session, change, size, now)
+write_change(session.key, change)
+return { is_forwarded and 'forwarded' or 'saved' }

@@ -1,0 +1,122 @@
+#!lua
+--[[
+  rotate-session: gives a live session a new id, for somebody who signs in or for nobody, with the changes that
+  change-session makes. From then on the old id finds nothing, but for a while its forwarding mark leads saves to the new
+  one. Either all of it happens or nothing. A session whose new times are already over ends, and keeps its id.
+
+  KEYS[1] bucket list
+  KEYS[2] events stream
+  KEYS[3] session hash
+  KEYS[4] shadow key
+  KEYS[5] forwarding mark of the id
+  KEYS[6] session hash of the new id
+  KEYS[7] shadow key of the new id
+  KEYS[8] forwarding mark of the new id
+  ARGV[1] prefix of the partition's keys
+  ARGV[2] id
+  ARGV[3] grace in ms
+  ARGV[4] how long the session hash is kept after the end, in ms
+  ARGV[5] new id
+  ARGV[6] how long saves are forwarded, in ms
+  ARGV[7] 1: remove all attributes but those that are set here, and forward nothing to the new id
+  ARGV[8..] the change: see library/change. The rule of a sign-in stands in the forwarding mark, too
+
+  Returns
+    {'saved'}           for a sign-in with its time in epoch ms
+    {'gone'}            there is no live session, or another request has rotated it. Or somebody signs in to a session
+                        that the epoch ends
+    {'resealed', id, text}  the session has another data key than this save brings, or one and this save brings none:
+                        `text`, wrapped for `id`. Without `text`: it has none, and this save brings none for that id
+    {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
+    {'collision'}       the new id is taken
+    {'full', bound}     the session would hold more than this bound allows, and more than before
+    {'late'}            the time of the limit has passed
+    {'refused'}         the principal has as many sessions as the limit allows
+    {'again'}           the limit has ended some sessions; repeat the call, because there are more
+    {'unplaced', name}  the session is one of this other principal: there must be room with that one
+]]
+-- include: keys, whole-session, change, clock, times, member, bounds, data-keys, record, write-change, index-moves
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
+local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 8)
+local new = { id = ARGV[5], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
+local mark_key, mark, forwarded_for = KEYS[5], new.id, ARGV[6]
+change.clears = ARGV[7] == '1'
+if change.clears then mark = 'cleared:' .. new.id elseif change.sign_in then mark = new.id .. ' ' .. change.sign_in end
+
+-- The reply to a rotation that may not be made; nil when it may.
+local function refusal_of(session)
+  if change.sign_in then
+    local epoch = tonumber(redis.call('HGET', partition.prefix .. 'epoch', 'at'))
+    -- A request that was open while every session was ended must not let one of them begin anew.
+    if epoch and math.max(session.authenticated_at or 0, session.created_at or 0) <= epoch then return { 'gone' } end
+  end
+  local refusal = other_data_key(session, change)
+  if not refusal and change.expected_field then
+    -- include: condition
+    refusal = conflict_with(session, change, false)
+  end
+  if refusal then return refusal end
+  return redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil
+end
+
+-- Renews the session, and records its new id.
+local function renew_and_record(session, times, now)
+  local is_elsewhere = is_misplaced(partition, session, times.ends_at, now)
+  if times.are_set and is_elsewhere then
+    -- include: rebucket
+    read_typed('stream', 'XLEN', partition.events)
+    rebucket(partition, session, times.ends_at, now)
+  end
+  record(partition.events, 'id-changed', new.id, now, 'previous', session.id)
+  if times.are_set then set_end(session, times.ends_at, grace) end
+end
+
+-- Gives the session the new id everywhere but in its indexes, and leaves the forwarding mark.
+local function rename(session)
+  local bucket, set = partition.prefix .. 'expirations:' .. (session.bucket or ''), partition.prefix .. 'ends'
+  if session.is_in_bucket then
+    redis.call('SADD', bucket, 'expires:' .. new.id)
+    redis.call('SREM', bucket, 'expires:' .. session.id)
+  elseif session.due then
+    redis.call('ZADD', set, session.due, new.id)
+    redis.call('ZREM', set, session.id)
+  end
+  redis.call('RENAME', session.key, new.key)
+  redis.call('RENAME', session.shadow, new.shadow)
+  redis.call('SET', mark_key, mark, 'PX', forwarded_for)
+end
+
+-- It was sent twice, and its mark leads nowhere, so the session is not found through it.
+if change.clears and redis.pcall('GET', mark_key) == mark then
+  return { redis.call('EXISTS', new.shadow) == 1 and 'saved' or 'gone' }
+end
+local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
+if not session then return { 'gone' } end
+-- A rotation that was sent twice finds the forwarding mark that it left itself.
+if session.id ~= id and redis.call('GET', mark_key) ~= mark then return { 'gone' } end
+if session.id ~= id then return { 'saved', change.sign_in and session.authenticated_at or nil } end
+local refusal = refusal_of(session)
+if refusal then return refusal end
+local now, size, entries = now_in_ms(), nil, nil
+local times = times_after(session, change, now)
+add_changes(session, change, times, data_key_for(times.is_over and id or new.id, change), now)
+if times.is_over then
+  -- include: end-changed
+  end_changed(partition, session, change, retention, now)
+  return { 'saved', change.sign_in and now or nil }
+end
+size, refusal = size_after(session.key, session.size, change)
+-- A session must remain usable by who signs in.
+if refusal and not change.sign_in then return refusal end
+if session.index or change.indexes[1] then
+  -- include: index-changes
+  entries, refusal = index_changes(partition, session, change, { how = 'deleted', at = now, retention = retention })
+  if refusal then return refusal end
+end
+
+renew_and_record(session, times, now)
+if entries then move_entries(session, new.id, entries, change, now) end
+add_renewal(session, change, size, now)
+write_change(session.key, change)
+rename(session)
+return { 'saved', change.sign_in and now or nil }
