@@ -14,7 +14,7 @@ export interface EntryKind {
   readonly data?: EntryData;
 }
 
-export interface EntryData {
+interface EntryData {
   /** What the key of the hash begins with, after the prefix of the partition. */
   readonly keyPrefix: string;
   /** The field of an entry with the rest of the key. */
