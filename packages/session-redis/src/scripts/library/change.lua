@@ -15,21 +15,18 @@
 --   field and text of each field to set
 --   field to remove
 
--- include: limit
+-- include: arguments, limit
 -- The change in a list of arguments from one of them on.
 local function change_in(list, first)
-  local function text(n) return list[first + n] ~= '' and list[first + n] or nil end
-  local change = {
-    interval = tonumber(text(0)), timeout = tonumber(text(1)), keeps_idle = text(2) == '1', signs_out = text(3) == '1',
-    sign_in = text(4), expected_field = text(5), expected_hash = list[first + 6],
-    max_attributes = tonumber(text(7)), max_size = tonumber(text(8)), limit = limit_in(list[first + 9]),
-    indexes = {}, data_keys = {}, set = {}, removed = {}, lost = {}, clears = false,
+  local first_key = first + 14 + 2 * list[first + 10]
+  local first_set = first_key + 2 * list[first + 11]
+  local first_removed, sign_in, field = first_set + 2 * list[first + 12], list[first + 4], list[first + 5]
+  return {
+    interval = tonumber(list[first]), timeout = tonumber(list[first + 1]), keeps_idle = list[first + 2] == '1',
+    signs_out = list[first + 3] == '1', sign_in = sign_in ~= '' and sign_in or nil, clears = false,
+    expected_field = field ~= '' and field or nil, expected_hash = list[first + 6],
+    max_attributes = tonumber(list[first + 7]), max_size = tonumber(list[first + 8]), limit = limit_in(list[first + 9]),
+    indexes = part_of(list, first + 14, first_key - 1), data_keys = part_of(list, first_key, first_set - 1),
+    set = part_of(list, first_set, first_removed - 1), removed = part_of(list, first_removed, #list), lost = {},
   }
-  local at = first + 14
-  for n, name in ipairs({ 'indexes', 'data_keys', 'set', 'removed' }) do
-    local size = list[first + 9 + n] * (name == 'removed' and 1 or 2)
-    for i = 1, size do change[name][i] = list[at + i - 1] end
-    at = at + size
-  end
-  return change
 end

@@ -1,6 +1,6 @@
 -- Counts the attributes of a session. `exceededBound()` of session-core states what counts and what is refused.
 
--- The attributes that do not count: those of own-attributes.ts in session-core.
+-- The attributes that do not count: those of attribute-names.ts in session-core.
 local OWN = {
   ['sessionAttr:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'] = true,
   ['sessionAttr:nest-session.visitor.csrf'] = true,

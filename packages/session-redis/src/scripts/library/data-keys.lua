@@ -5,7 +5,6 @@ local function data_key_for(id, change)
   for i = 1, #change.data_keys, 2 do
     if change.data_keys[i] == id then return change.data_keys[i + 1] end
   end
-  return nil
 end
 
 -- The reply to a change that has to be made again; nil when it may be made. So must one that brings another data key than the

@@ -1,15 +1,19 @@
--- include: keys, record, ended
+-- include: record, ended
 -- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; `at`, the time; `retention` of
 -- the data in ms; and whether the event `is_wanted`. The event is the first write.
 local function end_session(partition, session, ending)
   local prefix, id, entries, size, score = partition.prefix, session.id, {}, 0, nil
   local bucket = prefix .. 'expirations:' .. (session.bucket or '')
   if tonumber(session.bucket) then
-    size = read('SCARD', bucket) or 0
-    -- With its last member, the minute leaves the bucket list.
-    if size == 1 then read_typed('zset', 'ZCARD', partition.bucket_list) end
+    size = redis.pcall('SCARD', bucket)
   else
-    score = read('ZSCORE', prefix .. 'ends', id)
+    score = redis.pcall('ZSCORE', prefix .. 'ends', id)
+  end
+  if size == 1 or type(size) == 'table' or type(score) == 'table' then
+    -- include: keys
+    -- A stray key in the place of either has no member. With its last member, the minute leaves the bucket list.
+    size, score = checked(size) or 0, checked(score)
+    if size == 1 then read_typed('zset', 'ZCARD', partition.bucket_list) end
   end
   if session.index then
     -- include: index

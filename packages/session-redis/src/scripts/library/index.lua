@@ -50,7 +50,6 @@ local function principal_in(entries)
   for _, entry in ipairs(entries) do
     if entry.name == PRINCIPAL then return entry end
   end
-  return nil
 end
 
 -- The field `index` for these entries.

@@ -5,8 +5,7 @@ local function times_after(session, change, now)
   local interval, absolute_expiry, since = change.interval or session.interval, session.absolute_expiry, now
   if change.timeout then
     local signed_in_at = change.sign_in and now or not change.signs_out and session.authenticated_at or 0
-    local began_at = math.max(session.created_at, signed_in_at)
-    absolute_expiry = change.timeout >= 0 and began_at + change.timeout * 1000 or nil
+    absolute_expiry = change.timeout >= 0 and math.max(session.created_at, signed_in_at) + change.timeout * 1000 or nil
   end
   -- The last access may lie in the future, when the clock was set back.
   if change.keeps_idle and session.accessed then since = math.min(session.accessed, now) end

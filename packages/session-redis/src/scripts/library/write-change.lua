@@ -8,8 +8,8 @@ local function add_changes(session, change, times, data_key, now)
     -- include: lost
     change.lost = lost_attributes(session.key, change)
   end
-  local has_expiry = times.absolute_expiry or session.absolute_expiry
-  if change.timeout and has_expiry then put(change, 'absoluteExpiry', times.absolute_expiry) end
+  local changes_expiry = change.timeout and (times.absolute_expiry or session.absolute_expiry)
+  if changes_expiry then put(change, 'absoluteExpiry', times.absolute_expiry) end
   if change.sign_in or change.signs_out then put(change, 'authenticatedAt', change.sign_in and now) end
   if data_key then put(change, 'dataKey', data_key) end
 end
@@ -19,8 +19,7 @@ local function add_renewal(session, change, size, now)
   if size then put(change, 'size', size) end
   if change.interval then put(change, 'maxInactiveInterval', change.interval) end
   -- A slow request must not undo a later one.
-  local is_access = not change.keeps_idle and (not session.accessed or session.accessed < now)
-  if is_access then put(change, 'lastAccessedTime', now) end
+  if not change.keeps_idle and (not session.accessed or session.accessed < now) then put(change, 'lastAccessedTime', now) end
 end
 
 -- Writes all of it.

@@ -29,7 +29,7 @@
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
--- include: keys, whole-session, change, clock, times, renewal, bounds, write-change, index-moves
+-- include: whole-session, change, clock, times, renewal, bounds, write-change, index-moves
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 5)
 

@@ -35,7 +35,7 @@
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
--- include: keys, whole-session, change, clock, times, member, bounds, data-keys, record, write-change, index-moves
+-- include: whole-session, change, clock, times, member, bounds, data-keys, record, write-change, index-moves
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 8)
 local new = { id = ARGV[5], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
@@ -55,15 +55,14 @@ local function refusal_of(session)
     -- include: condition
     refusal = conflict_with(session, change, false)
   end
-  if refusal then return refusal end
-  return redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil
+  return refusal or redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil
 end
 
 -- Renews the session, and records its new id.
 local function renew_and_record(session, times, now)
   local is_elsewhere = is_misplaced(partition, session, times.ends_at, now)
   if times.are_set and is_elsewhere then
-    -- include: rebucket
+    -- include: keys, rebucket
     read_typed('stream', 'XLEN', partition.events)
     rebucket(partition, session, times.ends_at, now)
   end
