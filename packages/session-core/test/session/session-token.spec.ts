@@ -24,7 +24,7 @@ describe('session keys', () => {
 
   it('have a token that prints without its secret, whatever prints it', () => {
     const { token } = generateSessionKey();
-    expect(`${token}`).toBe('[session token]');
+    expect(String(token)).toBe('[session token]');
     expect(JSON.stringify({ token })).toBe('{"token":"[session token]"}');
     expect(inspect({ token })).toBe('{ token: [session token] }');
   });
