@@ -162,7 +162,7 @@ describe('the bucket of a session that ends', () => {
 });
 
 it('the count of a session leaves out exactly the attributes of the library itself', () => {
-  const source = readFileSync(new URL('library/counting.lua', folder), 'utf8');
+  const source = readFileSync(new URL('library/bounds.lua', folder), 'utf8');
   const named = [...source.matchAll(/\['sessionAttr:([^']+)'\] = true/g)].map((match) => match[1]);
   const constants = [PRINCIPAL_NAME_INDEX_NAME, ...Object.values(ownAttributes)].filter(
     (value) => typeof value === 'string',

@@ -40,7 +40,7 @@ export interface KeepingRules {
   readonly store?: ExpirationStoreName;
   /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
   readonly grace: number;
-  /** Milliseconds for which the session hash is kept after the end was recorded. */
+  /** Milliseconds for which the session hash is kept after the end was recorded: at least `grace`. */
   readonly retention: number;
   /** `maxSize`: most bytes of the dead letters of a partition. */
   readonly deadLetters: { readonly maxSize: number };
@@ -95,8 +95,6 @@ type ScriptName = keyof typeof SOURCES.buckets;
  */
 export class SessionScripts {
   readonly #client: ScriptedRedis<ScriptName>;
-  /** Milliseconds for which the session hash is kept after the end. */
-  readonly #retention: number;
 
   constructor(
     client: Redis,
@@ -104,7 +102,6 @@ export class SessionScripts {
     private readonly rules: KeepingRules,
   ) {
     this.#client = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
-    this.#retention = Math.max(rules.grace, rules.retention);
   }
 
   /** `room`: where the limit is not for this script to enforce. */
@@ -113,7 +110,7 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const args = [partition.prefix, id, this.rules.grace, this.#retention, maxInactiveInterval, absoluteTimeout];
+    const args = [partition.prefix, id, this.rules.grace, this.rules.retention, maxInactiveInterval, absoluteTimeout];
     args.push(signsIn ? 1 : 0, limitOf(change, room), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
@@ -159,7 +156,7 @@ export class SessionScripts {
       return this.#run('saveAttributes', keys, args);
     }
     const ends = maxInactiveInterval === 0 || absoluteTimeout === 0;
-    args.push(this.#retention);
+    args.push(this.rules.retention);
     if (newId === id) {
       pushChange(args, change, room);
       return this.#run(ends ? 'endChangedSession' : 'changeSession', keys, args);
@@ -184,7 +181,7 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
-    const args = [partition.prefix, id, this.#retention];
+    const args = [partition.prefix, id, this.rules.retention];
     const [outcome] = (await this.#run('deleteSession', keys, args)) as Reply<DeleteReply['outcome']>;
     return { outcome };
   }
@@ -213,7 +210,7 @@ export class SessionScripts {
     { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
   ): Promise<EndedBatch> {
     const keys = [partition.bucketList, partition.events, index];
-    const args = [partition.prefix, this.#retention, latest, size, ...stays];
+    const args = [partition.prefix, this.rules.retention, latest, size, ...stays];
     const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
     const [ended, next, problem, ...foreign] = reply;
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
@@ -229,7 +226,7 @@ export class SessionScripts {
     return (await this.#run(
       'endOlderSessions',
       [bucketList, events, epoch],
-      [prefix, this.#retention, ...ids],
+      [prefix, this.rules.retention, ...ids],
     )) as number;
   }
 
@@ -240,7 +237,7 @@ export class SessionScripts {
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    const args = [partition.prefix, this.#retention, this.rules.deadLetters.maxSize, place, ...members];
+    const args = [partition.prefix, this.rules.retention, this.rules.deadLetters.maxSize, place, ...members];
     return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 
@@ -252,7 +249,7 @@ export class SessionScripts {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [
       prefix,
-      this.#retention,
+      this.rules.retention,
       this.rules.deadLetters.maxSize,
       size,
       ahead,
