@@ -563,7 +563,7 @@ local set, now = change.set, now_in_ms()`,
   },
   {
     mistake: 'Every instance cleans up every partition',
-    in: 'stream/take-cleanup',
+    in: 'stream/take-cleanup-turn',
     code: "if type(holder) == 'string' and holder ~= instance then return 'taken' end",
     instead: '',
     spec: 'cluster-delivery',

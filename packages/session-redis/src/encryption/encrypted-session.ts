@@ -21,7 +21,7 @@ export interface EncryptedUpdate extends UpdateSession {
 type Expected = NonNullable<UpdateSession['expected']>;
 
 /** The reply of the store to a creation or an update. `current` is the text that a conflict found. */
-export interface StoreReply {
+export interface EncryptedReply {
   readonly outcome: string;
   readonly current?: string | undefined;
 }
@@ -99,7 +99,7 @@ export class EncryptedSession {
    * Records the result of an update, and returns the reply with plain texts. Returns undefined if the update has to be
    * repeated with what the reply has shown.
    */
-  settle<R extends StoreReply>(
+  settle<R extends EncryptedReply>(
     change: UpdateSession,
     { attributes, dataKeys }: EncryptedUpdate,
     reply: R,
@@ -143,7 +143,7 @@ export class EncryptedSession {
     return this.#keyId === ring.current ? undefined : this.#wrappedFor([id]);
   }
 
-  #settleConflict<R extends StoreReply>(expected: Expected, reply: R): R | undefined {
+  #settleConflict<R extends EncryptedReply>(expected: Expected, reply: R): R | undefined {
     const { current } = reply;
     if (current !== undefined && DataKey.hasEncrypted(current) && !this.#known) {
       // Another instance has encrypted the session since its load. The reply to an update with a data key contains its

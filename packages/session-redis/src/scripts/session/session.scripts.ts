@@ -18,15 +18,15 @@ import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import {
   keysOf,
-  limitOf,
+  limitArgument,
   newKeysOf,
   onlyChangesAttributes,
   pushAttributeChange,
   pushChange,
   pushIndexes,
   pushNewFields,
-  type Reply,
   type Room,
+  type ScriptReply,
   type StoreReply,
   toCreateReply,
   toUpdateReply,
@@ -111,7 +111,7 @@ export class SessionScripts {
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
     const args = [partition.prefix, id, this.rules.grace, this.rules.retention, maxInactiveInterval, absoluteTimeout];
-    args.push(signsIn ? 1 : 0, limitOf(change, room), indexes.size);
+    args.push(signsIn ? 1 : 0, limitArgument(change, room), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
     return toCreateReply(await this.#run('createSession', keys, args));
@@ -172,7 +172,7 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const args = [partition.prefix, id, this.rules.grace];
     const reply = await this.#run('touchSession', keysOf(partition, id), args);
-    const [outcome] = reply as Reply<TouchReply['outcome']>;
+    const [outcome] = reply as ScriptReply<TouchReply['outcome']>;
     return { outcome };
   }
 
@@ -182,7 +182,7 @@ export class SessionScripts {
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
     const args = [partition.prefix, id, this.rules.retention];
-    const [outcome] = (await this.#run('deleteSession', keys, args)) as Reply<DeleteReply['outcome']>;
+    const [outcome] = (await this.#run('deleteSession', keys, args)) as ScriptReply<DeleteReply['outcome']>;
     return { outcome };
   }
 
