@@ -9,7 +9,7 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
-import { DataKey } from '../../encryption/data-key.js';
+import { bytesIn } from '../../encryption/attribute-encryption.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
@@ -150,7 +150,7 @@ function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'de
 function sizeOf(attributes: AttributeChanges): number {
   let size = 0;
   for (const [name, text] of attributes) {
-    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + DataKey.bytesIn(text);
+    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + bytesIn(text);
   }
   return size;
 }
