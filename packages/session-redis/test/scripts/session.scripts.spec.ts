@@ -1,4 +1,3 @@
-import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { GRACE, KEEPING_RULES, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 import { takeCleanupTurn } from '../support/event-scripts.js';
