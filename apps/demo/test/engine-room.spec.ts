@@ -76,7 +76,7 @@ describe('the engine room of the demo', () => {
       'HGETALL',
       'PTTL',
       'script touch-session',
-      'script save-session',
+      'script save-attributes',
     ]);
     expect(commands.every(({ microseconds }) => microseconds > 0)).toBe(true);
   });

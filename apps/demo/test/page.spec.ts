@@ -39,7 +39,7 @@ describe('the page of the demo, in Chromium', () => {
     tab.on('pageerror', (error) => errors.push(String(error)));
     tab.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
     await tab.goto('/');
-    await tab.getByText(/^(No session yet|Alive):/).waitFor();
+    await tab.getByText(/^(No session yet\.|Alive:)/).waitFor();
     await tab.getByRole('button', { name: 'Let it run out' }).waitFor();
     return tab;
   }

@@ -13,7 +13,6 @@ interface Tracked {
   readonly type: string;
   /** Node keeps what is open. */
   readonly resource: WeakRef<Resource>;
-  readonly origin: Origin;
 }
 
 interface Open {
@@ -51,6 +50,8 @@ export class LeakGuard {
   readonly #hook: AsyncHook;
   #tracked: Tracked[] = [];
   #forgetAt = FEW;
+  /** A trace holds on to what its functions worked on, so it goes together with its resource. */
+  #origins = new WeakMap<Resource, Origin>();
   #detours = new WeakMap<object, Origin>();
   #isPaused = false;
 
@@ -98,6 +99,7 @@ export class LeakGuard {
   stop(): void {
     this.#hook.disable();
     this.#tracked = [];
+    this.#origins = new WeakMap();
     this.#detours = new WeakMap();
   }
 
@@ -116,16 +118,17 @@ export class LeakGuard {
   }
 
   #track(type: string, resource: Resource): void {
-    this.#tracked.push({ type, resource: new WeakRef(resource), origin: this.#originHere() });
+    this.#tracked.push({ type, resource: new WeakRef(resource) });
+    this.#origins.set(resource, this.#originHere());
     if (this.#tracked.length < this.#forgetAt) return;
     this.#tracked = this.#tracked.filter(({ resource: each }) => !isEnded(each.deref()));
     this.#forgetAt = FEW + 2 * this.#tracked.length;
   }
 
   #left(): Open[] {
-    const open = this.#tracked.flatMap(({ resource, ...others }) => {
+    const open = this.#tracked.flatMap(({ type, resource }) => {
       const kept = resource.deref();
-      return kept ? [{ resource: kept, ...others }] : [];
+      return kept ? [{ type, resource: kept, origin: this.#origins.get(kept)! }] : [];
     });
     return open.filter(({ type, resource, origin }) =>
       isReferenced(resource) ? !isOfJest(origin) : isPendingTimer(type, resource) && isOfPackage(origin),

@@ -62,7 +62,7 @@ describe('runs no more commands than these for', () => {
     const { args } = sent.mock.lastCall![0] as { readonly args: readonly unknown[] };
     sent.mockRestore();
     // The script, the number of keys, four keys, the arguments of every save, and a field with its text.
-    expect(args).toHaveLength(1 + 1 + 4 + 4 + 2);
+    expect(args).toHaveLength(1 + 1 + 4 + 5 + 2);
   });
 
   it('a save of attributes of a session with bounds, which is counted only near them, or for the first time', async () => {

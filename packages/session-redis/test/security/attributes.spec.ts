@@ -147,9 +147,9 @@ describe('values that cannot be stored', () => {
   });
 
   it.each<[string, () => unknown, string]>([
-    ['5 MB', () => SECRET.padEnd(5 * 1024 * 1024), 'takes 5242882 bytes, more than the option `maxAttributeSize`'],
-    ['5 MB in many pieces', () => Array(800_000).fill(SECRET), 'takes 8000001 bytes, more than the option'],
-    ['5 MB that are 2 MB of characters', () => '\u20ac'.repeat(2 ** 20), 'takes 3145730 bytes, more than the option'],
+    ['5 MB', () => SECRET.padEnd(5 * 1024 * 1024), 'takes 5242882 bytes, more than the bound `maxAttributeSize`'],
+    ['5 MB in many pieces', () => Array(800_000).fill(SECRET), 'takes 8000001 bytes, more than the bound'],
+    ['5 MB that are 2 MB of characters', () => '\u20ac'.repeat(2 ** 20), 'takes 3145730 bytes, more than the bound'],
   ])('are rejected when they exceed a bound, with the name of the attribute: %s', async (_, make, problem) => {
     const session = sessions.createSession();
     session.setAttribute('kept', 1);

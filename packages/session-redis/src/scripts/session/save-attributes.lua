@@ -1,7 +1,7 @@
 #!lua
 --[[
   save-attributes: sets and removes attributes of a live session, and renews its idle timeout unless the request keeps it
-  idle. Either all of it happens or nothing. Follows forwarding marks. `SessionChange` of session-core states what a save
+  idle. In the very millisecond of its absolute timeout, the session ends with them. Either all of it happens or nothing. Follows forwarding marks. `SessionChange` of session-core states what a save
   may do after a login has changed the id.
 
   KEYS[1] bucket list
@@ -11,8 +11,9 @@
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
   ARGV[3] grace in ms
-  ARGV[4] number of fields to set
-  ARGV[5..] field and text of each; then, where there are any, the details:
+  ARGV[4] how long the session hash is kept after the end, in ms
+  ARGV[5] number of fields to set
+  ARGV[6..] field and text of each; then, where there are any, the details:
             most attributes and most bytes of the session; empty: any
             1: keep the session idle: this is no access
             a field that must have the expected text, and the SHA-1 of that, in hex; empty: there must be no such field.
@@ -29,9 +30,9 @@
 ]]
 -- include: arguments, live-session, clock, renewal, hash-fields
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local id, grace, details = ARGV[2], ARGV[3], 5 + 2 * ARGV[4]
+local id, grace, retention, details = ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
 local change = {
-  set = part_of(ARGV, 5, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
+  set = part_of(ARGV, 6, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
   keeps_idle = ARGV[details + 2] == '1', expected_field = ARGV[details + 3], expected_hash = ARGV[details + 4],
   removed = ARGV[details + 5] and part_of(ARGV, details + 5, #ARGV),
 }
@@ -56,7 +57,14 @@ end
 
 local set, now = change.set, now_in_ms()
 if not change.keeps_idle then
-  renew(partition, session, end_after(now, session.interval, session.absolute_expiry), now, grace)
+  local ends_at = end_after(now, session.interval, session.absolute_expiry)
+  if ends_at and ends_at <= now then
+    -- include: end-changed
+    session.index, change.lost, change.removed = redis.call('HGET', session.key, 'index'), {}, change.removed or {}
+    end_changed(partition, session, change, retention, now)
+    return { is_forwarded and 'forwarded' or 'saved' }
+  end
+  renew(partition, session, ends_at, now, grace)
   -- A slow request must not undo a later one.
   if not session.accessed or session.accessed < now then set[#set + 1], set[#set + 2] = 'lastAccessedTime', now end
 end

@@ -150,13 +150,12 @@ export class SessionScripts {
     const { id, newId = id, maxInactiveInterval, absoluteTimeout, clears = false } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
-    const args: (string | number)[] = [partition.prefix, id, this.rules.grace];
+    const args: (string | number)[] = [partition.prefix, id, this.rules.grace, this.rules.retention];
     if (onlyChangesAttributes(change)) {
       pushAttributeChange(args, change);
       return this.#run('saveAttributes', keys, args);
     }
     const ends = maxInactiveInterval === 0 || absoluteTimeout === 0;
-    args.push(this.rules.retention);
     if (newId === id) {
       pushChange(args, change, room);
       return this.#run(ends ? 'endChangedSession' : 'changeSession', keys, args);
