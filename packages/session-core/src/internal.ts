@@ -38,7 +38,7 @@ export {
 export { SessionIndexes } from './session/session-indexes.js';
 export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
-export type { SaveOutcome, SignInOptions } from './session/session.js';
+export type { SaveOutcome, SessionSignIn } from './session/session.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';

@@ -9,7 +9,7 @@ import { DELETION } from './session-repository/deletion.checks.js';
 import { EVENTS } from './session-repository/event.checks.js';
 import { INDEX } from './session-repository/index.checks.js';
 import { INDEXED_ATTRIBUTES } from './session-repository/indexed-attribute.checks.js';
-import { INTERVAL } from './session-repository/interval.checks.js';
+import { INTERVALS } from './session-repository/interval.checks.js';
 import { LIMIT_EVENTS, LIMITS } from './session-repository/limit.checks.js';
 import { LISTING } from './session-repository/listing.checks.js';
 import { LOADING } from './session-repository/loading.checks.js';
@@ -31,7 +31,7 @@ const GROUPS: readonly CheckGroup[] = [
   ROTATION,
   SIGN_IN,
   TOUCHING,
-  INTERVAL,
+  INTERVALS,
   ABSOLUTE_END,
   ATTRIBUTE_UPDATE,
   SESSION_BOUNDS,

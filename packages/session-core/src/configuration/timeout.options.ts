@@ -19,7 +19,7 @@ const DEFAULTS = {
 } as const;
 
 /** How long sessions live: milliseconds; Infinity for `'never'`. */
-export interface SessionTimeouts {
+export interface ResolvedTimeouts {
   /** The idle timeout of a session with a principal. */
   readonly timeout: number;
   /** That of a session without one. */
@@ -31,7 +31,7 @@ export interface SessionTimeouts {
 }
 
 /** Reads the timeouts. */
-export function readTimeouts(reader: OptionReader, security: SecurityLevel): SessionTimeouts {
+export function readTimeouts(reader: OptionReader, security: SecurityLevel): ResolvedTimeouts {
   const defaults = DEFAULTS[security];
   const timeout = readTimeout(reader, 'timeout', '30m');
   const anonymousTimeout =
@@ -52,7 +52,7 @@ function readTouchInterval(reader: OptionReader, timeout: number): number {
 }
 
 /** What is wrong with how long the browser keeps the cookie, beside how long sessions live. */
-export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: SessionTimeouts): Iterable<string> {
+export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: ResolvedTimeouts): Iterable<string> {
   const { maxAge, rememberMe } = cookie;
   const { timeout, touchInterval } = timeouts;
   if (maxAge !== undefined && maxAge * SECOND <= touchInterval) {
@@ -64,7 +64,10 @@ export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: Sessi
 }
 
 /** Says in the log that sessions end before the browser forgets them. */
-export function warnOfShortSessions({ rememberMe }: ResolvedCookieOptions, { absoluteTimeout }: SessionTimeouts): void {
+export function warnOfShortSessions(
+  { rememberMe }: ResolvedCookieOptions,
+  { absoluteTimeout }: ResolvedTimeouts,
+): void {
   if (rememberMe === undefined || rememberMe * SECOND <= absoluteTimeout) return;
   logger.warn(
     `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isOriginOf } from '../resolvers/request-origin.js';
+import { isOriginOf } from '../resolvers/proxied-request.js';
 
 /** Express and Fastify add the host with its port, and take trusted proxies into account. */
 interface WithHost {

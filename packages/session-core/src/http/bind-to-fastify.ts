@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setOrigin } from '../resolvers/request-origin.js';
+import { setOrigin } from '../resolvers/proxied-request.js';
 
 /** Serves a request of Node.js, and then passes it on. It may be called again with a request that it has seen. */
 export type NodeMiddleware = (

@@ -6,7 +6,7 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import { InvalidSessionOptionsError, SessionCreationRefusedError } from '../errors/session.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository } from '../repository/session.repository.js';
-import { addressOf } from '../resolvers/request-origin.js';
+import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { DetachedSession } from './detached-session.js';
 import { KnownSessionLoader } from './known-session.loader.js';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 import type { ResolvedDeviceOptions } from '../configuration/device.options.js';
-import { addressOf } from '../resolvers/request-origin.js';
+import { addressOf } from '../resolvers/proxied-request.js';
 import { type SessionDevice, writeDevice } from '../session/session-info.js';
 
 // With the longest address, which has 45 characters, a device takes less than 200 bytes in every store.

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { hostOf, isLocal, isOriginOf } from '../resolvers/request-origin.js';
+import { hostOf, isLocal, isOriginOf } from '../resolvers/proxied-request.js';
 
 /**
  * From which pages browsers may open connections. A browser sends the cookies of a site with every WebSocket that a

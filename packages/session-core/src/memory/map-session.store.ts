@@ -11,7 +11,6 @@ import {
   type CreateSession,
   type DeleteSession,
   FORWARDING_TIME,
-  type KeptAttributes,
   type SessionChange,
   type UpdateReply,
   type UpdateSession,
@@ -22,7 +21,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
 import { SessionIds } from '../session/session-token.js';
 import { signInTimeOf } from '../session/session-info.js';
-import { isKept } from '../session/attribute-names.js';
+import { isKept, type KeptAttributes } from '../session/kept-attributes.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { endAfter, startOf, type MapEntry, timesOf } from './map-entry.js';
 

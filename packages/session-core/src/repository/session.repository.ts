@@ -107,7 +107,7 @@ export abstract class SessionRepository {
       anonymousTimeout,
       visitorAttributes: options.visitorAttributes ?? [],
       maxSessions: options.maxSessions,
-      updates: new AttributeUpdates(write, options.updateTimeout ?? 5000),
+      updates: new AttributeUpdates(write, options.updateTimeout),
       serializer: options.serializer ?? new JsonAttributeSerializer(),
       write,
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type CookiePolicy, isHostName } from './cookie.validation.js';
-import { hostOf, isSecure, isWithin } from './request-origin.js';
+import { hostOf, isSecure, isWithin } from './proxied-request.js';
 
 /** The attributes of a cookie as the response to one request sets them. */
 export interface SetCookieAttributes extends Pick<CookiePolicy, 'path' | 'httpOnly' | 'sameSite' | 'partitioned'> {

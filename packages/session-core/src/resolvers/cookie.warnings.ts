@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { CookiePolicy } from './cookie.validation.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './request-origin.js';
+import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './proxied-request.js';
 import type { TokenRefusal } from './session-id.resolver.js';
 import { shownText } from '../logging/shown-error.js';
 

@@ -1,5 +1,4 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import type { KeptAttributes } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 
 /**
@@ -47,15 +46,6 @@ export function assertFree(name: string, value: unknown): void {
   if (instead === undefined) return;
   const isRemoved = value === undefined || value === null;
   if (!isRemoved || name === PRINCIPAL_NAME_INDEX_NAME) throw new SessionAttributeError(name, instead);
-}
-
-/** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
-export const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
-
-/** Whether a sign-in keeps an attribute. Saves of the old id that are forwarded later may write only these. */
-export function isKept(name: string, { only, butNot }: KeptAttributes): boolean {
-  if (only) return only.includes(name);
-  return !name.startsWith(VISITOR_PREFIX) && !butNot.includes(name);
 }
 
 /** @throws TypeError for a name that stores could not keep */

@@ -40,6 +40,9 @@ interface WaitingUpdate extends AttributeUpdate {
 /** The text that the store has after a turn, and the memo that knows it; undefined when that is not known. */
 type Known = { readonly text: string | undefined; readonly memo: UpdateSession['memo'] } | undefined;
 
+/** Milliseconds for which an update waits by default. */
+const DEFAULT_TIMEOUT = 5000;
+
 // Nothing else runs in this process while a batch is computed.
 const LARGEST_BATCH = 32;
 // Milliseconds.
@@ -58,7 +61,7 @@ export class AttributeUpdates {
   /** @param timeout milliseconds for which an update waits, and is repeated */
   constructor(
     private readonly write: (change: SessionChange) => Promise<WriteReply>,
-    private readonly timeout: number,
+    private readonly timeout = DEFAULT_TIMEOUT,
   ) {
     this.#turns = new TurnQueue(timeout);
   }

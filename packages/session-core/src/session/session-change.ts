@@ -1,3 +1,5 @@
+import type { KeptAttributes } from './kept-attributes.js';
+
 /**
  * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have
  * loaded the session just before.
@@ -181,14 +183,6 @@ export interface ContentBounds {
   readonly maxAttributes: number;
   /** Bytes that the names and texts of all attributes take in UTF-8. */
   readonly maxSessionSize: number;
-}
-
-/** Which attributes a session keeps when somebody signs in. */
-export interface KeptAttributes {
-  /** Exactly these; unset: all but those that are bound to the visitor. */
-  readonly only?: readonly string[] | undefined;
-  /** The names that are bound to the visitor, besides those that begin with `nest-session.visitor.`. */
-  readonly butNot: readonly string[];
 }
 
 /** The texts of attributes by name; null removes the attribute. */

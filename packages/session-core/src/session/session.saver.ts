@@ -5,7 +5,8 @@ import {
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
-import { assertName, isKept } from './attribute-names.js';
+import { assertName } from './attribute-names.js';
+import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
 import {
   type AttributeChanges,
@@ -13,7 +14,6 @@ import {
   type CreateSession,
   FORWARDING_TIME,
   type IndexChanges,
-  type KeptAttributes,
   type SessionLimit,
   type UpdateSession,
   type WriteReply,

@@ -109,7 +109,7 @@ export interface Session extends ReadonlySession {
    *   than an attribute may be; SessionStateError when the headers of the response were sent, or with `remember` where
    *   no session can be remembered
    */
-  signIn(name: string, options?: SignInOptions): void;
+  signIn(name: string, options?: SessionSignIn): void;
   /**
    * Signs the user out. It ends the session at the save, as `invalidate()` does, and expires the cookie. It also ends
    * every other live session that the request presented, for example by a second cookie. If the store fails, the
@@ -168,7 +168,7 @@ export interface Session extends ReadonlySession {
 }
 
 /** How `Session.signIn()` signs a user in. */
-export interface SignInOptions {
+export interface SessionSignIn {
   /** Whether the user stays signed in when the browser is closed. @default false */
   readonly remember?: boolean;
   /** Keeps exactly these attributes of the session. @default all but those bound to the visitor */

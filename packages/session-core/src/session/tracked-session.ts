@@ -8,7 +8,7 @@ import type { SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import { SessionSaver } from './session.saver.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SignInOptions } from './session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SessionSignIn } from './session.js';
 import { describeSession, shownBy } from './shown-session.js';
 import { newRecord, StoredSession } from './stored-session.js';
 import { type CreatedSession, type SessionBinding, UnsavedChanges } from './unsaved-changes.js';
@@ -169,7 +169,7 @@ export class TrackedSession implements Session {
     return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
   }
 
-  signIn(name: string, { remember = false, keep }: SignInOptions = {}): void {
+  signIn(name: string, { remember = false, keep }: SessionSignIn = {}): void {
     assertPrincipalName(name);
     this.#changes.assertRotatable();
     this.#changes.signIn(name, remember ? this.#changes.rememberedFor : undefined, keep);

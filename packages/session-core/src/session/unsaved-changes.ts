@@ -1,9 +1,11 @@
 import { SessionGoneError, SessionStateError } from '../errors/session.errors.js';
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
-import { isKept, LIFETIME_ATTRIBUTES, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import { REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
+import { assertRotatable, assertStartable } from './late-changes.js';
 import type { SessionBounds } from './session-bounds.js';
-import type { CreateSession, KeptAttributes, UpdateSession } from './session-change.js';
+import type { CreateSession, UpdateSession } from './session-change.js';
 import type { SessionResponse } from './session-response.js';
 import { endsNow, haveChanged, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
@@ -124,15 +126,13 @@ export class UnsavedChanges implements AttributesSession {
   /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
   assertStartable(): void {
     this.assertWritable();
-    const { response } = this;
-    if (this.isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+    if (this.isNew) assertStartable(this.response);
   }
 
   /** For a change of the token. @throws SessionStateError when the client would not get it */
   assertRotatable(): void {
     this.assertWritable();
-    const { response } = this;
-    if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+    assertRotatable(this.response);
   }
 
   /** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
@@ -189,7 +189,7 @@ export class UnsavedChanges implements AttributesSession {
     const { visitorAttributes, timeouts } = this.writer;
     // First, because nothing may have changed when the name is too long.
     this.attributes.encode(PRINCIPAL_NAME_INDEX_NAME, name);
-    const kept = { only: keep && [...keep], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
+    const kept = keptAttributes(keep, visitorAttributes);
     this.authentication = { kept, at: Date.now() };
     this.attributes.leave((each) => !isKept(each, kept));
     this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
@@ -268,14 +268,6 @@ export const NOT_SIGNED_IN =
 const OVER =
   'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +
   'remove the others and set principalName to undefined instead of calling signOut() or invalidate()';
-
-const LATE_START =
-  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
-  'set. Set an attribute before the first byte';
-
-const LATE_ROTATION =
-  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
-  'new cookie and would lose its session. Call signIn() or changeSessionId() before the first byte';
 
 const REMEMBERED_OUTSIDE =
   'A session can be remembered only in an HTTP request, because it is the cookie that outlives the browser. Elsewhere, ' +

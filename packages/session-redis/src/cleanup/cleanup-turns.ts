@@ -3,7 +3,11 @@ import { CONSUMER_IDENTITY, EVENT_RULES } from '../delivery/delivery.tokens.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
 import { Partitions } from '../partitions/partitions.js';
-import { EventStreamScripts, type TakeCleanupReply, type TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import {
+  EventStreamScripts,
+  type TakeCleanupTurnReply,
+  type TrimLimits,
+} from '../scripts/stream/event-stream.scripts.js';
 import { settledWithin } from '../timing/settled-within.js';
 
 // Milliseconds. A node that does not reply by then is left to the next tick.
@@ -18,7 +22,7 @@ export class CleanupTurns {
   readonly #busy = new Set<PartitionKeys>();
 
   constructor(
-    @Inject(EventStreamScripts) private readonly scripts: Pick<EventStreamScripts, 'takeCleanup'>,
+    @Inject(EventStreamScripts) private readonly scripts: Pick<EventStreamScripts, 'takeCleanupTurn'>,
     @Inject(CONSUMER_IDENTITY) private readonly instance: Pick<ConsumerIdentity, 'consumer'>,
     @Inject(EVENT_RULES) private readonly rules: TrimLimits,
     @Inject(Partitions) private readonly partitions: Pick<Partitions, 'shareOf'>,
@@ -28,13 +32,13 @@ export class CleanupTurns {
    * Takes the turn of a partition if that is free. `left`: milliseconds until the next tick. `'busy'`: this instance still
    * cleans it up. `'silent'`: its node does not reply.
    */
-  async take(partition: PartitionKeys, left: number): Promise<TakeCleanupReply | 'busy' | 'silent'> {
+  async take(partition: PartitionKeys, left: number): Promise<TakeCleanupTurnReply | 'busy' | 'silent'> {
     if (this.#busy.has(partition)) return 'busy';
     this.#busy.add(partition);
     const duration = Math.max(1, Math.floor(left * SHARE));
     const limits = { ...this.rules, maxLength: this.partitions.shareOf(this.rules.maxLength) };
     const asking = this.scripts
-      .takeCleanup(partition, this.instance.consumer, duration, limits)
+      .takeCleanupTurn(partition, this.instance.consumer, duration, limits)
       .finally(() => this.#busy.delete(partition));
     return (await settledWithin(PATIENCE, asking)) ? asking : 'silent';
   }

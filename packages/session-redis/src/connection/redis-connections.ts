@@ -7,6 +7,8 @@ import { OutageLog } from './outage.log.js';
 import { handleErrorsOfStreams, openCluster, openNode, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
+import { requestRules } from './request-rules.js';
+import { retryAfter } from './retry-after.js';
 import { SingleNode } from './single-node.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
@@ -66,7 +68,6 @@ const SILENCE = 10_000;
 // A Sentinel that is connected and does not reply. ioredis would never ask another one.
 const SILENCE_OF_SENTINEL = 1000;
 
-const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 const retryStrategy = retryAfter(LONGEST_PAUSE);
 
 /** Rules for all connections. They override those of the application's client. */
@@ -141,7 +142,7 @@ function connectionsToServer(address: ServerAddress, options: ConnectionOptions,
     });
     return client;
   };
-  const forRequests = (name: string) => new SingleNode(open(name, rulesOfRequests(options)));
+  const forRequests = (name: string) => new SingleNode(open(name, requestRules(options.commandTimeout)));
   const request = forRequests('request');
   const connections: RedisConnections = {
     request,
@@ -180,10 +181,10 @@ function connectionsToCluster(address: ClusterAddress, options: ConnectionOption
       },
       (client) => log.forget(client),
     );
-  const request = open('request', rulesOfRequests(options));
+  const request = open('request', requestRules(options.commandTimeout));
   return {
     request,
-    writes: options.replicas > 0 ? open('writes', rulesOfRequests(options)) : request,
+    writes: options.replicas > 0 ? open('writes', requestRules(options.commandTimeout)) : request,
     // Both kinds of clients have all commands.
     background: background as unknown as Redis,
     subscriber: open('subscriber', OF_SUBSCRIBERS),
@@ -192,17 +193,6 @@ function connectionsToCluster(address: ClusterAddress, options: ConnectionOption
     // No command waits for events of two slots.
     reader: undefined,
     broadcast: undefined,
-  };
-}
-
-function rulesOfRequests({ commandTimeout }: ConnectionOptions): RedisOptions {
-  return {
-    autoResendUnfulfilledCommands: false,
-    enableOfflineQueue: false,
-    // A request waits for the end of the pause even when Redis is back, and must still meet its command timeout.
-    retryStrategy: retryAfter(commandTimeout / 4),
-    // Short: a connection that died silently fails every request until it is replaced.
-    socketTimeout: 2 * commandTimeout,
   };
 }
 

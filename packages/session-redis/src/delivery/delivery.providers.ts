@@ -21,11 +21,12 @@ import {
 } from './delivery.tokens.js';
 import { BlockingArrivals, EventArrivals, SignalledArrivals } from './event-arrivals.js';
 import { EventProducer } from './event-producer.js';
-import { type DeliveryOptions, eventRules, PACE } from './event-rules.js';
+import { type DeliveryOptions, eventRules } from './event-rules.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
 import { EventLoader } from './event.loader.js';
 import { EventTrimmer } from './event.trimmer.js';
+import { PACE } from './retry-rules.js';
 import { BlockingEventReader, SignalledEventReader, UnreadEventReader } from './unread-event.reader.js';
 
 /** What delivers the events of the `EventProducer` in a module: they need that, its connections and its `DELIVERY_OPTIONS`. */

@@ -2,28 +2,7 @@ import type { Partitions } from '../partitions/partitions.js';
 import type { ConsumerOptions } from './event.consumer.js';
 import type { TrimmerOptions } from './event.trimmer.js';
 import type { GroupRules } from './consumer-group-member.js';
-
-/** When failed events are retried; milliseconds. */
-export interface DeliveryPace {
-  /** How often an instance polls for due retries. */
-  readonly pollInterval: number;
-  /** The back-off before the second attempt. scripts/delivery/retry-or-dead-letter.lua doubles it with each attempt. */
-  readonly firstBackOff: number;
-  readonly longestBackOff: number;
-  /** How often an instance tells again which events its broadcast handlers want. */
-  readonly wishRenewal: number;
-}
-
-/** The pace of applications; tests override it. */
-export const PACE: DeliveryPace = {
-  pollInterval: 1000,
-  firstBackOff: 1000,
-  longestBackOff: 300_000,
-  wishRenewal: 60_000,
-};
-
-/** An event whose handling has ended this many instances becomes a dead letter, whatever `events.attempts` says. */
-const MOST_ABANDONED = 5;
+import { type DeliveryPace, MOST_ABANDONED } from './retry-rules.js';
 
 /** The options of a module that the delivery of its events goes by. */
 export interface DeliveryOptions {

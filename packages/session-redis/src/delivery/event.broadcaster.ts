@@ -6,7 +6,7 @@ import { Partitions } from '../partitions/partitions.js';
 import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
 import { DELIVERY_PACE } from './delivery.tokens.js';
-import type { DeliveryPace } from './event-rules.js';
+import type { DeliveryPace } from './retry-rules.js';
 import { EventArrivals } from './event-arrivals.js';
 import { EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-replies.js';

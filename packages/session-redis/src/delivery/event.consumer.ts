@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { shownError, shownText } from '@nest-session/core/internal';
-import { PollingLoop } from '@nest-session/core/store';
+import type { PollingLoop } from '@nest-session/core/store';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { EVENT_RULES } from './delivery.tokens.js';
@@ -10,6 +10,7 @@ import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember, type Failure } from './consumer-group-member.js';
 import { EventLoader } from './event.loader.js';
+import { leaseRenewal } from './lease-renewal.js';
 import { nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -58,10 +59,7 @@ export class EventConsumer<Event> implements BackgroundService {
     @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
   ) {
     this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
-    // Three times per lease, so that one late renewal does not lose it.
-    this.#renewals = new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () =>
-      this.group.renew(this.#limiter.entries),
-    );
+    this.#renewals = leaseRenewal(group, this.#limiter);
   }
 
   /** Resolves when the events that its handlers want are recorded, with their data. */

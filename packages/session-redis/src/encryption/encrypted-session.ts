@@ -1,6 +1,7 @@
 import type { UnreadText } from '@nest-session/core/internal';
 import type { AttributeChanges, UpdateSession } from '@nest-session/core/store';
 import { logger } from '../logging/redis-session.logger.js';
+import { bytesIn, decryptAttribute, encryptAttribute, isEncrypted } from './attribute-encryption.js';
 import { DataKey } from './data-key.js';
 import type { KeyRing } from './key-ring.js';
 import { type DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
@@ -21,7 +22,7 @@ export interface EncryptedUpdate extends UpdateSession {
 type Expected = NonNullable<UpdateSession['expected']>;
 
 /** The reply of the store to a creation or an update. `current` is the text that a conflict found. */
-export interface StoreReply {
+export interface EncryptedReply {
   readonly outcome: string;
   readonly current?: string | undefined;
 }
@@ -62,14 +63,15 @@ export class EncryptedSession {
    * decrypted.
    */
   unread(name: string, stored: string): UnreadText {
-    return { bytes: DataKey.bytesIn(stored), read: () => this.#read(name, stored) };
+    return { bytes: bytesIn(stored), read: () => this.#read(name, stored) };
   }
 
   /** Returns the texts to store. */
   encrypt(attributes: AttributeChanges): AttributeChanges {
     if (this.rules.plainValues === 'write') return attributes;
     const encrypted = new Map<string, string | null>();
-    for (const [name, text] of attributes) encrypted.set(name, text === null ? null : this.#own.encrypt(name, text));
+    for (const [name, text] of attributes)
+      encrypted.set(name, text === null ? null : encryptAttribute(this.#own, name, text));
     return encrypted;
   }
 
@@ -99,7 +101,7 @@ export class EncryptedSession {
    * Records the result of an update, and returns the reply with plain texts. Returns undefined if the update has to be
    * repeated with what the reply has shown.
    */
-  settle<R extends StoreReply>(
+  settle<R extends EncryptedReply>(
     change: UpdateSession,
     { attributes, dataKeys }: EncryptedUpdate,
     reply: R,
@@ -143,9 +145,9 @@ export class EncryptedSession {
     return this.#keyId === ring.current ? undefined : this.#wrappedFor([id]);
   }
 
-  #settleConflict<R extends StoreReply>(expected: Expected, reply: R): R | undefined {
+  #settleConflict<R extends EncryptedReply>(expected: Expected, reply: R): R | undefined {
     const { current } = reply;
-    if (current !== undefined && DataKey.hasEncrypted(current) && !this.#known) {
+    if (current !== undefined && isEncrypted(current) && !this.#known) {
       // Another instance has encrypted the session since its load. The reply to an update with a data key contains its
       // key.
       this.#dataKey = DataKey.draw();
@@ -159,11 +161,12 @@ export class EncryptedSession {
   }
 
   #decrypt(name: string, stored: string): string {
-    if (!DataKey.hasEncrypted(stored)) {
+    if (!isEncrypted(stored)) {
       if (this.rules.plainValues !== 'refuse') return stored;
       throw problem(name, "is not encrypted, and option `encryption.plainValues` is 'refuse'");
     }
-    const text = this.#known?.decrypt(name, stored);
+    const dataKey = this.#known;
+    const text = dataKey && decryptAttribute(dataKey, name, stored);
     if (text === undefined) throw problem(name, 'cannot be decrypted: it was changed in Redis');
     return text;
   }

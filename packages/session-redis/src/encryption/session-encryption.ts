@@ -1,5 +1,10 @@
 import type { CreateSession, SessionRecord, UpdateSession } from '@nest-session/core/store';
-import { EncryptedSession, type EncryptedUpdate, type EncryptionRules, type StoreReply } from './encrypted-session.js';
+import {
+  type EncryptedReply,
+  EncryptedSession,
+  type EncryptedUpdate,
+  type EncryptionRules,
+} from './encrypted-session.js';
 import { KeyRing } from './key-ring.js';
 import { DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
@@ -48,7 +53,7 @@ export class SessionEncryption {
     return decrypted;
   }
 
-  create<T extends Creation, R extends StoreReply>(
+  create<T extends Creation, R extends EncryptedReply>(
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
@@ -56,12 +61,12 @@ export class SessionEncryption {
     return this.#hasKeys ? this.#create(change, send) : send(change);
   }
 
-  save<R extends StoreReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
+  save<R extends EncryptedReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
     const session = this.#sessionOf(change);
     return session ? this.#save(session, change, send) : send(change);
   }
 
-  async #create<T extends Creation, R extends StoreReply>(
+  async #create<T extends Creation, R extends EncryptedReply>(
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
@@ -73,7 +78,7 @@ export class SessionEncryption {
     return { ...reply, memo: session };
   }
 
-  async #save<R extends StoreReply>(
+  async #save<R extends EncryptedReply>(
     session: EncryptedSession,
     change: UpdateSession,
     send: (change: EncryptedUpdate) => Promise<R>,

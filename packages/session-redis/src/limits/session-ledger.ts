@@ -8,11 +8,16 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { type FoundSession, LedgerScripts, type Place, type SettledPlace } from '../scripts/limits/ledger.scripts.js';
+import {
+  type LedgerPlace,
+  LedgerScripts,
+  type PlacedSession,
+  type SettledPlace,
+} from '../scripts/limits/ledger.scripts.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { type KnownReservation, SignIn } from './sign-in.js';
+import { type KnownReservation, PlaceRequest } from './place-request.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
@@ -64,29 +69,29 @@ export class SessionLedger {
   write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
-    const sign = new SignIn(change);
-    return this.#turns.run(sign.principal, () => this.#write(sign, store));
+    const request = new PlaceRequest(change);
+    return this.#turns.run(request.principal, () => this.#write(request, store));
   }
 
-  async #write(sign: SignIn, store: Store): Promise<StoreReply<WriteReply>> {
+  async #write(request: PlaceRequest, store: Store): Promise<StoreReply<WriteReply>> {
     const giveUpAt = this.now() + this.#duration;
-    const place = await this.#reserve(sign);
-    let ended: readonly Place[] | 'refused' | 'gone';
+    const place = await this.#reserve(request);
+    let ended: readonly LedgerPlace[] | 'refused' | 'gone';
     try {
-      ended = await this.#makeRoom(sign, place, giveUpAt);
+      ended = await this.#makeRoom(request, place, giveUpAt);
     } catch (error) {
-      await this.#release(sign, 'unknown');
+      await this.#release(request, 'unknown');
       throw error;
     }
     if (typeof ended === 'string') {
-      await this.#release(sign, ended);
+      await this.#release(request, ended);
       return { outcome: ended };
     }
-    const reply = await store({ until: sign.latest, principal: sign.limit.principal });
+    const reply = await store({ until: request.latest, principal: request.limit.principal });
     const { outcome } = reply;
-    if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(sign, outcome);
+    if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(request, outcome);
     // Not awaited: until then, the place only seems to be open.
-    if (outcome === 'created' || outcome === 'saved') void this.#settle(sign, { isStored: true, ended });
+    if (outcome === 'created' || outcome === 'saved') void this.#settle(request, { isStored: true, ended });
     if (outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
     return reply;
   }
@@ -102,26 +107,26 @@ export class SessionLedger {
     if (this.partitions.count > 1) await this.#release(this.#entrance(id, principal), 'gone');
   }
 
-  #entrance(id: string, principal: string): SignIn {
+  #entrance(id: string, principal: string): PlaceRequest {
     const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
-    return new SignIn({ kind: 'create', id, limit, indexes: new Map() });
+    return new PlaceRequest({ kind: 'create', id, limit, indexes: new Map() });
   }
 
-  async #reserve(sign: SignIn, over: readonly Place[] = []): Promise<KnownReservation> {
-    const request = sign.request(this.#duration);
-    const first = await this.#ask((scripts) => scripts.reserve(sign.principal, request, { over }), sign);
-    if (first.word !== 'unknown') return sign.reserved(first);
-    const sessions = await this.#sessionsOf(sign);
-    const second = await this.#ask((scripts) => scripts.reserve(sign.principal, request, { sessions }), sign);
+  async #reserve(request: PlaceRequest, over: readonly LedgerPlace[] = []): Promise<KnownReservation> {
+    const reservation = request.reservation(this.#duration);
+    const first = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, { over }), request);
+    if (first.word !== 'unknown') return request.reserved(first);
+    const sessions = await this.#sessionsOf(request);
+    const second = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, { sessions }), request);
     if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
-    return sign.reserved(second);
+    return request.reserved(second);
   }
 
   /** All that the indexes list, with the times of the sign-ins. */
-  async #sessionsOf(sign: SignIn): Promise<[id: string, at: string][]> {
+  async #sessionsOf(request: PlaceRequest): Promise<[id: string, at: string][]> {
     const replies = await Promise.all(
       this.partitions.all.map((keys) => {
-        const index = sign.index(keys);
+        const index = request.index(keys);
         return this.connection.run((client) => client.zrange(index, '0', '-1', 'WITHSCORES'), index);
       }),
     );
@@ -130,30 +135,30 @@ export class SessionLedger {
 
   /** Ends what must end, unless others are over. Returns the places of what has ended, or why there is no room. */
   async #makeRoom(
-    sign: SignIn,
+    request: PlaceRequest,
     taken: KnownReservation,
     giveUpAt: number,
-  ): Promise<readonly Place[] | 'refused' | 'gone'> {
-    const known = new Map<string, FoundSession>();
-    const isOver = (each: Place) => known.get(keyOf(each)) === 'over';
+  ): Promise<readonly LedgerPlace[] | 'refused' | 'gone'> {
+    const known = new Map<string, PlacedSession>();
+    const isOver = (each: LedgerPlace) => known.get(keyOf(each)) === 'over';
     let place = taken;
     for (let wait = SHORTEST_WAIT; place.word === 'full';) {
       const { missing, ending, others } = place;
       const all = [...ending, ...others];
       const unknown = all.filter((each) => !isOver(each));
-      const [isGone] = await Promise.all([this.#isGone(sign), this.#find(sign, unknown, known)]);
+      const [isGone] = await Promise.all([this.#isGone(request), this.#find(request, unknown, known)]);
       // What was to end for a session that is over stays, so its place is given up, and the room counted again.
       const hasEnded = () => missing === 0 && ending.every((each) => isOver(each) && !each.makesRoom);
       // The place of what is over is given up first: it may be that less has to end.
       if (!hasEnded() && !all.some(isOver)) {
-        if (sign.limit.whenReached === 'refuse') return 'refused';
+        if (request.limit.whenReached === 'refuse') return 'refused';
         if (isGone) return 'gone';
         const left = ending.filter((each) => !isOver(each));
-        await Promise.all(left.map((each) => this.#end(sign, each, known)));
+        await Promise.all(left.map((each) => this.#end(request, each, known)));
         if (!hasEnded()) wait = await this.#pause(wait, giveUpAt);
       }
       if (hasEnded()) return ending;
-      place = await this.#reserve(sign, all.filter(isOver));
+      place = await this.#reserve(request, all.filter(isOver));
     }
     return [];
   }
@@ -176,7 +181,7 @@ export class SessionLedger {
   }
 
   /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
-  async #isGone({ replaced, presentedIds }: SignIn): Promise<boolean> {
+  async #isGone({ replaced, presentedIds }: PlaceRequest): Promise<boolean> {
     if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
     // It is not created where the client presents a token that was just replaced.
     const marks = presentedIds.map((id) => this.#isThere(this.partitions.of(id).forwardingMark(id)));
@@ -188,9 +193,9 @@ export class SessionLedger {
   }
 
   /** Ends the session of a place if it is live, whichever id it has. */
-  async #end(sign: SignIn, place: Place, known: Map<string, FoundSession>): Promise<void> {
+  async #end(request: PlaceRequest, place: LedgerPlace, known: Map<string, PlacedSession>): Promise<void> {
     if (known.get(keyOf(place)) !== 'live') return;
-    const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: sign.limit.principal };
+    const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: request.limit.principal };
     const end = (id: string) =>
       this.connection.write((client) => this.sessions(client).delete(id, listed), this.partitions.of(id).prefix);
     const replies = await Promise.all(place.ids.map(end));
@@ -198,11 +203,11 @@ export class SessionLedger {
   }
 
   /** Notes what has become of the sessions of places, by keyOf(). `absent`: it may still be stored. */
-  async #find(sign: SignIn, places: readonly Place[], known: Map<string, FoundSession>): Promise<void> {
-    const words = new Map<string, FoundSession>();
+  async #find(request: PlaceRequest, places: readonly LedgerPlace[], known: Map<string, PlacedSession>): Promise<void> {
+    const words = new Map<string, PlacedSession>();
     await Promise.all(
       this.partitions.grouped(places.flatMap(({ ids }) => ids)).map(async ([keys, ids]) => {
-        const look = (client: Redis) => this.#scripts(client).find(keys, sign.index(keys), ids);
+        const look = (client: Redis) => this.#scripts(client).find(keys, request.index(keys), ids);
         const found = await this.connection.run(look, keys.prefix);
         for (const [i, id] of ids.entries()) words.set(id, found[i]!);
       }),
@@ -211,32 +216,32 @@ export class SessionLedger {
   }
 
   /** Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed. */
-  async #release(sign: SignIn, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
+  async #release(request: PlaceRequest, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
     // The place may be that of the session as it is, or as an attempt has stored it whose reply was lost.
-    const mayBeThere = sign.replaced === sign.id ? outcome !== 'gone' : sign.wasKnown;
+    const mayBeThere = request.replaced === request.id ? outcome !== 'gone' : request.wasKnown;
     if (mayBeThere) return;
-    await this.#settle(sign, { isStored: false });
+    await this.#settle(request, { isStored: false });
   }
 
   /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
-  async #settle(sign: SignIn, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
-    const { principal, id, replaced, latest } = sign;
+  async #settle(request: PlaceRequest, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
+    const { principal, id, replaced, latest } = request;
     const place = { id, replaced, latest, ...outcome };
-    await this.#ask((scripts) => scripts.settle(principal, place), sign).catch(() => undefined);
+    await this.#ask((scripts) => scripts.settle(principal, place), request).catch(() => undefined);
   }
 
   /** Asks the ledger of a principal. */
-  #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: SignIn): Promise<T> {
+  #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
     return this.connection.write((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
   }
 }
 
 /** A place that another request has asked for since then is to be looked at again. */
-function keyOf({ field, version }: Place): string {
+function keyOf({ field, version }: LedgerPlace): string {
   return `${field} ${version}`;
 }
 
-function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession>): FoundSession {
+function stateOf({ ids, isOpen }: LedgerPlace, words: ReadonlyMap<string, PlacedSession>): PlacedSession {
   return stateIn(
     ids.map((id) => words.get(id)),
     isOpen ? 'absent' : 'over',
@@ -244,7 +249,7 @@ function stateOf({ ids, isOpen }: Place, words: ReadonlyMap<string, FoundSession
 }
 
 /** What has become of a session of which this was found, under several ids. */
-function stateIn(found: readonly (FoundSession | undefined)[], otherwise: FoundSession): FoundSession {
+function stateIn(found: readonly (PlacedSession | undefined)[], otherwise: PlacedSession): PlacedSession {
   if (found.includes('live')) return 'live';
   return found.includes('over') ? 'over' : otherwise;
 }

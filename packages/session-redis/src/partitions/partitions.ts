@@ -1,5 +1,6 @@
 import slotOf from 'cluster-key-slot';
 import type { PartitionKeys } from './partition-keys.js';
+import { partitionOfId } from './partition-of-id.js';
 
 const SLOTS = 16_384;
 
@@ -32,10 +33,9 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
     return this.count === 1 ? this.all[0]! : new this.KeysOfPartition(this.namespace, '*');
   }
 
-  /** The partition of an id. It depends on the whole id, because not all ids are random. */
+  /** The partition of an id. */
   of(id: string): Keys {
-    // Skip the hash with one partition. It takes about a microsecond.
-    return this.all[this.count === 1 ? 0 : slotOf(id) % this.count]!;
+    return this.all[partitionOfId(id, this.count)]!;
   }
 
   /** Groups ids by partition. */

@@ -5,15 +5,14 @@ import type {
   CreateReply,
   CreateSession,
   SessionChange,
-  SessionLimit,
   SessionRecord,
   SessionRepositoryOptions,
-  UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
+import { LimitedWrites } from '../limits/limited-writes.js';
 import { SessionLedger } from '../limits/session-ledger.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -47,8 +46,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #epochs: SessionEpochs;
   readonly #indexes: SessionIndexReader;
   readonly #listed: ListedSessions;
-  readonly #sessionLedger: SessionLedger | undefined;
-  readonly #maxSessions: SessionRepositoryOptions['maxSessions'];
+  readonly #limited: LimitedWrites;
   readonly #extension: Pick<SessionExtension, 'takeover'>;
   readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
   /** @internal `RedisSessionModule` does this: inject the repository. */
@@ -68,18 +66,17 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#partitions = partitions;
     this.#encryption = options.encryption ?? new SessionEncryption();
     this.#epochs = epochs;
-    this.#maxSessions = options.maxSessions;
     this.#extension = extension;
     epochs.onRaise = () => extension.onEveryEnd?.();
     this.#ends = ends?.hasTimer ? ends : undefined;
-    this.#sessionLedger = ledger;
+    this.#limited = new LimitedWrites(
+      (change, room) => this.#write(change, room),
+      // With one partition, the scripts see all sessions of a principal.
+      partitions.count > 1 ? ledger : undefined,
+      options.maxSessions,
+    );
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
-  }
-
-  /** The ledger, which is needed when the sessions are in several partitions. */
-  get #ledger(): SessionLedger | undefined {
-    return this.#partitions.count > 1 ? this.#sessionLedger : undefined;
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
@@ -190,39 +187,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
-    const isStored = change.kind === 'create' || change.kind === 'update';
-    const isLimited = isStored && (change.limit !== undefined || this.#mayHavePlace(change));
-    return isLimited ? this.#writeLimited(change) : (this.#write(change) as Promise<WriteReply>);
-  }
-
-  /**
-   * Whether a session may have a place in a ledger that this request does not know of. Its new id must get that place.
-   */
-  #mayHavePlace(change: CreateSession | UpdateSession): boolean {
-    return (
-      this.#ledger !== undefined && this.#maxSessions !== undefined && 'newId' in change && change.newId !== undefined
-    );
-  }
-
-  async #writeLimited(first: CreateSession | UpdateSession): Promise<WriteReply> {
-    for (let change = first; ;) {
-      const reply = await this.#writeOnce(change);
-      if (reply.outcome === 'unplaced') change = { ...change, limit: this.#limitOf(change, reply.principal) };
-      else if (!isUnfinished(reply)) return reply;
-    }
-  }
-
-  #writeOnce(change: CreateSession | UpdateSession): Promise<StoreReply<WriteReply>> {
-    if (!this.#ledger) return this.#write(change);
-    const { limit } = change;
-    if (!limit) return this.#write(change, NO_PRINCIPAL);
-    return this.#ledger.write({ ...change, limit }, (room) => this.#write(change, room));
-  }
-
-  #limitOf({ limit }: CreateSession | UpdateSession, principal: string): SessionLimit {
-    if (limit) return { ...limit, principal };
-    const { perPrincipal, whenReached } = this.#maxSessions!;
-    return { principal, atMost: perPrincipal, whenReached };
+    return this.#limited.include(change) ? this.#limited.make(change) : (this.#write(change) as Promise<WriteReply>);
   }
 
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
@@ -277,10 +242,3 @@ const LOADED_AT_ONCE = 500;
 // How many sessions a call reads without checking that they are alive. A request with more tokens has probably made
 // them up, and must not cause a load for each.
 const LOADED_UNSEEN = 20;
-
-// The place of a session that belongs to no principal, as far as the request knows.
-const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
-
-function isUnfinished(reply: StoreReply<WriteReply>): reply is Exclude<StoreReply<WriteReply>, WriteReply> {
-  return reply.outcome === 'again' || reply.outcome === 'late' || reply.outcome === 'unplaced';
-}

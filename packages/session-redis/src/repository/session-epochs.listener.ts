@@ -7,13 +7,12 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import { SessionEpochs } from './session-epochs.js';
+import { EPOCH_INTERVAL, SessionEpochs } from './session-epochs.js';
 
 /** The signals that the listener needs. */
 export type EpochSignals = Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>;
 
-// Milliseconds between two reads of an epoch, and between two confirmations if signals would report a change.
-const INTERVAL = 1000;
+// Milliseconds between two reads of an epoch whose changes signals report.
 const SLOW_INTERVAL = 300_000;
 
 /**
@@ -22,7 +21,7 @@ const SLOW_INTERVAL = 300_000;
  */
 @Injectable()
 export class SessionEpochsListener implements BackgroundService {
-  readonly #loop = new PollingLoop('The check of the epochs', INTERVAL, () => this.#look());
+  readonly #loop = new PollingLoop('The check of the epochs', EPOCH_INTERVAL, () => this.#look());
   /** The partitions whose epoch was read after their signals arrived, with the monotonic time of the read. */
   readonly #followed = new Map<SessionKeys, number>();
   /** The last read of each partition's epoch that its node has not replied to yet. */
@@ -55,7 +54,7 @@ export class SessionEpochsListener implements BackgroundService {
 
   async #look(): Promise<void> {
     const due = this.partitions.all.filter((keys) => !this.#asked.has(keys) && this.#isDue(keys));
-    await settledWithin(INTERVAL, Promise.all(due.map((keys) => this.#ask(keys))));
+    await settledWithin(EPOCH_INTERVAL, Promise.all(due.map((keys) => this.#ask(keys))));
   }
 
   #isDue(keys: SessionKeys): boolean {

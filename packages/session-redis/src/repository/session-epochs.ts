@@ -3,6 +3,8 @@ import type { SessionRecord } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 
+/** Milliseconds between two reads of an epoch, and between two confirmations if signals would report a change. */
+export const EPOCH_INTERVAL = 1000;
 // Milliseconds for which a known epoch is trusted.
 const LEASE = 2000;
 

@@ -1,5 +1,6 @@
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { eventRules, PACE } from '../../src/delivery/event-rules.js';
+import { eventRules } from '../../src/delivery/event-rules.js';
+import { PACE } from '../../src/delivery/retry-rules.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 
 it.each([

@@ -41,7 +41,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/claim-due': 'ClaimOutcome',
   'limits/reserve-place': 'ReserveReply',
   'limits/settle-place': 'SettlePlaceReply',
-  'limits/find-sessions': 'FoundSession',
+  'limits/find-sessions': 'PlacedSession',
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',
   'delivery/want-events': 'WantReply',
@@ -50,7 +50,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'delivery/retry-or-dead-letter': 'FailReply',
   'delivery/renew-lease': 'RenewReply',
   'delivery/release-events': 'ReleaseReply',
-  'stream/take-cleanup': 'TakeCleanupReply',
+  'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',
   'stream/remove-group': 'RemoveGroupReply',
@@ -162,7 +162,7 @@ describe('the bucket of a session that ends', () => {
 });
 
 it('the count of a session leaves out exactly the attributes of the library itself', () => {
-  const source = readFileSync(new URL('library/counting.lua', folder), 'utf8');
+  const source = readFileSync(new URL('library/bounds.lua', folder), 'utf8');
   const named = [...source.matchAll(/\['sessionAttr:([^']+)'\] = true/g)].map((match) => match[1]);
   const constants = [PRINCIPAL_NAME_INDEX_NAME, ...Object.values(ownAttributes)].filter(
     (value) => typeof value === 'string',

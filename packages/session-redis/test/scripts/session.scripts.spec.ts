@@ -1,6 +1,6 @@
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { GRACE, KEEPING_RULES, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
-import { takeCleanup } from '../support/event-scripts.js';
+import { takeCleanupTurn } from '../support/event-scripts.js';
 
 describe.each([1, 4])('with %d partitions', (partitions) => {
   let store: Store;
@@ -592,8 +592,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     });
   });
 
-  describe('take-cleanup', () => {
-    const take = (most = 100) => takeCleanup(store, store.keys, most);
+  describe('take-cleanup-turn', () => {
+    const take = (most = 100) => takeCleanupTurn(store, store.keys, most);
     beforeEach(() => store.client.flushall());
 
     it('finds nothing to do while all events are young and few', async () => {

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, MINUTE, Store, updateOf } from '../support/store.fixture.js';
-import { takeCleanup } from '../support/event-scripts.js';
+import { takeCleanupTurn } from '../support/event-scripts.js';
 
 const HOUR = 60 * MINUTE;
 const ALL = 1000;
@@ -259,8 +259,8 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     await store.client.flushall();
     const id = await store.create({ a: '1' });
     await store.client.del(store.keysOf(id).events);
-    expect(await takeCleanup(store, store.keysOf(id))).toBe('clean');
+    expect(await takeCleanupTurn(store, store.keysOf(id))).toBe('clean');
     await store.client.zadd(store.keysOf(id).ends, 1, id);
-    expect(await takeCleanup(store, store.keysOf(id))).toBe('due');
+    expect(await takeCleanupTurn(store, store.keysOf(id))).toBe('due');
   });
 });

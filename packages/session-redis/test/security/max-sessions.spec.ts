@@ -7,8 +7,8 @@ import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
-import type { KnownReservation } from '../../src/limits/sign-in.js';
-import { LedgerScripts, type Place, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
+import type { KnownReservation } from '../../src/limits/place-request.js';
+import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
@@ -276,7 +276,7 @@ describe('the ledger', () => {
     const seen = (await reserve('new', undefined, { sessions })).filter(({ field }) => field === 'over');
     expect(seen).toHaveLength(1);
     await reserve('rotated', 'over');
-    const fields = async (over: readonly Place[]) =>
+    const fields = async (over: readonly LedgerPlace[]) =>
       (await reserve('new', undefined, { over })).map(({ field }) => field).toSorted();
     expect(await fields(seen)).toEqual(['a', 'over']);
     const now = (await reserve('new')).filter(({ field }) => field === 'over');
@@ -314,7 +314,7 @@ describe('the ledger', () => {
     const reserve = async (id: string, findings?: PlaceFindings) => {
       const place = await scripts.reserve(ANN, request(id), findings);
       if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
-      const fields = (places: readonly Place[]) => places.map(({ field }) => field).join(' ');
+      const fields = (places: readonly LedgerPlace[]) => places.map(({ field }) => field).join(' ');
       return { ...place, ends: fields(place.ending), stays: fields(place.others) };
     };
     // One of the four sessions of the ledger is over, but nobody has looked yet.

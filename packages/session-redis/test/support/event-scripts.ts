@@ -2,7 +2,7 @@ import { JsonAttributeSerializer } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
 import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
-import { EventStreamScripts, type TakeCleanupReply } from '../../src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts, type TakeCleanupTurnReply } from '../../src/scripts/stream/event-stream.scripts.js';
 import type { StreamEntry } from '../../src/scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES, SessionEventProducer } from '../../src/session-events/session-event-producer.js';
 import { GRACE, RETENTION, type Store } from './store.fixture.js';
@@ -21,7 +21,11 @@ export function entryOf(partition: PartitionKeys, position: string, sessionId: s
 }
 
 /** Takes the turn of a partition for a millisecond. */
-export function takeCleanup({ client }: Store, partition: PartitionKeys, maxLength = 100): Promise<TakeCleanupReply> {
+export function takeCleanupTurn(
+  { client }: Store,
+  partition: PartitionKeys,
+  maxLength = 100,
+): Promise<TakeCleanupTurnReply> {
   const limits = { grace: GRACE, retention: RETENTION, maxLength };
-  return new EventStreamScripts(client, SESSION_ENTRIES).takeCleanup(partition, 'me', 1, limits);
+  return new EventStreamScripts(client, SESSION_ENTRIES).takeCleanupTurn(partition, 'me', 1, limits);
 }

@@ -319,11 +319,11 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: oneOfNumbers(1, 0),
   },
   {
-    script: 'take-cleanup',
+    script: 'take-cleanup-turn',
     what: 'the cleanup of a partition',
     prepare: openSession,
     send: (client, store) =>
-      new EventStreamScripts(client, SESSION_ENTRIES).takeCleanup(store.keys, 'me', MINUTE, {
+      new EventStreamScripts(client, SESSION_ENTRIES).takeCleanupTurn(store.keys, 'me', MINUTE, {
         grace: GRACE,
         retention: RETENTION,
         maxLength: 0,

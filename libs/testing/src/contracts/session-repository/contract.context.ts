@@ -40,7 +40,7 @@ export const FOLLOWED = 60 * SECOND;
  * The place for a session, in a store that keeps sessions in several places. Without it, random ids decide, and a check
  * of two sessions would use one place or two by chance.
  */
-export interface Place {
+export interface ContractPlace {
   /** In another place than each of these. */
   readonly apartFrom?: readonly string[];
   /** In the place of this one, so that the one could become the other. */
@@ -92,7 +92,7 @@ export class ContractContext {
   }
 
   /** A new session at a place, or at any place in a store that has only one. */
-  create(place: Place, presentedIds: readonly string[] = []): TrackedSession {
+  create(place: ContractPlace, presentedIds: readonly string[] = []): TrackedSession {
     let session = this.repository.createSession(presentedIds);
     for (let draws = 1; draws < MOST_DRAWS && !this.#isAt(session.id, place); draws++) {
       session = this.repository.createSession(presentedIds);
@@ -101,12 +101,12 @@ export class ContractContext {
   }
 
   /** A free id at a place. */
-  idAt(place: Place): string {
+  idAt(place: ContractPlace): string {
     let draws = 0;
     return generateSessionKey((id) => ++draws >= MOST_DRAWS || this.#isAt(id, place)).id;
   }
 
-  #isAt(id: string, { apartFrom = [], beside }: Place): boolean {
+  #isAt(id: string, { apartFrom = [], beside }: ContractPlace): boolean {
     if (beside !== undefined && !this.mayReplace(id, beside)) return false;
     return !apartFrom.some((each) => this.mayReplace(id, each));
   }
@@ -115,7 +115,7 @@ export class ContractContext {
   async stored(
     attributes: Record<string, unknown> = { a: 1 },
     set?: (session: TrackedSession) => void,
-    place: Place = {},
+    place: ContractPlace = {},
   ): Promise<TrackedSession> {
     const session = this.create(place);
     for (const [name, value] of Object.entries(attributes)) session.setAttribute(name, value);

@@ -2,10 +2,18 @@ import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
 import { generateSessionKey } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
-import { DAY, FOLLOWED, INTERVAL, MINUTE, type Place, SECOND, type ContractContext } from './contract.context.js';
+import {
+  type ContractContext,
+  type ContractPlace,
+  DAY,
+  FOLLOWED,
+  INTERVAL,
+  MINUTE,
+  SECOND,
+} from './contract.context.js';
 
 /** The session of a request that presents these ids, none of which opens a session, and sets an attribute. */
-function startedBy(t: ContractContext, presentedIds: readonly string[], place: Place = {}): Session {
+function startedBy(t: ContractContext, presentedIds: readonly string[], place: ContractPlace = {}): Session {
   const session = t.create(place, presentedIds);
   session.setAttribute('late', true);
   return session;

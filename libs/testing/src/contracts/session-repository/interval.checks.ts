@@ -10,7 +10,7 @@ async function setInterval(t: ContractContext, id: string, seconds: number): Pro
   if (seconds !== 0) assert.equal((await t.load(id)).maxInactiveInterval, seconds);
 }
 
-export const INTERVAL: CheckGroup = {
+export const INTERVALS: CheckGroup = {
   name: 'idle timeout',
   checks: {
     'can be longer or shorter for one session': async (t) => {

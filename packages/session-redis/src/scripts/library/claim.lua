@@ -1,4 +1,4 @@
--- include: keys, buckets, place, join, digits, wanted, ended, index
+-- include: keys, buckets, place, join, digits, wanted, keep-ended, index
 -- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were found, in the
 -- bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them; `now`, and `at` as a text;
 -- the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.
@@ -105,8 +105,7 @@ local function claim_end(claims, session, is_present)
     table.insert(claims.leaving_set, session.id)
   end
   for _, entry in ipairs(entries) do redis.call('ZREM', entry.set, session.id) end
-  mark_ended(session.key, claims.ending)
-  if not claims.ending.is_wanted then table.insert(claims.unwanted, session.key) end
+  keep_ended(session.key, claims.ending, claims.unwanted)
   record_end(claims, session.id)
   return outcome
 end

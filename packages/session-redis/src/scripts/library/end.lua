@@ -1,14 +1,10 @@
--- include: record, ended
+-- include: record, keep-ended
 -- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; `at`, the time; `retention` of
 -- the data in ms; and whether the event `is_wanted`. The event is the first write.
 local function end_session(partition, session, ending)
   local prefix, id, entries, size, score = partition.prefix, session.id, {}, 0, nil
   local bucket = prefix .. 'expirations:' .. (session.bucket or '')
-  if tonumber(session.bucket) then
-    size = redis.pcall('SCARD', bucket)
-  else
-    score = redis.pcall('ZSCORE', prefix .. 'ends', id)
-  end
+  if tonumber(session.bucket) then size = redis.pcall('SCARD', bucket) else score = redis.pcall('ZSCORE', prefix .. 'ends', id) end
   if size == 1 or type(size) == 'table' or type(score) == 'table' then
     -- include: keys
     -- A stray key in the place of either has no member. With its last member, the minute leaves the bucket list.
@@ -25,5 +21,5 @@ local function end_session(partition, session, ending)
   if is_last then redis.call('ZREM', partition.bucket_list, session.bucket) end
   if score then redis.call('ZREM', prefix .. 'ends', id) end
   redis.call('DEL', session.shadow)
-  if ending.is_wanted then mark_ended(session.key, ending) else redis.call('UNLINK', session.key) end
+  keep_ended(session.key, ending)
 end

@@ -1,4 +1,4 @@
--- include: keeps
+-- include: kept-attributes
 -- The fields of the attributes that a session loses: all when it is cleared, those that a sign-in does not keep.
 local function lost_attributes(key, change)
   local lost, keeps = {}, not change.clears and keeps_by(change.sign_in)

@@ -4,7 +4,7 @@ import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
 /** A place in the ledger of a principal. */
-export interface Place {
+export interface LedgerPlace {
   /** Tells it from the others. */
   readonly field: string;
   /** Another one when somebody has asked for it since then. */
@@ -18,7 +18,7 @@ export interface Place {
 }
 
 /** What a session needs a place for. */
-export interface PlaceRequest {
+export interface ReservationRequest {
   /** The id that the session will have. */
   readonly id: string;
   /** The id that it has now; undefined: it is new. */
@@ -34,7 +34,7 @@ export interface PlaceRequest {
 /** What a sign-in has learned since it asked for its place. */
 export interface PlaceFindings {
   /** Places whose sessions are over. */
-  readonly over?: readonly Place[];
+  readonly over?: readonly LedgerPlace[];
   /** All sessions of the principal with the times of their sign-ins, for a ledger that is not there. */
   readonly sessions?: readonly (readonly [id: string, at: string])[];
 }
@@ -52,8 +52,8 @@ export type Reservation =
       readonly latest: number;
       readonly wasKnown: boolean;
       readonly missing: number;
-      readonly ending: Place[];
-      readonly others: Place[];
+      readonly ending: LedgerPlace[];
+      readonly others: LedgerPlace[];
     };
 
 type ListedPlace = [field: string, version: string, isOpen: number, makesRoom: number, ...ids: string[]];
@@ -71,7 +71,7 @@ export interface SettledPlace {
   readonly latest: number;
   readonly isStored: boolean;
   /** The places whose sessions have ended for it. */
-  readonly ended?: readonly Place[];
+  readonly ended?: readonly LedgerPlace[];
 }
 
 /** The result of settling a place. */
@@ -81,7 +81,7 @@ export type SettlePlaceReply = 'done';
  * What has become of a session. `over`: also when it has another id by now; `absent`: it is not stored yet, or was removed,
  * or belongs to somebody else.
  */
-export type FoundSession = 'live' | 'over' | 'absent';
+export type PlacedSession = 'live' | 'over' | 'absent';
 
 // Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
 const KEPT = 7 * 24 * 3600 * 1000;
@@ -106,7 +106,7 @@ export class LedgerScripts {
   /** Takes a place, or looks again whether there is room at the place that the session has. */
   async reserve(
     principal: string,
-    request: PlaceRequest,
+    request: ReservationRequest,
     { over = [], sessions }: PlaceFindings = {},
   ): Promise<Reservation> {
     const { id, replaced = '', atMost = '', whenReached, duration } = request;
@@ -139,8 +139,8 @@ export class LedgerScripts {
   }
 
   /** What has become of sessions of a principal, whose index this is. */
-  async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<FoundSession[]> {
-    return (await this.#client.findSessions(2, [index, epoch], [prefix, ...ids])) as FoundSession[];
+  async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<PlacedSession[]> {
+    return (await this.#client.findSessions(2, [index, epoch], [prefix, ...ids])) as PlacedSession[];
   }
 
   #run(script: keyof typeof SOURCES, principal: string, args: (string | number)[]): Promise<unknown> {
@@ -148,10 +148,10 @@ export class LedgerScripts {
   }
 }
 
-function toPlace([field, version, isOpen, makesRoom, ...ids]: ListedPlace): Place {
+function toPlace([field, version, isOpen, makesRoom, ...ids]: ListedPlace): LedgerPlace {
   return { field, version, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
 }
 
-function namesOf(places: readonly Place[]): string[] {
+function namesOf(places: readonly LedgerPlace[]): string[] {
   return places.flatMap(({ field, version }) => [field, version]);
 }

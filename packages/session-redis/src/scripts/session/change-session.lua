@@ -29,7 +29,7 @@
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
--- include: whole-session, change, clock, times, renewal, bounds, write-change, index-moves
+-- include: whole-session, change, clock, times, renewal, size-estimate, write-change, index-moves
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 5)
 
@@ -37,21 +37,17 @@ local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
 if not session then return { 'gone' } end
 local is_forwarded, refusal, data_key, size, entries = session.id ~= id, nil, nil, nil, nil
 if is_forwarded then
-  if change.indexes[1] or change.timeout or (change.interval or 0) ~= 0 then return { 'gone' } end
-  -- Whoever has signed in since then stays signed in.
-  change.signs_out = false
+  -- include: forwarded-change
+  refusal = restrict_forwarded(change, session.seals)
+  if refusal then return refusal end
 end
 if change.data_keys[1] then
   -- include: data-keys
   refusal, data_key = other_data_key(session, change), data_key_for(session.id, change)
   if refusal then return refusal end
 end
-if session.seals then
-  -- include: sealed
-  leave_out_sealed(change, session.seals)
-end
 if change.expected_field then
-  -- include: condition
+  -- include: compare-and-set
   refusal = conflict_with(session, change, is_forwarded)
   if refusal then return refusal end
 end

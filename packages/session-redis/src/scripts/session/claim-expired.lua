@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
   claim-expired: claims the sessions that have expired: each end is recorded exactly once, with an `expired` event. The
-  field `ended`, which library/ended writes, tells that this has happened.
+  field `ended`, which library/keep-ended writes, tells that this has happened.
   Looking at a shadow key makes Redis notice that it has expired. A session that is still alive moves to where its end
   belongs.
 

@@ -42,7 +42,7 @@ if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collis
 local now = now_in_ms()
 begin_session(partition, new, now)
 if limit ~= '' then
-  -- include: index, limit, room
+  -- include: index, limit, end-oldest
   local principal = principal_in(new.entries or {})
   local ending = { how = 'deleted', at = now, retention = retention }
   local refusal = principal and make_room(partition, principal.set, new.id, limit_in(limit), ending)

@@ -35,7 +35,7 @@
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
--- include: whole-session, change, clock, times, member, bounds, data-keys, record, write-change, index-moves
+-- include: whole-session, change, clock, times, member, size-estimate, data-keys, record, write-change, index-moves
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 8)
 local new = { id = ARGV[5], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
@@ -52,7 +52,7 @@ local function refusal_of(session)
   end
   local refusal = other_data_key(session, change)
   if not refusal and change.expected_field then
-    -- include: condition
+    -- include: compare-and-set
     refusal = conflict_with(session, change, false)
   end
   return refusal or redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil

@@ -41,16 +41,16 @@ local session, fields = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'si
 if not session then return { 'gone' } end
 local is_forwarded, size, refusal = session.id ~= id, tonumber(fields[5]), nil
 if session.seals then
-  -- include: sealed
+  -- include: forwarded-change
   leave_out_sealed(change, session.seals)
 end
 if change.expected_field and change.expected_field ~= '' then
-  -- include: condition
+  -- include: compare-and-set
   refusal = conflict_with(session, change, is_forwarded)
   if refusal then return refusal end
 end
 if size or change.max_size then
-  -- include: bounds
+  -- include: size-estimate
   size, refusal = size_after(session.key, size, change)
   if refusal then return refusal end
 end

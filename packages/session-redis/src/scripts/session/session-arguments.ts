@@ -9,14 +9,14 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
-import { DataKey } from '../../encryption/data-key.js';
+import { bytesIn } from '../../encryption/attribute-encryption.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
 import { hashOfText } from './hash-of-text.js';
 
 /** The reply of every script for one session. */
-export type Reply<Word extends string> = [outcome: Word, detail?: string | null];
+export type ScriptReply<Word extends string> = [outcome: Word, detail?: string | null];
 
 /** Becomes a DataKeyConflictError. */
 type ResealedReply = [outcome: 'resealed', id: string, wrapped?: string | null];
@@ -30,7 +30,7 @@ type UnplacedReply = { readonly outcome: 'unplaced'; readonly principal: string 
 /** How a script that stores a session answers. */
 export type StoreReply<T> = T | UnfinishedReply | UnplacedReply;
 
-type SaveReply = [...Reply<StoreReply<UpdateReply>['outcome']>, more?: undefined] | ResealedReply;
+type SaveReply = [...ScriptReply<StoreReply<UpdateReply>['outcome']>, more?: undefined] | ResealedReply;
 
 /** Room for a session of a principal. */
 export interface Room {
@@ -52,7 +52,7 @@ export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
 
 /** The reply of create-session and take-over-session. */
 export function toCreateReply(reply: unknown): StoreReply<CreateReply> {
-  const [outcome, creationTime] = reply as Reply<CreateReply['outcome'] | 'again' | 'late'>;
+  const [outcome, creationTime] = reply as ScriptReply<CreateReply['outcome'] | 'again' | 'late'>;
   return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
 }
 
@@ -112,14 +112,19 @@ export function pushChange(args: (string | number)[], change: EncryptedUpdate, r
   // The script decides which one it stores, because it knows the id that the session has in the end.
   const dataKeys = [...(change.dataKeys ?? [])].flat();
   args.push(maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, signsOut ? 1 : 0);
-  args.push(signIn ? JSON.stringify(signIn) : '', ...conditionOf(change), ...boundsOf(change), limitOf(change, room));
+  args.push(
+    signIn ? JSON.stringify(signIn) : '',
+    ...conditionOf(change),
+    ...boundsOf(change),
+    limitArgument(change, room),
+  );
   args.push(indexes.size, dataKeys.length / 2, set.length / 2, removed.length);
   pushIndexes(args, indexes);
   args.push(...dataKeys, ...set, ...removed);
 }
 
 /** The limit as the scripts take it. */
-export function limitOf({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
+export function limitArgument({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
   if (room) return `until ${room.until} ${room.principal}`;
   return limit ? `${limit.atMost} ${limit.whenReached}` : '';
 }
@@ -145,7 +150,7 @@ function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'de
 function sizeOf(attributes: AttributeChanges): number {
   let size = 0;
   for (const [name, text] of attributes) {
-    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + DataKey.bytesIn(text);
+    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + bytesIn(text);
   }
   return size;
 }

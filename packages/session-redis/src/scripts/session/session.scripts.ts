@@ -18,15 +18,15 @@ import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import {
   keysOf,
-  limitOf,
+  limitArgument,
   newKeysOf,
   onlyChangesAttributes,
   pushAttributeChange,
   pushChange,
   pushIndexes,
   pushNewFields,
-  type Reply,
   type Room,
+  type ScriptReply,
   type StoreReply,
   toCreateReply,
   toUpdateReply,
@@ -40,7 +40,7 @@ export interface KeepingRules {
   readonly store?: ExpirationStoreName;
   /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
   readonly grace: number;
-  /** Milliseconds for which the session hash is kept after the end was recorded. */
+  /** Milliseconds for which the session hash is kept after the end was recorded: at least `grace`. */
   readonly retention: number;
   /** `maxSize`: most bytes of the dead letters of a partition. */
   readonly deadLetters: { readonly maxSize: number };
@@ -95,8 +95,6 @@ type ScriptName = keyof typeof SOURCES.buckets;
  */
 export class SessionScripts {
   readonly #client: ScriptedRedis<ScriptName>;
-  /** Milliseconds for which the session hash is kept after the end. */
-  readonly #retention: number;
 
   constructor(
     client: Redis,
@@ -104,7 +102,6 @@ export class SessionScripts {
     private readonly rules: KeepingRules,
   ) {
     this.#client = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
-    this.#retention = Math.max(rules.grace, rules.retention);
   }
 
   /** `room`: where the limit is not for this script to enforce. */
@@ -113,8 +110,8 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const args = [partition.prefix, id, this.rules.grace, this.#retention, maxInactiveInterval, absoluteTimeout];
-    args.push(signsIn ? 1 : 0, limitOf(change, room), indexes.size);
+    const args = [partition.prefix, id, this.rules.grace, this.rules.retention, maxInactiveInterval, absoluteTimeout];
+    args.push(signsIn ? 1 : 0, limitArgument(change, room), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
     return toCreateReply(await this.#run('createSession', keys, args));
@@ -153,7 +150,7 @@ export class SessionScripts {
     const { id, newId = id, maxInactiveInterval, absoluteTimeout, clears = false } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
-    const args: (string | number)[] = [partition.prefix, id, this.rules.grace, this.#retention];
+    const args: (string | number)[] = [partition.prefix, id, this.rules.grace, this.rules.retention];
     if (onlyChangesAttributes(change)) {
       pushAttributeChange(args, change);
       return this.#run('saveAttributes', keys, args);
@@ -174,7 +171,7 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const args = [partition.prefix, id, this.rules.grace];
     const reply = await this.#run('touchSession', keysOf(partition, id), args);
-    const [outcome] = reply as Reply<TouchReply['outcome']>;
+    const [outcome] = reply as ScriptReply<TouchReply['outcome']>;
     return { outcome };
   }
 
@@ -183,8 +180,8 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
-    const args = [partition.prefix, id, this.#retention];
-    const [outcome] = (await this.#run('deleteSession', keys, args)) as Reply<DeleteReply['outcome']>;
+    const args = [partition.prefix, id, this.rules.retention];
+    const [outcome] = (await this.#run('deleteSession', keys, args)) as ScriptReply<DeleteReply['outcome']>;
     return { outcome };
   }
 
@@ -212,7 +209,7 @@ export class SessionScripts {
     { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
   ): Promise<EndedBatch> {
     const keys = [partition.bucketList, partition.events, index];
-    const args = [partition.prefix, this.#retention, latest, size, ...stays];
+    const args = [partition.prefix, this.rules.retention, latest, size, ...stays];
     const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
     const [ended, next, problem, ...foreign] = reply;
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
@@ -228,7 +225,7 @@ export class SessionScripts {
     return (await this.#run(
       'endOlderSessions',
       [bucketList, events, epoch],
-      [prefix, this.#retention, ...ids],
+      [prefix, this.rules.retention, ...ids],
     )) as number;
   }
 
@@ -239,7 +236,7 @@ export class SessionScripts {
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
-    const args = [partition.prefix, this.#retention, this.rules.deadLetters.maxSize, place, ...members];
+    const args = [partition.prefix, this.rules.retention, this.rules.deadLetters.maxSize, place, ...members];
     return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
   }
 
@@ -251,7 +248,7 @@ export class SessionScripts {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [
       prefix,
-      this.#retention,
+      this.rules.retention,
       this.rules.deadLetters.maxSize,
       size,
       ahead,

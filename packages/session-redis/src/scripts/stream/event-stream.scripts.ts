@@ -24,7 +24,7 @@ export interface DeadLetterLimits {
 export type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
 export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
 /** Whose turn a cleanup is, and whether there is anything to do. */
-export type TakeCleanupReply = 'due' | 'clean' | 'taken';
+export type TakeCleanupTurnReply = 'due' | 'clean' | 'taken';
 export type CreateGroupReply = 'created' | 'exists';
 /**
  * The result of removing a group. `removed`: it is gone; `live`: one of its instances is alive, and nothing was
@@ -48,7 +48,7 @@ export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 export type DiscardReply = 'discarded' | 'gone';
 
 const SOURCES = loadScripts('stream', {
-  takeCleanup: 'take-cleanup',
+  takeCleanupTurn: 'take-cleanup-turn',
   trimEvents: 'trim-events',
   createGroup: 'create-group',
   removeGroup: 'remove-group',
@@ -72,15 +72,15 @@ export class EventStreamScripts {
   }
 
   /** Takes the cleanup of a partition for a while, unless another instance has it. Up to `maxLength` young events need none. */
-  async takeCleanup(
+  async takeCleanupTurn(
     { cleanup, events, deadLetters, prefix }: PartitionKeys,
     instance: string,
     duration: number,
     { grace, retention, maxLength }: TrimLimits,
-  ): Promise<TakeCleanupReply> {
+  ): Promise<TakeCleanupTurnReply> {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
     const args = [instance, duration, Math.min(grace, retention), maxLength];
-    return (await this.#client.takeCleanup(keys.length, ...keys, ...args)) as TakeCleanupReply;
+    return (await this.#client.takeCleanupTurn(keys.length, ...keys, ...args)) as TakeCleanupTurnReply;
   }
 
   async trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {

@@ -1,7 +1,7 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { SessionLimit, UpdateSession } from '@nest-session/core/store';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { PlaceRequest, Reservation } from '../scripts/limits/ledger.scripts.js';
+import type { Reservation, ReservationRequest } from '../scripts/limits/ledger.scripts.js';
 
 /** That of a ledger that is there. */
 export type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
@@ -13,8 +13,8 @@ type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
   readonly presentedIds?: readonly string[];
 };
 
-/** What a change means for the ledger of its principal. */
-export class SignIn {
+/** What a change, such as a sign-in, asks of the ledger of its principal. */
+export class PlaceRequest {
   readonly limit: SessionLimit;
   readonly id: string;
   /** The id that the session has until then; undefined: it is new. */
@@ -49,7 +49,7 @@ export class SignIn {
     return keys.index(PRINCIPAL_NAME_INDEX_NAME, this.limit.principal);
   }
 
-  request(duration: number): PlaceRequest {
+  reservation(duration: number): ReservationRequest {
     const { atMost, whenReached } = this.limit;
     const { id, replaced } = this;
     return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  take-cleanup: lets the instances take turns with the cleanup of a partition: it belongs to the first one that asks, for a
+  take-cleanup-turn: lets the instances take turns with the cleanup of a partition: it belongs to the first one that asks, for a
   while. Then any of them may take it over.
 
   KEYS[1] whose turn it is

@@ -1,4 +1,6 @@
--- include: keeps
+-- include: kept-attributes
+-- What a change may still do that was made for an id which the session no longer has: see `SessionChange` of session-core.
+
 -- Leaves out of a forwarded change the attributes that a sign-in on the way did not keep: it neither sets nor removes nor
 -- compares them. `seals`: the rules of the sign-ins.
 local function leave_out_sealed(change, seals)
@@ -16,4 +18,13 @@ local function leave_out_sealed(change, seals)
     change.set, change.removed = set, removed
     if change.expected_field and not keeps(change.expected_field) then change.expected_field = nil end
   end
+end
+
+-- Leaves out of a forwarded change all that belongs to who has signed in since then. Returns the reply to a change that may not
+-- be forwarded; nil when it may. `seals`: those of the session; nil: none.
+local function restrict_forwarded(change, seals)
+  if change.indexes[1] or change.timeout or (change.interval or 0) ~= 0 then return { 'gone' } end
+  change.signs_out = false
+  leave_out_sealed(change, seals or {})
+  return nil
 end

@@ -1,0 +1,20 @@
+import { SessionStateError } from '../errors/session.errors.js';
+import type { SessionResponse } from './session-response.js';
+
+/** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
+export function assertStartable(response: SessionResponse | undefined): void {
+  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+}
+
+/** For a change of the token. @throws SessionStateError when the client would not get it */
+export function assertRotatable(response: SessionResponse | undefined): void {
+  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+}
+
+const LATE_START =
+  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
+  'set. Set an attribute before the first byte';
+
+const LATE_ROTATION =
+  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
+  'new cookie and would lose its session. Call signIn() or changeSessionId() before the first byte';
