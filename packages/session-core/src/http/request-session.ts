@@ -56,6 +56,7 @@ export class RequestSession {
   #hasFailed = false;
 
   constructor(
+    /** The parts of the application that all of its requests share. */
     protected readonly parts: RequestSessionParts,
     /** The request of Node.js; of a message, the one that opened its connection. */
     readonly request: IncomingMessage,

@@ -75,7 +75,7 @@ const CONFIGURATIONS = {
   'signed cookies, strict': {
     session: {
       security: 'strict',
-      cookie: { signingKeys: SIGNING_KEYS.split(' '), base64: true, rememberMe: '2h' },
+      cookie: { signingKeys: SIGNING_KEYS.split(' '), rememberMe: '2h' },
       maxSessions: { perPrincipal: 2, whenReached: 'refuse' },
       visitorAttributes: ['captcha'],
       mayCreate: ({ headers }) => headers['x-refused'] === undefined,
