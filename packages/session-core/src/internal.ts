@@ -1,5 +1,5 @@
-// `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of semantic
-// versioning: it changes with every version.
+// `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
+// semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';

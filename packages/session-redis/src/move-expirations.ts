@@ -17,7 +17,9 @@ export interface MovedExpirations {
   readonly moved: number;
   /** Sessions that had ended unnoticed, and were reported. */
   readonly ended: number;
-  /** Minutes that still have a bucket, or sessions in the sorted set: instances with another setting note ends there. */
+  /**
+   * Minutes that still have a bucket, or sessions in the sorted set: instances with another setting note ends there.
+   */
   readonly left: number;
 }
 
@@ -26,9 +28,9 @@ const ALL = Number.MAX_SAFE_INTEGER / 2;
 const MOST_PASSES = 10;
 
 /**
- * Moves the ends of all sessions to where the option `expirations` says, while applications use them. Not necessary: what
- * is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`; `expirations` is
- * required. It can be ended at any time, and run again.
+ * Moves the ends of all sessions to where the option `expirations` says, while applications use them. Not necessary:
+ * what is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`;
+ * `expirations` is required. It can be ended at any time, and run again.
  * @throws InvalidSessionOptionsError when `expirations` is missing, or when no application has started in the namespace
  */
 export async function moveExpirations(

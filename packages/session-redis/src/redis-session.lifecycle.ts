@@ -44,7 +44,9 @@ function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions)
     ],
     /** This ends at the same time. It waits for handlers of the application, however long they take. */
     listeners: [KeyspaceNotificationListener],
-    /** These begin no event more when the shutdown begins, and end after the last handler and the requests in flight. */
+    /**
+     * These begin no event more when the shutdown begins, and end after the last handler and the requests in flight.
+     */
     handling: [EventConsumer, EventBroadcaster],
   } satisfies Record<string, Type<BackgroundService>[]>;
 }

@@ -39,7 +39,9 @@ export function isTracked(type: string, resource: Resource): boolean {
   return Object.hasOwn(TRACKED, type) && resource.handle === undefined;
 }
 
-/** Whether it is a timer that has run or was cleared, or was collected. What else has ended looks as if unreferenced. */
+/**
+ * Whether it is a timer that has run or was cleared, or was collected. What else has ended looks as if unreferenced.
+ */
 export function isEnded(resource: Resource | undefined): boolean {
   return resource === undefined || resource._destroyed === true;
 }

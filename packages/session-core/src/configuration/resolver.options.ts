@@ -8,8 +8,8 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { strictResolverProblems } from './strict-security.js';
 
 /**
- * Reads what carries the token: a resolver, the class of one, or the cookie, of which a browser may have several. Returns
- * what makes it, to be called when all options are found right.
+ * Reads what carries the token: a resolver, the class of one, or the cookie, of which a browser may have several.
+ * Returns what makes it, to be called when all options are found right.
  */
 export function readResolver(
   reader: OptionReader,

@@ -60,16 +60,16 @@ export interface SessionModuleOptions extends BoundsOptions {
   /** Generates the tokens. @default new RandomSessionTokenGenerator() */
   sessionTokenGenerator?: SessionTokenGenerator;
   /**
-   * The names of attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session of
-   * before could know or choose their values. Names that begin with `nest-session.visitor.` are always bound to the
+   * The names of attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session
+   * of before could know or choose their values. Names that begin with `nest-session.visitor.` are always bound to the
    * visitor, CSRF tokens among them. @default none
    */
   visitorAttributes?: readonly string[];
   /**
-   * `'strict'` is for production: other defaults, such as a cookie for https only and an absolute timeout, and an error at
-   * start for options that OWASP ASVS 5.0 forbids; docs/security.md has the list. A request that presents live sessions
-   * of two principals gets a `ConflictException`, 409, where it uses the session, because somebody may have planted a
-   * cookie. With `'standard'` the first counts, with a security event, or a warning once. @default 'standard'
+   * `'strict'` is for production: other defaults, such as a cookie for https only and an absolute timeout, and an error
+   * at start for options that OWASP ASVS 5.0 forbids; docs/security.md has the list. A request that presents live
+   * sessions of two principals gets a `ConflictException`, 409, where it uses the session, because somebody may have
+   * planted a cookie. With `'standard'` the first counts, with a security event, or a warning once. @default 'standard'
    */
   security?: SecurityLevel;
   /**
@@ -91,10 +91,10 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   undecodable?: UndecodablePolicy;
   /**
-   * Indexes by which `IndexedSessionRepository.findByIndex()` finds sessions, beside that of principals: by their names,
-   * functions that give the value under which an index lists a session, such as
-   * `{ tenant: (session) => session.getAttribute('user')?.tenant }`. Each reads one attribute, the same one for every
-   * session. Its value takes effect with the save of that attribute. @default none
+   * Indexes by which `IndexedSessionRepository.findByIndex()` finds sessions, beside that of principals: by their
+   * names, functions that give the value under which an index lists a session, such as `{ tenant: (session) =>
+   * session.getAttribute('user')?.tenant }`. Each reads one attribute, the same one for every session. Its value takes
+   * effect with the save of that attribute. @default none
    */
   indexes?: Readonly<Record<string, SessionIndex>>;
   /** What `CsrfGuard` looks at; without effect where you do not use it. @default see `CsrfOptions` */

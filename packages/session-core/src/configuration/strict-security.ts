@@ -1,8 +1,8 @@
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionIdForm } from '../session/session-token.js';
 
-// What `security: 'strict'` refuses, and what a library can see of it. docs/security.md names the requirement behind each
-// rule. The rules of the cookie are in cookie.validation.ts.
+// What `security: 'strict'` refuses, and what a library can see of it. docs/security.md names the requirement behind
+// each rule. The rules of the cookie are in cookie.validation.ts.
 
 const STRICT = "with `security: 'strict'`";
 

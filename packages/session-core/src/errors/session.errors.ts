@@ -59,9 +59,9 @@ export class SessionGoneError extends ConflictException {
 }
 
 /**
- * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than it waits, 5 seconds.
- * Nothing was stored. Nest turns this HTTP exception into a 409 response unless an exception filter
- * decides otherwise.
+ * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than it waits, 5
+ * seconds. Nothing was stored. Nest turns this HTTP exception into a 409 response unless an exception filter decides
+ * otherwise.
  */
 export class SessionConflictError extends HttpException {
   constructor(

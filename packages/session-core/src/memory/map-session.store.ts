@@ -226,8 +226,8 @@ export class MapSessionStore {
   }
 
   /**
-   * The current id of a session that had this id, and what the sign-ins on the way have kept. Ends, because an id with a
-   * forwarding mark is never given again.
+   * The current id of a session that had this id, and what the sign-ins on the way have kept. Ends, because an id with
+   * a forwarding mark is never given again.
    */
   #follow(id: string, seals: readonly KeptAttributes[] = []): { id: string; seals: readonly KeptAttributes[] } {
     const mark = this.#mark(id);

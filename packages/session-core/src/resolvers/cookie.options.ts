@@ -15,17 +15,17 @@ import {
 export interface CookieOptions {
   /**
    * The name under which the cookie is sent and read; cookies of other names are not read.
-   * @default '__Host-SESSION' where `secure` is true, `path` is `'/'` and `domain` is not set, so that no other host can
-   * set the cookie; otherwise 'SESSION'. With `security: 'strict'` it is '__Secure-SESSION' where `domain` is set, and
-   * otherwise '__Host-SESSION'
+   * @default '__Host-SESSION' where `secure` is true, `path` is `'/'` and `domain` is not set, so that no other host
+   *   can set the cookie; otherwise 'SESSION'. With `security: 'strict'` it is '__Secure-SESSION' where `domain` is
+   *   set, and otherwise '__Host-SESSION'
    */
   name?: string;
   /** @default '/' */
   path?: string;
   /**
    * The domain whose hosts share the cookie, such as `'example.com'`. Of a list, the cookie has the longest domain that
-   * the host of a request is, or is a subdomain of; on other hosts, it has none. Unset: the browser sends the cookie only
-   * to the host that set it.
+   * the host of a request is, or is a subdomain of; on other hosts, it has none. Unset: the browser sends the cookie
+   * only to the host that set it.
    */
   domain?: string | readonly string[];
   /** Hides the cookie from scripts. @default true */

@@ -11,7 +11,10 @@ export interface KeptAttributes {
 /** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
 const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
 
-/** What a sign-in keeps: exactly `only`, or without that all but what is bound to the visitor, as `visitorAttributes` are. */
+/**
+ * What a sign-in keeps: exactly `only`, or without that all but what is bound to the visitor, as `visitorAttributes`
+ * are.
+ */
 export function keptAttributes(
   only: readonly string[] | undefined,
   visitorAttributes: readonly string[],

@@ -29,8 +29,8 @@ export class CleanupTurns {
   ) {}
 
   /**
-   * Takes the turn of a partition if that is free. `left`: milliseconds until the next tick. `'busy'`: this instance still
-   * cleans it up. `'silent'`: its node does not reply.
+   * Takes the turn of a partition if that is free. `left`: milliseconds until the next tick. `'busy'`: this instance
+   * still cleans it up. `'silent'`: its node does not reply.
    */
   async take(partition: PartitionKeys, left: number): Promise<TakeCleanupTurnReply | 'busy' | 'silent'> {
     if (this.#busy.has(partition)) return 'busy';

@@ -30,9 +30,9 @@ interface Tick {
 }
 
 /**
- * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the partitions in a
- * random order, and cleans up those whose turn it gets. So the instances share the work. A node that does not reply holds up
- * no other one, and not the next tick.
+ * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the
+ * partitions in a random order, and cleans up those whose turn it gets. So the instances share the work. A node that
+ * does not reply holds up no other one, and not the next tick.
  */
 @Injectable()
 export class Cleanup {

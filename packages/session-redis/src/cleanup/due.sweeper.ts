@@ -24,8 +24,8 @@ export abstract class DueSweeper<Keys extends PartitionKeys = PartitionKeys> {
 /** What is due in a partition, in the order in which it becomes due. */
 export interface DueList<Keys extends PartitionKeys = PartitionKeys> {
   /**
-   * Claims what is due now. Resolves to the milliseconds until the earliest one that is left is due; undefined when there is
-   * none, or the pass was aborted.
+   * Claims what is due now. Resolves to the milliseconds until the earliest one that is left is due; undefined when
+   * there is none, or the pass was aborted.
    */
   claimIn(partition: Keys, tally: SweepCounter, options: SweepOptions): Promise<number | undefined>;
 }

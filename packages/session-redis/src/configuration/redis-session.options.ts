@@ -44,10 +44,12 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   };
   /**
    * Where the scripts note when a session ends. `'buckets'`: in a set for each minute, which the cleanup job sweeps.
-   * `'sorted-set'`: in one sorted set per partition by the millisecond, which every instance polls when the next session is
-   * due: ends are known within 250 ms without key events. Instances with either may run at once. See docs/expiry.md.
+   * `'sorted-set'`: in one sorted set per partition by the millisecond, which every instance polls when the next
+   * session is due: ends are known within 250 ms without key events. Instances with either may run at once. See
+   * docs/expiry.md.
    *
-   * Or a timer, a server outside of Redis that tells when a session may have ended, beside the buckets. See docs/timers.md.
+   * Or a timer, a server outside of Redis that tells when a session may have ended, beside the buckets. See
+   * docs/timers.md.
    * @default 'buckets'
    */
   expirations?: ExpirationStoreName | SessionTimer;
@@ -104,8 +106,9 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
       /** How long a dead letter is kept. At least 1m. @default '30d' */
       retention?: Duration;
       /**
-       * Most bytes of all dead letters, about; at least 1024. Beyond it, the oldest go of that handler in that group whose
-       * dead letters take most room. Data of a session beyond 256 KiB is left out of its dead letter. @default 67108864
+       * Most bytes of all dead letters, about; at least 1024. Beyond it, the oldest go of that handler in that group
+       * whose dead letters take most room. Data of a session beyond 256 KiB is left out of its dead letter. @default
+       * 67108864
        */
       maxSize?: number;
     };

@@ -7,8 +7,8 @@ interface Turn {
 }
 
 /**
- * Calls that must be settled in time, in the order of their deadlines, with one timer for the oldest. The time of a call
- * begins when the turn of the event loop that it began in ends: before, nothing of it has left the process.
+ * Calls that must be settled in time, in the order of their deadlines, with one timer for the oldest. The time of a
+ * call begins when the turn of the event loop that it began in ends: before, nothing of it has left the process.
  */
 export class CallDeadlines<Call extends object> {
   readonly #turns = new Map<Call, Turn>();

@@ -29,7 +29,8 @@ function close(client: Redis | Cluster): Promise<void> {
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
   if (client.status === 'reconnecting') client.connect().catch(() => undefined);
   client.disconnect();
-  // ioredis 5 disconnects again when a connection ends while it is being made: a timer of two seconds that nothing stops.
+  // ioredis 5 disconnects again when a connection ends while it is being made: a timer of two seconds that nothing
+  // stops.
   client.disconnect = () => undefined;
   return ended;
 }

@@ -17,8 +17,8 @@ interface Change {
 const PAUSE = 20;
 
 /**
- * Connections to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for
- * background work. Its client of a Cluster is not for requests: it sends commands without a reply again, and such with a
+ * Connections to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for background
+ * work. Its client of a Cluster is not for requests: it sends commands without a reply again, and such with a
  * redirection after the request has failed.
  */
 export class ClusterNodes implements RequestNodes {
@@ -33,8 +33,8 @@ export class ClusterNodes implements RequestNodes {
   readonly #changeListeners: (() => void)[] = [];
 
   /**
-   * `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. `left`: is told of those that
-   * are closed because other nodes have the slots.
+   * `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. `left`: is told of
+   * those that are closed because other nodes have the slots.
    */
   constructor(
     private readonly cluster: Cluster,

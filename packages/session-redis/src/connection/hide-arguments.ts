@@ -7,8 +7,8 @@ type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : nev
 const HIDDEN = '?';
 
 /**
- * How many arguments may be seen, by command; of any other one none may. Those of a script: its hash and the number of its
- * keys. Of the rest all, because ioredis itself reads them, or because they say only what a connection is for.
+ * How many arguments may be seen, by command; of any other one none may. Those of a script: its hash and the number of
+ * its keys. Of the rest all, because ioredis itself reads them, or because they say only what a connection is for.
  */
 const SEEN = new Map([
   ['eval', 2],
@@ -24,9 +24,9 @@ function all(command: string): [string, number] {
 
 /**
  * From now on, the arguments of the commands that a client sends are `?` for everybody but Redis. ioredis shows them to
- * whoever subscribes to its tracing channels, to instrumentations, in errors and in its debug log. All of these take what
- * they need not hide by the name of the command, and nothing of a script. Our arguments are attributes, names of users,
- * and ids, which may be tokens.
+ * whoever subscribes to its tracing channels, to instrumentations, in errors and in its debug log. All of these take
+ * what they need not hide by the name of the command, and nothing of a script. Our arguments are attributes, names of
+ * users, and ids, which may be tokens.
  */
 export function hideArguments<Client extends Redis | Cluster>(client: Client): Client {
   const send = client.sendCommand.bind(client) as Cluster['sendCommand'];

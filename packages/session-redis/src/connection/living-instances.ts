@@ -11,8 +11,8 @@ const ALIVE = 3 * SIGN_INTERVAL;
 const KEPT = 86_400_000;
 
 /**
- * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time of
- * Redis, before it reads which partitions there are. No request does.
+ * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time
+ * of Redis, before it reads which partitions there are. No request does.
  */
 export class LivingInstances implements BackgroundService {
   // What fails, such as a ZADD when Redis is out of memory, is done again with the next one.

@@ -3,8 +3,8 @@ import type { Cluster, Redis } from 'ioredis';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 
 /**
- * A connection for commands without keys, such as SCAN, to the node that has a key. Of the client of a Cluster it is the one to
- * the primary.
+ * A connection for commands without keys, such as SCAN, to the node that has a key. Of the client of a Cluster it is
+ * the one to the primary.
  * @throws Error while no primary has the key
  */
 export function nodeWith(client: Redis | Cluster, key: string): Redis {

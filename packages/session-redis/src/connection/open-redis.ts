@@ -18,8 +18,8 @@ export function openCluster(address: ClusterAddress, rules: ClusterOptions): Clu
 }
 
 /**
- * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was refused
- * here and then by the server, and that would end the process.
+ * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was
+ * refused here and then by the server, and that would end the process.
  */
 export function handleErrorsOfStreams(client: Redis): Redis {
   const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };

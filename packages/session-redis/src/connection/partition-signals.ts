@@ -10,8 +10,9 @@ import type { RedisNodes } from './redis-nodes.js';
 import { isReply } from './reply.errors.js';
 
 /**
- * What a signal says of a partition. `events`: it has new events; `retries`: events of a group may be retried; `end 500`:
- * something is due in so many milliseconds; `missed`: signals may have been missed until now. Producers may have others.
+ * What a signal says of a partition. `events`: it has new events; `retries`: events of a group may be retried; `end
+ * 500`: something is due in so many milliseconds; `missed`: signals may have been missed until now. Producers may have
+ * others.
  */
 export type Signal = string;
 
@@ -19,9 +20,9 @@ export type Signal = string;
 const HEARTBEAT = 1000;
 
 /**
- * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel of
- * the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots have gone
- * to another node, `missed` tells. The only partition of a namespace has no signals.
+ * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel
+ * of the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots
+ * have gone to another node, `missed` tells. The only partition of a namespace has no signals.
  */
 @Injectable()
 export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {

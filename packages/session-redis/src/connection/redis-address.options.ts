@@ -55,13 +55,13 @@ export interface RedisAddressOptions {
   password?: string;
   /**
    * With a `rediss://` url, `sentinels` or `cluster`: all connections use TLS, with these options of `tls.connect()` of
-   * Node.js, such as `ca`, `cert`, `key` and `servername`. What is not given has the default of Node.js, so the certificate of
-   * a server must be valid for its host.
+   * Node.js, such as `ca`, `cert`, `key` and `servername`. What is not given has the default of Node.js, so the
+   * certificate of a server must be valid for its host.
    */
   tls?: ConnectionOptions;
   /**
-   * Your own ioredis client, without a `keyPrefix`: a `Redis`, or a `Cluster`. The library uses its addresses, credentials and
-   * TLS for connections of its own, with options of their own. It neither changes nor closes yours.
+   * Your own ioredis client, without a `keyPrefix`: a `Redis`, or a `Cluster`. The library uses its addresses,
+   * credentials and TLS for connections of its own, with options of their own. It neither changes nor closes yours.
    */
   client?: Redis | Cluster;
 }

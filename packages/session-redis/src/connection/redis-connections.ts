@@ -34,7 +34,9 @@ export const REDIS_CONNECTIONS = Symbol('REDIS_CONNECTIONS');
 export interface RedisConnections {
   /** For requests: sends a command at most once and queues nothing. Used only through RequestConnection. */
   readonly request: RequestNodes;
-  /** The same; with the option `replicas` others with the same rules, which hold up no load when they wait for replicas. */
+  /**
+   * The same; with the option `replicas` others with the same rules, which hold up no load when they wait for replicas.
+   */
   readonly writes: RequestNodes;
   /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
@@ -45,8 +47,8 @@ export interface RedisConnections {
   /** For PartitionSignals, which opens, closes and subscribes it where there are several partitions. */
   readonly signals: RedisNodes;
   /**
-   * Waits for events of the group where there is one partition. It has no command timeout: nobody would get what arrives
-   * after it.
+   * Waits for events of the group where there is one partition. It has no command timeout: nobody would get what
+   * arrives after it.
    */
   readonly reader: Redis | undefined;
   /** Waits for events to broadcast, as `reader` does; opened when this instance has a broadcast handler. */
@@ -91,8 +93,8 @@ const COMMON: RedisOptions = {
 };
 
 /**
- * Rules for the client of a Cluster, which serves background work: a command waits for a failover, however long it takes, and
- * is sent again.
+ * Rules for the client of a Cluster, which serves background work: a command waits for a failover, however long it
+ * takes, and is sent again.
  */
 const OF_CLUSTER: ClusterOptions = {
   lazyConnect: true,
@@ -231,7 +233,10 @@ function withDuplicates(node: Redis, prepare: (client: Redis) => void): void {
   prepare(node);
 }
 
-/** ioredis leaves an error of ASKING unhandled, such as that of a user without the right to it: it would end the process. */
+/**
+ * ioredis leaves an error of ASKING unhandled, such as that of a user without the right to it: it would end the
+ * process.
+ */
 function handleErrorsOfAsking(node: Redis): void {
   const asking = node.asking.bind(node);
   node.asking = async () => asking().catch(() => 'OK');

@@ -10,9 +10,9 @@ interface Batch {
 }
 
 /**
- * Lets writes on one connection succeed only when enough replicas have them. One WAIT at the end of a turn of the event loop
- * asks that for all that the turn has written. Redis executes nothing else of the connection until it replies to that, so
- * writes that come meanwhile have to gather: one by one, each would wait for all before it.
+ * Lets writes on one connection succeed only when enough replicas have them. One WAIT at the end of a turn of the event
+ * loop asks that for all that the turn has written. Redis executes nothing else of the connection until it replies to
+ * that, so writes that come meanwhile have to gather: one by one, each would wait for all before it.
  */
 export class ReplicatedWrites {
   /** For commands that write: they succeed when enough replicas have what they wrote. */

@@ -32,8 +32,8 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
- * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time. What a turn
- * of the event loop sends to a node leaves in one write.
+ * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time. What a
+ * turn of the event loop sends to a node leaves in one write.
  */
 @Injectable()
 export class RequestConnection {
@@ -64,24 +64,27 @@ export class RequestConnection {
   }
 
   /**
-   * Runs commands on the node that has a key. All their keys are in its slot; several commands must be such that they can
-   * all be sent once more when the node has executed only the first ones, because its keys are moving to another one.
-   * Without `key`, any node.
+   * Runs commands on the node that has a key. All their keys are in its slot; several commands must be such that they
+   * can all be sent once more when the node has executed only the first ones, because its keys are moving to another
+   * one. Without `key`, any node.
    */
   run<T>(command: Command<T>, key?: string): Promise<T> {
     return this.#begin({ nodes: this.nodes, writes: false, command, key });
   }
 
   /**
-   * Runs commands that write, as `run()` does. Resolves when as many replicas as the option `replicas` says have what they
-   * wrote; the node has executed them before, also when that fails. While the keys of the slot move to another node, it waits:
-   * a script would make keys there that it derives, and that have not moved yet.
+   * Runs commands that write, as `run()` does. Resolves when as many replicas as the option `replicas` says have what
+   * they wrote; the node has executed them before, also when that fails. While the keys of the slot move to another
+   * node, it waits: a script would make keys there that it derives, and that have not moved yet.
    */
   write<T>(command: Command<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
     return this.#begin({ nodes: awaitsReplicas ? this.writers : this.nodes, writes: true, command, key });
   }
 
-  /** Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the partitions. */
+  /**
+   * Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the
+   * partitions.
+   */
   runInAll<T, Keys extends PartitionKeys>(
     { all }: Pick<Partitions<Keys>, 'all'>,
     ask: (client: Redis, keys: Keys) => Promise<T>,

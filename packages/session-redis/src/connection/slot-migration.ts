@@ -4,9 +4,9 @@ import { isReply } from './reply.errors.js';
 type SendCommand = Redis['sendCommand'];
 
 /**
- * A client for one call while the keys of its slot move from one node to another. It asks the old node for each key and then,
- * where that has no such key any more, the new one. It sends a command when the last one has its reply: each command sees what
- * was there after the last one. It sends nothing once the call has failed.
+ * A client for one call while the keys of its slot move from one node to another. It asks the old node for each key and
+ * then, where that has no such key any more, the new one. It sends a command when the last one has its reply: each
+ * command sees what was there after the last one. It sends nothing once the call has failed.
  */
 export function duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolean): Redis {
   let last: Promise<unknown> = Promise.resolve();
@@ -26,8 +26,8 @@ export function duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolea
 }
 
 /**
- * Lets the scripts that a client of a Cluster runs on this node wait until the keys of their slot have moved. A script would
- * make keys on the new node that it derives, and that have not moved yet.
+ * Lets the scripts that a client of a Cluster runs on this node wait until the keys of their slot have moved. A script
+ * would make keys on the new node that it derives, and that have not moved yet.
  */
 export function letScriptsWaitForSlotMigration(node: Redis): void {
   const send = node.sendCommand.bind(node);

@@ -10,13 +10,16 @@ interface Handling {
   readonly entry: StreamEntry;
   readonly isRetry: boolean;
   work: Promise<void>;
-  /** Since when it waits for replies of Redis: monotonic time. Infinity: it does not, its handlers run or wait for a place. */
+  /**
+   * Since when it waits for replies of Redis: monotonic time. Infinity: it does not, its handlers run or wait for a
+   * place.
+   */
   asksSince: number;
 }
 
 /**
- * The entries that an instance handles now, up to a limit. With several partitions, one whose node does not reply in time gives
- * its place to entries of other nodes. Never do more handlers run than there are places.
+ * The entries that an instance handles now, up to a limit. With several partitions, one whose node does not reply in
+ * time gives its place to entries of other nodes. Never do more handlers run than there are places.
  */
 export class ConcurrencyLimiter {
   readonly #running = new Map<string, Handling>();

@@ -28,7 +28,9 @@ export interface GroupRules extends RetryRules {
   readonly lease: number;
   /** After this many failures an entry becomes a dead letter. */
   readonly attempts: number;
-  /** After this many instances ended while they handled it, an entry becomes a dead letter: it would end the next too. */
+  /**
+   * After this many instances ended while they handled it, an entry becomes a dead letter: it would end the next too.
+   */
   readonly mostAbandoned: number;
 }
 

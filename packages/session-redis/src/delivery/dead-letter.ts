@@ -22,9 +22,8 @@ export interface DeadLetter<Event> {
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined
-   * for an event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is
-   * set.
+   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined for an
+   * event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is set.
    */
   readonly event: Event | undefined;
   /**

@@ -29,7 +29,10 @@ import { EventTrimmer } from './event.trimmer.js';
 import { PACE } from './retry-rules.js';
 import { BlockingEventReader, SignalledEventReader, UnreadEventReader } from './unread-event.reader.js';
 
-/** What delivers the events of the `EventProducer` in a module: they need that, its connections and its `DELIVERY_OPTIONS`. */
+/**
+ * What delivers the events of the `EventProducer` in a module: they need that, its connections and its
+ * `DELIVERY_OPTIONS`.
+ */
 export const DELIVERY_PROVIDERS: Provider[] = [
   { provide: DELIVERY_PACE, useValue: PACE },
   { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },

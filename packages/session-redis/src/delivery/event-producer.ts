@@ -31,8 +31,8 @@ export interface HandlersFailure {
 }
 
 /**
- * One kind of events. Its scripts add entries to the stream of a partition; this says what the entries are, and who handles
- * them. The delivery knows nothing else of them.
+ * One kind of events. Its scripts add entries to the stream of a partition; this says what the entries are, and who
+ * handles them. The delivery knows nothing else of them.
  */
 export abstract class EventProducer<Event = unknown> {
   abstract readonly kind: EntryKind;

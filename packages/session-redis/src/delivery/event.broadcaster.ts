@@ -168,8 +168,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
   }
 
   /**
-   * Some events are recorded, and the data of others is kept, as long as an instance wants them: this one tells again that
-   * it does. Returns the partitions that may not have recorded events that it wants, with the position there.
+   * Some events are recorded, and the data of others is kept, as long as an instance wants them: this one tells again
+   * that it does. Returns the partitions that may not have recorded events that it wants, with the position there.
    */
   async #renewWish(): Promise<Map<PartitionKeys, string>> {
     const lapsed = new Map<PartitionKeys, string>();

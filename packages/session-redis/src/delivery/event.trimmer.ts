@@ -48,10 +48,10 @@ const LETTERS_PER_CALL = 10;
 const HOUR = 3_600_000;
 
 /**
- * Trims the events streams, with the data that only an event needs: removes events that are older than the grace period and
- * that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which those that make
- * room go first. A group that nobody reads for the retention is not waited for. Trims the dead letters as well. Any number
- * of instances may trim at once: the scripts decide.
+ * Trims the events streams, with the data that only an event needs: removes events that are older than the grace period
+ * and that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which those
+ * that make room go first. A group that nobody reads for the retention is not waited for. Trims the dead letters as
+ * well. Any number of instances may trim at once: the scripts decide.
  */
 @Injectable()
 export class EventTrimmer {

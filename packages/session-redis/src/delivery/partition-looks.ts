@@ -1,8 +1,8 @@
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 
 /**
- * When an instance looks for events of its group that another one has left: in each partition from time to time, not in all
- * of them at once, and at each chance where some were pending at the last look.
+ * When an instance looks for events of its group that another one has left: in each partition from time to time, not in
+ * all of them at once, and at each chance where some were pending at the last look.
  */
 export class PartitionLooks {
   /** Monotonic times. */

@@ -1,14 +1,14 @@
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { settledWithin } from '../timing/settled-within.js';
 
-// Milliseconds that a round waits for a node, also while another partition has not replied: its node is probably down, and
-// may have more of the partitions that are asked.
+// Milliseconds that a round waits for a node, also while another partition has not replied: its node is probably down,
+// and may have more of the partitions that are asked.
 const PATIENCE = 1000;
 const PATIENCE_IN_OUTAGE = 50;
 
 /**
- * Asks several partitions at once. A node that does not reply holds up nobody: its partitions are not asked again until they
- * have replied, and their replies are taken in a later round.
+ * Asks several partitions at once. A node that does not reply holds up nobody: its partitions are not asked again until
+ * they have replied, and their replies are taken in a later round.
  */
 export class PartitionReplies<Reply> {
   readonly #asked = new Map<PartitionKeys, Promise<void>>();

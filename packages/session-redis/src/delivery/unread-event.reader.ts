@@ -38,8 +38,8 @@ export class BlockingEventReader extends UnreadEventReader {
 }
 
 /**
- * Reads the streams of several partitions when signals tell of new entries: no command waits for those of two slots. Redis
- * limits the entries per stream, not in all: with fewer free places than partitions, the partitions take turns.
+ * Reads the streams of several partitions when signals tell of new entries: no command waits for those of two slots.
+ * Redis limits the entries per stream, not in all: with fewer free places than partitions, the partitions take turns.
  */
 export class SignalledEventReader extends UnreadEventReader {
   readonly #due: DuePartitions;

@@ -79,8 +79,8 @@ export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'swe
 
   /** The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. */
   async *#batches(bucket: Bucket): AsyncIterable<string[]> {
-    // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next one,
-    // which may have the same members again.
+    // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next
+    // one, which may have the same members again.
     const left = new Set<string>();
     for await (const members of this.#members(bucket)) {
       for (const member of members) left.add(member);

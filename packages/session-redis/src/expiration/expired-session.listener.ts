@@ -26,8 +26,8 @@ import { shownError } from '@nest-session/core/internal';
 const SHORTEST_COLLECTION = 50;
 const LONGEST_COLLECTION = 100;
 
-// About as many as are claimed in a second. Every instance hears of every session. With more of them a sweep is cheaper:
-// the bucket shows each instance what the others have claimed.
+// About as many as are claimed in a second. Every instance hears of every session. With more of them a sweep is
+// cheaper: the bucket shows each instance what the others have claimed.
 const MOST_COLLECTED = 10_000;
 
 const MINUTE = 60_000;

@@ -6,8 +6,8 @@ import { pages } from './scan-pages.js';
 const SCANNED_PER_CALL = 1000;
 
 /**
- * The ids of the sessions whose session hashes name a bucket; null: none, as those in the sorted set. A scan of all keys of
- * the node: only for when a stray key has taken the place of the bucket, or of the sorted set.
+ * The ids of the sessions whose session hashes name a bucket; null: none, as those in the sorted set. A scan of all
+ * keys of the node: only for when a stray key has taken the place of the bucket, or of the sorted set.
  */
 export async function* sessionsRecordedIn(
   client: Redis,

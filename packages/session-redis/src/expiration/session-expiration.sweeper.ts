@@ -17,9 +17,9 @@ import { SweepCounter, type SweepResult } from '../cleanup/sweep.counter.js';
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
 
 /**
- * Finds the sessions that have expired, and claims them, wherever their ends are noted. It reads the bucket list instead of
- * counting minutes, so it needs no care after an outage or a clock step. Any number of instances may sweep at once: a script
- * claims each session once.
+ * Finds the sessions that have expired, and claims them, wherever their ends are noted. It reads the bucket list
+ * instead of counting minutes, so it needs no care after an outage or a clock step. Any number of instances may sweep
+ * at once: a script claims each session once.
  */
 @Injectable()
 export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
@@ -43,7 +43,8 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
 
   /**
    * One pass over every session that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
-   * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same time.
+   * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same
+   * time.
    */
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const tally = new SweepCounter((options.ahead ?? 0) > 0);

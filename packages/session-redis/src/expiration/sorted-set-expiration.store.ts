@@ -8,7 +8,9 @@ import { sessionsRecordedIn } from './recorded-sessions.js';
 import type { DueList, DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
 import type { SweepCounter } from '../cleanup/sweep.counter.js';
 
-/** A sorted set of ids in each partition. One script takes out of it what is due: any number of instances may call it. */
+/**
+ * A sorted set of ids in each partition. One script takes out of it what is due: any number of instances may call it.
+ */
 export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'>, DueList<SessionKeys> {
   /** Where a stray key has taken the place of the sorted set, and the sessions that it had have been looked for. */
   readonly #replaced = new Set<SessionKeys>();

@@ -36,16 +36,17 @@ const SHORTEST_WAIT = 5;
 const LONGEST_WAIT = 50;
 
 /**
- * Limits the sessions of a principal where these are in several partitions, so that no script sees them all. The ledger of
- * a principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
+ * Limits the sessions of a principal where these are in several partitions, so that no script sees them all. The ledger
+ * of a principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
  *
- * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in only;
+ * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in
+ * only;
  * 2. then looks which of the sessions are over, and uses the place of one of these instead;
  * 3. else ends the sessions of the places that are to end for it;
  * 4. stores the session, within a limited time.
  *
- * So there are never more sessions than the limit allows, whatever fails: a place whose session was never stored is given up
- * when its time has passed.
+ * So there are never more sessions than the limit allows, whatever fails: a place whose session was never stored is
+ * given up when its time has passed.
  */
 @Injectable()
 export class SessionLedger {
@@ -163,7 +164,10 @@ export class SessionLedger {
     return [];
   }
 
-  /** Waits for another request that is about to store a session which must end. Or has failed to, and gives up its place. */
+  /**
+   * Waits for another request that is about to store a session which must end. Or has failed to, and gives up its
+   * place.
+   */
   async #pause(wait: number, giveUpAt: number): Promise<number> {
     if (this.now() > giveUpAt) throw new SessionStoreError('Another sign-in of the principal has not finished');
     await this.sleep(wait);
@@ -215,7 +219,9 @@ export class SessionLedger {
     for (const place of places) known.set(keyOf(place), stateOf(place, words));
   }
 
-  /** Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed. */
+  /**
+   * Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed.
+   */
   async #release(request: PlaceRequest, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
     // The place may be that of the session as it is, or as an attempt has stored it whose reply was lost.
     const mayBeThere = request.replaced === request.id ? outcome !== 'gone' : request.wasKnown;

@@ -9,9 +9,10 @@ export function namespaceProblem(namespace: string): string | undefined {
 }
 
 /**
- * The names of the keys that every partition has, whatever its entries are about. With several partitions, all keys of a
- * partition carry the hash tag that partitions.ts chooses, so Redis Cluster keeps them in one slot and one script may
- * change them. Some keys are known only in Redis, such as the bucket of a minute. Scripts derive their names from `prefix`.
+ * The names of the keys that every partition has, whatever its entries are about. With several partitions, all keys of
+ * a partition carry the hash tag that partitions.ts chooses, so Redis Cluster keeps them in one slot and one script may
+ * change them. Some keys are known only in Redis, such as the bucket of a minute. Scripts derive their names from
+ * `prefix`.
  */
 export class PartitionKeys {
   /** Whether scripts signal new events. With a single partition, instances wait on its stream instead. */
@@ -36,8 +37,8 @@ export class PartitionKeys {
   /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
   /**
-   * HASH: `scanned` is the position up to which events were removed to make room for others. By type, it has the position
-   * of the last removed event. Missing if none was removed.
+   * HASH: `scanned` is the position up to which events were removed to make room for others. By type, it has the
+   * position of the last removed event. Missing if none was removed.
    */
   readonly thinned: string;
   /** HASH by group: the number of events that were trimmed before the group had handled them. */

@@ -24,7 +24,9 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
   };
 }
 
-/** The source of each script by the name of its command. `family`: the folder of the scripts. `store`: see loadScript(). */
+/**
+ * The source of each script by the name of its command. `family`: the folder of the scripts. `store`: see loadScript().
+ */
 export function loadScripts<Name extends string>(
   family: string,
   files: Readonly<Record<Name, string>>,

@@ -13,11 +13,11 @@ const PLACE = 'place';
  * `-- include:` line is replaced by the library files that it names, and each of them begins with those that it needs
  * itself. A library file has nothing but named functions and constants.
  *
- * What is included at the margin is there from then on, once. A call pays for each function that it creates, so functions
- * for rare cases are included inside the block of that case, and are there until its end.
+ * What is included at the margin is there from then on, once. A call pays for each function that it creates, so
+ * functions for rare cases are included inside the block of that case, and are there until its end.
  *
- * `store`: where the script is to note the end of a session: `place` is then `place-in-buckets` or `place-in-sorted-set`.
- * `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
+ * `store`: where the script is to note the end of a session: `place` is then `place-in-buckets` or
+ * `place-in-sorted-set`. `lua-sources.ts` is written out of the `.lua` files by `.dev/embed-scripts.mjs`.
  */
 export function loadScript(name: string, store: PlaceName = 'buckets'): string {
   return withIncludes(sourceOf(name), store, new Set());

@@ -10,8 +10,8 @@ export interface BullMqSessionTimerOptions {
   /** The connection for BullMQ: options of ioredis, or your own client with `maxRetriesPerRequest: null`. */
   readonly connection: ConnectionOptions;
   /**
-   * The name of the queue. Each namespace of sessions needs its own queue. On a Cluster it needs a hash tag, as the default
-   * has. @default '{session-ends}'
+   * The name of the queue. Each namespace of sessions needs its own queue. On a Cluster it needs a hash tag, as the
+   * default has. @default '{session-ends}'
    */
   readonly queue?: string;
 }

@@ -40,9 +40,9 @@ export interface PlaceFindings {
 }
 
 /**
- * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `wasKnown`: whether the ledger had
- * its id before. `full`: it may be stored when the sessions of `ending` have ended, and `missing` more places have become
- * free, which other sign-ins may bring about; or when one of `others` turns out to be over.
+ * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `wasKnown`: whether the ledger
+ * had its id before. `full`: it may be stored when the sessions of `ending` have ended, and `missing` more places have
+ * become free, which other sign-ins may bring about; or when one of `others` turns out to be over.
  */
 export type Reservation =
   | { readonly word: 'unknown' }
@@ -78,8 +78,8 @@ export interface SettledPlace {
 export type SettlePlaceReply = 'done';
 
 /**
- * What has become of a session. `over`: also when it has another id by now; `absent`: it is not stored yet, or was removed,
- * or belongs to somebody else.
+ * What has become of a session. `over`: also when it has another id by now; `absent`: it is not stored yet, or was
+ * removed, or belongs to somebody else.
  */
 export type PlacedSession = 'live' | 'over' | 'absent';
 

@@ -1,8 +1,8 @@
 #!lua
 --[[
   save-attributes: sets and removes attributes of a live session, and renews its idle timeout unless the request keeps it
-  idle. In the very millisecond of its absolute timeout, the session ends with them. Either all of it happens or nothing. Follows forwarding marks. `SessionChange` of session-core states what a save
-  may do after a login has changed the id.
+  idle. In the very millisecond of its absolute timeout, the session ends with them. Either all of it happens or nothing.
+  Follows forwarding marks. `SessionChange` of session-core states what a save may do after a login has changed the id.
 
   KEYS[1] bucket list
   KEYS[2] events stream

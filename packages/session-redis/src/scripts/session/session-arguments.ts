@@ -21,7 +21,9 @@ export type ScriptReply<Word extends string> = [outcome: Word, detail?: string |
 /** Becomes a DataKeyConflictError. */
 type ResealedReply = [outcome: 'resealed', id: string, wrapped?: string | null];
 
-/** `again`: the limit has ended some sessions, and there are more. `late`: the time for which there was room has passed. */
+/**
+ * `again`: the limit has ended some sessions, and there are more. `late`: the time for which there was room has passed.
+ */
 type UnfinishedReply = { readonly outcome: 'again' | 'late' };
 
 /** There must be room with this principal. */
@@ -40,7 +42,10 @@ export interface Room {
   readonly principal: string;
 }
 
-/** The reply of the scripts that save a session. @throws DataKeyConflictError when the session has another data key than the change */
+/**
+ * The reply of the scripts that save a session.
+ * @throws DataKeyConflictError when the session has another data key than the change
+ */
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   const [outcome, detail, wrapped] = reply as SaveReply;
   if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
@@ -87,7 +92,9 @@ export function onlyChangesAttributes(change: EncryptedUpdate): boolean {
   return !signsOut && !dataKeys && indexes.size === 0;
 }
 
-/** The change as save-attributes takes it. Every argument costs ioredis and Redis time, and most saves have no details. */
+/**
+ * The change as save-attributes takes it. Every argument costs ioredis and Redis time, and most saves have no details.
+ */
 export function pushAttributeChange(args: (string | number)[], change: UpdateSession): void {
   const { set, removed } = fieldsOf(change);
   args.push(set.length / 2, ...set);

@@ -229,7 +229,10 @@ export class SessionScripts {
     )) as number;
   }
 
-  /** `place`: the minute of the bucket with the members; 'ends': the sorted set should have them; '': a key event named them. */
+  /**
+   * `place`: the minute of the bucket with the members; 'ends': the sorted set should have them; '': a key event named
+   * them.
+   */
   async claimExpired(partition: SessionKeys, members: readonly string[], place = ''): Promise<ClaimOutcome[]> {
     const sessions = members.flatMap((member) => {
       const id = partition.idOfMember(member);

@@ -71,7 +71,10 @@ export class EventStreamScripts {
     this.#client = defineScripts(client, SOURCES);
   }
 
-  /** Takes the cleanup of a partition for a while, unless another instance has it. Up to `maxLength` young events need none. */
+  /**
+   * Takes the cleanup of a partition for a while, unless another instance has it. Up to `maxLength` young events need
+   * none.
+   */
   async takeCleanupTurn(
     { cleanup, events, deadLetters, prefix }: PartitionKeys,
     instance: string,
