@@ -8,7 +8,7 @@ const POLLERS = 10;
 const PATIENCE = 240_000;
 const AT_ONCE = 500;
 /** Milliseconds until the first one ends, and until the last one has: it takes that long to say so. */
-const [FIRST, SECOND] = [10_000, 1000];
+const [FIRST, SECOND] = [60_000, 1000];
 
 let store: Store;
 let workers: WorkerProcess[] = [];
