@@ -1,7 +1,7 @@
 -- The reply to a change whose condition the session does not meet; nil when it does. Also where the text equals the new one:
 -- another request may have counted from 1 to 2 as well.
-local function conflict_with(session, change, is_forwarded)
-  local current = redis.call('HGET', session.key, change.expected_field)
+local function conflict_with(key, change, is_forwarded)
+  local current = redis.call('HGET', key, change.expected_field)
   if (current and redis.sha1hex(current) or '') == change.expected_hash then return nil end
   -- The old token must not read anything any more, so a forwarded change does not learn the text.
   return is_forwarded and { 'gone' } or { 'conflict', current }

@@ -10,12 +10,12 @@ end
 
 -- Sets the end of a session. Its hash outlives the shadow key by the grace period, in ms, so that the end can be recorded
 -- with the data.
-local function set_end(session, ends_at, grace)
+local function set_end(key, shadow, ends_at, grace)
   if ends_at then
-    redis.call('PEXPIREAT', session.shadow, ends_at)
-    redis.call('PEXPIREAT', session.key, ends_at + grace)
+    redis.call('PEXPIREAT', shadow, ends_at)
+    redis.call('PEXPIREAT', key, ends_at + grace)
   else
-    redis.call('PERSIST', session.shadow)
-    redis.call('PERSIST', session.key)
+    redis.call('PERSIST', shadow)
+    redis.call('PERSIST', key)
   end
 end

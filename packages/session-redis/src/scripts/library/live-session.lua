@@ -1,7 +1,7 @@
--- The live session of `id`, whose session hash is at `key` and whose shadow key is at `shadow`, or the later session to
--- which its forwarding marks lead; nil when there is none. `seals`: the rules of the sign-ins on the way. `bucket` is what
--- the hash says, and is_misplaced() finds out whether it is true. The second result is the reply for the fields of the hash:
--- these four, and those that the script names.
+-- The live session of `id`, whose session hash is at `key` and whose shadow key is at `shadow`, or the later session to which
+-- its forwarding marks lead. Returns the fields of its hash (these four, and those that the script names), its id, its two keys,
+-- and the rules of the sign-ins on the way (`seals`); nil when there is none. What it returns is no table, and what is included
+-- for most calls is little: every save and every touch pays for it.
 local function live_session(prefix, id, key, shadow, ...)
   local seals = nil
   local text = redis.pcall('GET', shadow)
@@ -19,8 +19,5 @@ local function live_session(prefix, id, key, shadow, ...)
     local is_lost = redis.call('EXISTS', key) == 0 and redis.call('DEL', shadow)
     if is_lost then return nil end
   end
-  return {
-    id = id, key = key, shadow = shadow, seals = seals, accessed = tonumber(fields[1]), interval = tonumber(fields[2]),
-    absolute_expiry = tonumber(fields[3]), bucket = fields[4],
-  }, fields
+  return fields, id, key, shadow, seals
 end

@@ -1,9 +1,12 @@
 -- include: live-session
--- A live session with all that a change of its times, its indexes or its id depends on.
+-- A live session with all that a change of its times, its indexes or its id depends on; nil when there is none. `bucket` is
+-- what its hash says, and is_misplaced() finds out whether it is true.
 local function whole_session(prefix, id, key, shadow)
-  local session, fields = live_session(prefix, id, key, shadow, 'index', 'creationTime', 'authenticatedAt', 'dataKey', 'size')
-  if not session then return nil end
-  session.index, session.data_key, session.size = fields[5], fields[8], tonumber(fields[9])
-  session.created_at, session.authenticated_at = tonumber(fields[6]), tonumber(fields[7])
-  return session
+  local fields, seals
+  fields, id, key, shadow, seals = live_session(prefix, id, key, shadow, 'index', 'creationTime', 'authenticatedAt', 'dataKey', 'size')
+  return fields and {
+    id = id, key = key, shadow = shadow, seals = seals, accessed = tonumber(fields[1]), interval = tonumber(fields[2]),
+    absolute_expiry = tonumber(fields[3]), bucket = fields[4], index = fields[5], created_at = tonumber(fields[6]),
+    authenticated_at = tonumber(fields[7]), data_key = fields[8], size = tonumber(fields[9]),
+  }
 end

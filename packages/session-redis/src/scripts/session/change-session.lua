@@ -48,7 +48,7 @@ if change.data_keys[1] then
 end
 if change.expected_field then
   -- include: compare-and-set
-  refusal = conflict_with(session, change, is_forwarded)
+  refusal = conflict_with(session.key, change, is_forwarded)
   if refusal then return refusal end
 end
 

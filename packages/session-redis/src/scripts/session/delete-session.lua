@@ -20,10 +20,10 @@
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, retention, index = ARGV[2], ARGV[3], KEYS[5]
 
-local session, fields = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'index')
-if not session then return { 'gone' } end
-if index and not redis.call('ZSCORE', index, session.id) then return { 'gone' } end
-session.index = fields[5]
+local fields, live_id, key, shadow = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'index')
+if not fields then return { 'gone' } end
+if index and not redis.call('ZSCORE', index, live_id) then return { 'gone' } end
+local session = { id = live_id, key = key, shadow = shadow, bucket = fields[4], index = fields[5] }
 local wanted = is_wanted(partition.events, 'deleted')
 end_session(partition, session, { how = 'deleted', at = now_in_ms(), retention = retention, is_wanted = wanted })
-return { session.id == id and 'deleted' or 'forwarded' }
+return { live_id == id and 'deleted' or 'forwarded' }

@@ -53,21 +53,22 @@ local function refusal_of(session)
   local refusal = other_data_key(session, change)
   if not refusal and change.expected_field then
     -- include: compare-and-set
-    refusal = conflict_with(session, change, false)
+    refusal = conflict_with(session.key, change, false)
   end
   return refusal or redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil
 end
 
 -- Renews the session, and records its new id.
 local function renew_and_record(session, times, now)
-  local is_elsewhere = is_misplaced(partition, session, times.ends_at, now)
+  local prefix, ends_at, is_elsewhere = partition.prefix, times.ends_at, nil
+  is_elsewhere, session.is_in_bucket, session.due = is_misplaced(prefix, session.id, session.bucket, ends_at, now)
   if times.are_set and is_elsewhere then
     -- include: keys, rebucket
     read_typed('stream', 'XLEN', partition.events)
-    rebucket(partition, session, times.ends_at, now)
+    rebucket(partition, session, ends_at, now)
   end
   record(partition.events, 'id-changed', new.id, now, 'previous', session.id)
-  if times.are_set then set_end(session, times.ends_at, grace) end
+  if times.are_set then set_end(session.key, session.shadow, ends_at, grace) end
 end
 
 -- Gives the session the new id everywhere but in its indexes, and leaves the forwarding mark.
