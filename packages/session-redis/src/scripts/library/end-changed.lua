@@ -3,6 +3,8 @@
 -- to write to.
 local function end_changed(partition, session, change, retention, now)
   local ending = { how = change.interval == 0 and 'deleted' or 'expired', at = now, retention = retention }
+  -- Most saves have no need to read it.
+  session.index = session.index or redis.call('HGET', session.key, 'index')
   ending.is_wanted = is_wanted(partition.events, ending.how)
   end_session(partition, session, ending)
   if ending.is_wanted then write_change(session.key, change) end

@@ -24,7 +24,7 @@ end
 
 -- Writes all of it.
 local function write_change(key, change)
-  remove_fields(key, change.lost)
+  remove_fields(key, change.lost or {})
   write_fields(key, change.set)
-  remove_fields(key, change.removed)
+  remove_fields(key, change.removed or {})
 end

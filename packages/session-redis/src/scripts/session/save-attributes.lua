@@ -28,14 +28,13 @@
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'full', bound}     the session would hold more than this bound allows, and more than before
 ]]
--- include: arguments, live-session, clock, ends, member, hash-fields
+-- include: arguments, live-session, clock, ends, member
 local prefix, asked_id, grace, retention, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
 local change = {
   set = part_of(ARGV, 6, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
   keeps_idle = ARGV[details + 2] == '1', expected_field = ARGV[details + 3], expected_hash = ARGV[details + 4],
   removed = ARGV[details + 5] and part_of(ARGV, details + 5, #ARGV),
 }
-
 local fields, id, key, shadow, seals = live_session(prefix, asked_id, KEYS[3], KEYS[4], 'size')
 if not fields then return { 'gone' } end
 local reply, size, refusal = { id == asked_id and 'saved' or 'forwarded' }, tonumber(fields[5]), nil
@@ -46,25 +45,22 @@ end
 if change.expected_field and change.expected_field ~= '' then
   -- include: compare-and-set
   refusal = conflict_with(key, change, id ~= asked_id)
-  if refusal then return refusal end
 end
-if size or change.max_size then
+if not refusal and (size or change.max_size) then
   -- include: size-estimate
   size, refusal = size_after(key, size, change)
-  if refusal then return refusal end
 end
+if refusal then return refusal end
 
 local set, accessed, bucket, now = change.set, tonumber(fields[1]), fields[4], now_in_ms()
 if not change.keeps_idle then
   local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
-  local is_elsewhere, is_in_bucket, due = is_misplaced(prefix, id, bucket, ends_at, now)
-  local is_over = ends_at and ends_at <= now
+  local is_over, is_elsewhere, is_in_bucket, due = ends_at and ends_at <= now, is_misplaced(prefix, id, bucket, ends_at, now)
   if is_over or is_elsewhere then
     -- include: end-changed, rebucket
     local partition = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }
     local session = { id = id, key = key, shadow = shadow, bucket = bucket, is_in_bucket = is_in_bucket, due = due }
     if is_over then
-      session.index, change.lost, change.removed = redis.call('HGET', key, 'index'), {}, change.removed or {}
       end_changed(partition, session, change, retention, now)
       return reply
     end
@@ -75,6 +71,10 @@ if not change.keeps_idle then
   if not accessed or accessed < now then set[#set + 1], set[#set + 2] = 'lastAccessedTime', now end
 end
 if size then set[#set + 1], set[#set + 2] = 'size', size end
-write_fields(key, set)
-if change.removed then remove_fields(key, change.removed) end
+if change.removed or #set > 4000 then
+  -- include: write-change
+  write_change(key, change)
+elseif set[1] then
+  redis.call('HSET', key, unpack(set))
+end
 return reply
