@@ -2,13 +2,16 @@ import { generateSessionKey } from '@nest-session/core/internal';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
+import { LivingInstances } from '../../src/connection/living-instances.js';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
+import { SessionEpochsListener } from '../../src/repository/session-epochs.listener.js';
+import type { BackgroundService } from '../../src/timing/background-service.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
-/** Never during a test: without events, signals, notifications, the job and the epochs, only requests send commands to Redis. */
+/** Never during a test: without the job and the other services, only requests send commands to Redis. */
 const NEVER = '0 0 0 29 2 *';
 
 describe.each([1, 4])('round trips between the application and Redis, with %d partitions,', (partitions) => {
@@ -21,8 +24,9 @@ describe.each([1, 4])('round trips between the application and Redis, with %d pa
     const silence = { notifications: 'off', cleanup: { cron: NEVER }, events: { consume: false } } as const;
     const redis = { url: proxy.url, partitions, ...silence };
     app = await App.start({ redis, handlers: false });
-    await app.nest.get(OlderSessionSweeper, { strict: false }).stop();
-    await app.nest.get(PartitionSignals, { strict: false }).stop();
+    for (const service of [OlderSessionSweeper, SessionEpochsListener, LivingInstances, PartitionSignals]) {
+      await app.nest.get<BackgroundService>(service, { strict: false }).stop();
+    }
     proxy.countFlights();
   });
   afterAll(async () => {
