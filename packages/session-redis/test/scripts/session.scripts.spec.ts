@@ -381,6 +381,19 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect((await store.session(id))['lastAccessedTime']).toBe(future);
     });
 
+    it('writes no attribute when the bucket list is a stray key that it needs', async () => {
+      const id = await store.create({ a: '1' });
+      const keys = store.keysOf(id);
+      const { bucketList } = keys;
+      const [bucket] = await store.buckets(id);
+      await store.client.srem(keys.bucket(bucket!), `expires:${id}`);
+      await store.client.rename(bucketList, `${bucketList}:aside`);
+      await store.client.set(bucketList, 'x');
+      await expect(store.save(id, { attributes: [['a', '2']] })).rejects.toThrow(`WRONGTYPE ${bucketList} is a string`);
+      expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1' });
+      await store.client.rename(`${bucketList}:aside`, bucketList);
+    });
+
     it('writes nothing when a key it needs has another type', async () => {
       const id = await store.create({ a: '1' }, { principal: 'typed' });
       await store.client.set(store.keysOf(id).index('team', 'blue'), 'x');
