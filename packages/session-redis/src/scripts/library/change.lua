@@ -24,9 +24,10 @@ local function change_in(list, first)
   return {
     interval = tonumber(list[first]), timeout = tonumber(list[first + 1]), keeps_idle = list[first + 2] == '1',
     signs_out = list[first + 3] == '1', sign_in = sign_in ~= '' and sign_in or nil, clears = false,
-    expected_field = field ~= '' and field or nil, expected_hash = list[first + 6],
-    max_attributes = tonumber(list[first + 7]), max_size = tonumber(list[first + 8]), limit = limit_in(list[first + 9]),
+    expected_field = field ~= '' and field or nil, expected_hash = list[first + 6], lost = {},
+    max_attributes = tonumber(list[first + 7]), max_size = tonumber(list[first + 8]),
+    limit = list[first + 9] ~= '' and limit_in(list[first + 9]) or nil,
     indexes = part_of(list, first + 14, first_key - 1), data_keys = part_of(list, first_key, first_set - 1),
-    set = part_of(list, first_set, first_removed - 1), removed = part_of(list, first_removed, #list), lost = {},
+    set = part_of(list, first_set, first_removed - 1), removed = part_of(list, first_removed, #list),
   }
 end
