@@ -5,6 +5,16 @@ export function check(name, isOk) {
   return { name, result: isOk ? 'ok' : 'not ok' };
 }
 
+/** What Jest's report (`--json`) says of each test, and of each file that could not be run. */
+export function testsOf({ testResults }) {
+  const results = { passed: 'ok', failed: 'not ok', pending: 'skipped', todo: 'skipped' };
+  return testResults.flatMap(({ name, status, assertionResults: tests }) =>
+    tests.length === 0 && status === 'failed'
+      ? [check(name, false)]
+      : tests.map(({ fullName, status: result }) => ({ name: fullName, result: results[result] })),
+  );
+}
+
 /** Prints what was found, and why where something is not right. Returns the row. */
 export function report(combination, { checks, output }) {
   const row = { combination, checks };
@@ -14,10 +24,14 @@ export function report(combination, { checks, output }) {
   return row;
 }
 
+/** How many checks passed, failed and were skipped, and which failed. */
 export function countsOf(rows) {
-  const results = rows.flatMap(({ checks }) => checks).map(({ result }) => result);
-  const count = (wanted) => results.filter((result) => result === wanted).length;
-  return { passed: count('ok'), failed: count('not ok'), skipped: count('skipped') };
+  const named = rows.flatMap(({ combination = [], checks }) =>
+    checks.map(({ name, result }) => ({ name: [...combination, name].join(' '), result })),
+  );
+  const of = (wanted) => named.filter(({ result }) => result === wanted);
+  const failures = of('not ok').map(({ name }) => name);
+  return { passed: of('ok').length, failed: failures.length, skipped: of('skipped').length, failures };
 }
 
 /** Prints the table and the counts. Resolves to the exit code. */

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { countsOf, testsOf } from './checks.mjs';
 import { capture, onStopSignal, run } from './processes.mjs';
 
 /** How a command is asked to write down its counts. */
@@ -61,7 +62,7 @@ async function runStep({ title, command: [program, ...args], report, env, isNeed
   const began = Date.now();
   const reportFile = join(folder, `${randomUUID()}.json`);
   const code = await execute(program, [...args, ...(REPORTS[report]?.(reportFile) ?? [])], env);
-  const counts = report ? await countsIn(reportFile) : { passed: 0, failed: 0, skipped: 0 };
+  const counts = report ? await countsIn(reportFile) : countsOf([]);
   // What failed without a failed test, or could not be run at all, counts as one.
   if (code !== 0 && counts.failed === 0) counts.failed = 1;
   const seconds = secondsSince(began);
@@ -90,21 +91,17 @@ async function printed(title, signal, program, args, env) {
 }
 
 async function countsIn(file) {
-  const text = await readFile(file, 'utf8').catch(() => '{"passed":0,"failed":1,"skipped":0}');
+  const text = await readFile(file, 'utf8').catch(() => '{"passed":0,"failed":1,"skipped":0,"failures":[]}');
   const report = JSON.parse(text);
-  if (!('numPassedTests' in report)) return report;
-  return {
-    passed: report.numPassedTests,
-    failed: report.numFailedTests + report.numRuntimeErrorTestSuites,
-    skipped: report.numPendingTests + report.numTodoTests,
-  };
+  return 'testResults' in report ? countsOf([{ checks: testsOf(report) }]) : report;
 }
 
 function conclude(results, wanted, began) {
   const sum = (field) => results.reduce((total, result) => total + result[field], 0);
   console.log('');
-  for (const { title, seconds, failed } of results) {
+  for (const { title, seconds, failed, failures } of results) {
     console.log(`${duration(seconds).padStart(8)}  ${failed > 0 ? 'FAILED' : 'ok    '}  ${title}`);
+    for (const each of failures) console.log(`                    ${each}`);
   }
   console.log(`${duration(secondsSince(began)).padStart(8)}  in all`);
   const left = wanted - results.length;

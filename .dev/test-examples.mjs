@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { check, conclude, countsOf, report } from './checks.mjs';
+import { check, conclude, countsOf, report, testsOf } from './checks.mjs';
 import { installPacked, packPackages } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
 import { runIn } from './temporary-folder.mjs';
@@ -48,9 +48,20 @@ async function checkRecipes(packed) {
   const install = installPacked(folder, packed, ...(await packagesOfRecipes()));
   const rows = [report(['recipes', 'npm install'], await result('the packages and all peers fit', install))];
   if (countsOf(rows).failed > 0) return rows;
-  const args = ['.dev/test.mjs', '--testRegex=/test/recipes\\.chaos\\.ts$', '--maxWorkers=1'];
-  const run = runIn(root, process.execPath, args, { RECIPES_PACKAGES: join(folder, 'node_modules') });
-  return [...rows, report(['recipes', 'npm test'], await result('passes', run))];
+  const file = join(folder, 'report.json');
+  const args = [
+    '.dev/test.mjs',
+    '--testRegex=/test/recipes\\.chaos\\.ts$',
+    '--maxWorkers=1',
+    '--json',
+    `--outputFile=${file}`,
+  ];
+  const { code, output } = await runIn(root, process.execPath, args, {
+    RECIPES_PACKAGES: join(folder, 'node_modules'),
+  });
+  const tests = testsOf(JSON.parse(await readFile(file, 'utf8').catch(() => '{"testResults":[]}')));
+  const checks = [...tests, check('the run passes', code === 0)];
+  return [...rows, report(['recipes', 'npm test'], { output, checks })];
 }
 
 /** What the page of the recipes says to install, in the versions that this repository has. */

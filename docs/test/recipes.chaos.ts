@@ -364,8 +364,9 @@ describe('in Chromium,', () => {
       await tab.click('#sign-out');
       await other.locator('output', { hasText: 'io server disconnect' }).waitFor();
       await click(tab, '#add', 'Sign in first');
-      expect(instance.output).toMatch(/^A visitor is here$/m);
-      expect(instance.output).toMatch(/^ada is here$/m);
+      for (const line of [/^A visitor is here$/m, /^ada is here$/m]) {
+        await eventually(() => expect(instance.output).toMatch(line));
+      }
     });
   });
 });
