@@ -8,7 +8,6 @@ import type { SessionIndexes } from './session-indexes.js';
 import type { MaxSessions } from './session-limit.js';
 import type { SessionKey } from './session-token.js';
 import type { SessionTimeouts } from './session-timeouts.js';
-import type { UndecodablePolicy } from './stored-attributes.js';
 
 /** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
@@ -16,7 +15,6 @@ export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 /** What a session needs from its repository. */
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
-  readonly undecodable: UndecodablePolicy;
   /** Warns of each attribute once that cannot be decoded. */
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;

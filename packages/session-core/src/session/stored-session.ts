@@ -4,7 +4,7 @@ import type { SessionRecord } from './session-record.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import type { SaveOutcome } from './session.js';
 import type { SessionTimeouts } from './session-timeouts.js';
-import { type AttributesOwner, StoredAttributes, type UndecodablePolicy } from './stored-attributes.js';
+import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 
 /** What the store has of a session, as far as one object of the session knows. */
 export class StoredSession implements AttributesOwner {
@@ -36,10 +36,6 @@ export class StoredSession implements AttributesOwner {
     this.attributes = new StoredAttributes(record.attributes, writer.serializer, this);
     this.memo = record.memo;
     this.idleTime = idleTimeOf(record);
-  }
-
-  get undecodable(): UndecodablePolicy {
-    return this.writer.undecodable;
   }
 
   get warnings(): WarnOnce {

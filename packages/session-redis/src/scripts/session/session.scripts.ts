@@ -16,6 +16,7 @@ import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { DEAD_LETTER_BYTES } from '../stream/event-stream.scripts.js';
 import {
   keysOf,
   limitArgument,
@@ -51,7 +52,7 @@ export function keepingRules(
   { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
   partitions: SessionPartitions,
 ): KeepingRules {
-  const maxSize = partitions.shareOf(events.deadLetters.maxSize);
+  const maxSize = partitions.shareOf(DEAD_LETTER_BYTES);
   return { grace, retention: events.retention, store: expirations.store, deadLetters: { maxSize } };
 }
 
