@@ -25,7 +25,7 @@ local text = redis.pcall('GET', shadow)`,
   },
   {
     mistake: 'The data goes together with the session',
-    in: 'library/ends',
+    in: 'library/session-timeouts',
     code: "redis.call('PEXPIREAT', key, ends_at + grace)",
     instead: "redis.call('PEXPIREAT', key, ends_at)",
     spec: 'session.scripts',

@@ -1,4 +1,4 @@
--- include: ends, place, join, record, wanted, hash-fields
+-- include: session-timeouts, place, join, record, wanted, hash-fields
 -- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for none; its
 -- `indexes` and `set`, names and values or fields and texts in turn; whether somebody `signs_in`; and `most`, after how many
 -- ms it ends at the latest until it is renewed.

@@ -1,4 +1,4 @@
--- include: ends
+-- include: session-timeouts
 -- The times of a session after a change: when it ends, nil for never; its end by the absolute timeout; whether the change
 -- sets the end at all, and whether that has passed. In epoch ms.
 local function times_after(session, change, now)
