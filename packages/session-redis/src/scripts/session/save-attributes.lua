@@ -43,7 +43,7 @@ if seals then
   leave_out_sealed(change, seals)
 end
 if change.expected_field and change.expected_field ~= '' then
-  -- include: compare-and-set
+  -- include: update-conflict
   refusal = conflict_with(key, change, id ~= asked_id)
 end
 if not refusal and (size or change.max_size) then
