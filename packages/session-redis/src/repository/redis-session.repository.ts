@@ -172,12 +172,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 
-  /**
-   * Whether both ids are in one partition. A single script rotates a session, and it can use keys of one partition
-   * only.
-   */
+  /** A single script rotates a session. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.of(id) === this.#partitions.of(replaced);
+    return this.#partitions.inSamePartition(id, replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
