@@ -2,7 +2,7 @@
 -- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; `at`, the time; `retention` of
 -- the data in ms; and whether the event `is_wanted`. The event is the first write.
 local function end_session(partition, session, ending)
-  local prefix, id, entries, size, score = partition.prefix, session.id, {}, 0, nil
+  local prefix, id, entries, size, score = partition.prefix, session.id, nil, 0, nil
   local bucket = prefix .. 'expirations:' .. (session.bucket or '')
   if tonumber(session.bucket) then size = redis.pcall('SCARD', bucket) else score = redis.pcall('ZSCORE', prefix .. 'ends', id) end
   if size == 1 or type(size) == 'table' or type(score) == 'table' then
@@ -16,7 +16,7 @@ local function end_session(partition, session, ending)
     entries = recorded_entries(prefix, session.index)
   end
   record(partition.events, ending.how, id, ending.at)
-  for _, entry in ipairs(entries) do redis.call('ZREM', entry.set, id) end
+  for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
   local is_last = size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size
   if is_last then redis.call('ZREM', partition.bucket_list, session.bucket) end
   if score then redis.call('ZREM', prefix .. 'ends', id) end

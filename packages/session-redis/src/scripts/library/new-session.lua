@@ -19,10 +19,10 @@ end
 
 -- The fields of the session hash.
 local function fields_of(new, now)
-  local list, n = new.set, #new.set
+  local list, n, at = new.set, #new.set, string.format('%.0f', now)
   local own = {
-    'creationTime', now, 'lastAccessedTime', now, 'maxInactiveInterval', new.interval,
-    'authenticatedAt', new.signs_in and now or false, 'absoluteExpiry', new.absolute_expiry or false,
+    'creationTime', at, 'lastAccessedTime', at, 'maxInactiveInterval', new.interval,
+    'authenticatedAt', new.signs_in and at or false, 'absoluteExpiry', new.absolute_expiry or false,
     'bucket', new.place and new.place.bucket or false, 'index', new.index or false,
   }
   for i = 1, #own, 2 do

@@ -1,6 +1,6 @@
 -- include: session-timeouts
--- The times of a session after a change: when it ends, nil for never; its end by the absolute timeout; whether the change
--- sets the end at all, and whether that has passed. In epoch ms.
+-- The times of a session after a change, in epoch ms: when it ends, nil for never, and its end by the absolute timeout. Then
+-- whether the change sets the end at all, and whether that has passed.
 local function times_after(session, change, now)
   local interval, absolute_expiry, since = change.interval or session.interval, session.absolute_expiry, now
   if change.timeout then
@@ -11,6 +11,5 @@ local function times_after(session, change, now)
   if change.keeps_idle and session.accessed then since = math.min(session.accessed, now) end
   local ends_at = end_after(since, interval, absolute_expiry)
   local are_set = not change.keeps_idle or change.interval ~= nil or change.timeout ~= nil
-  local is_over = are_set and ends_at and ends_at <= now
-  return { ends_at = ends_at, absolute_expiry = absolute_expiry, are_set = are_set, is_over = is_over }
+  return ends_at, absolute_expiry, are_set, are_set and ends_at and ends_at <= now
 end

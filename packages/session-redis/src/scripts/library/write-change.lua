@@ -3,13 +3,13 @@
 
 -- Adds to a change what it does to a session, whether that goes on or ends: the attributes that are `lost`, the end by the
 -- absolute timeout, the time of the sign-in, and the data key for the id that it has then.
-local function add_changes(session, change, times, data_key, now)
+local function add_changes(session, change, absolute_expiry, data_key, now)
   if change.clears or change.sign_in then
     -- include: kept-attributes
     change.lost = lost_attributes(session.key, change)
   end
-  local changes_expiry = change.timeout and (times.absolute_expiry or session.absolute_expiry)
-  if changes_expiry then put(change, 'absoluteExpiry', times.absolute_expiry) end
+  local changes_expiry = change.timeout and (absolute_expiry or session.absolute_expiry)
+  if changes_expiry then put(change, 'absoluteExpiry', absolute_expiry) end
   if change.sign_in or change.signs_out then put(change, 'authenticatedAt', change.sign_in and now) end
   if data_key then put(change, 'dataKey', data_key) end
 end

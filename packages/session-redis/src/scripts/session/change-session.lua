@@ -53,9 +53,9 @@ if change.expected_field then
 end
 
 local now = now_in_ms()
-local times = times_after(session, change, now)
-add_changes(session, change, times, data_key, now)
-if times.is_over then
+local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
+add_changes(session, change, absolute_expiry, data_key, now)
+if is_over then
   -- include: end-changed
   end_changed(partition, session, change, retention, now)
   return { is_forwarded and 'forwarded' or 'saved' }
@@ -68,7 +68,7 @@ if change.indexes[1] then
   if refusal then return refusal end
 end
 
-if times.are_set then renew(partition, session, times.ends_at, now, grace) end
+if sets_end then renew(partition, session, ends_at, now, grace) end
 if entries then move_entries(session, session.id, entries, change, now) end
 add_renewal(session, change, size, now)
 write_change(session.key, change)

@@ -59,16 +59,16 @@ local function refusal_of(session)
 end
 
 -- Renews the session, and records its new id.
-local function renew_and_record(session, times, now)
-  local prefix, ends_at, is_elsewhere = partition.prefix, times.ends_at, nil
-  is_elsewhere, session.is_in_bucket, session.due = is_misplaced(prefix, session.id, session.bucket, ends_at, now)
-  if times.are_set and is_elsewhere then
+local function renew_and_record(session, ends_at, sets_end, now)
+  local is_elsewhere
+  is_elsewhere, session.is_in_bucket, session.due = is_misplaced(partition.prefix, session.id, session.bucket, ends_at, now)
+  if sets_end and is_elsewhere then
     -- include: keys, rebucket
     read_typed('stream', 'XLEN', partition.events)
     rebucket(partition, session, ends_at, now)
   end
   record(partition.events, 'id-changed', new.id, now, 'previous', session.id)
-  if times.are_set then set_end(session.key, session.shadow, ends_at, grace) end
+  if sets_end then set_end(session.key, session.shadow, ends_at, grace) end
 end
 
 -- Gives the session the new id everywhere but in its indexes, and leaves the forwarding mark.
@@ -98,9 +98,9 @@ if session.id ~= id then return { 'saved', change.sign_in and session.authentica
 local refusal = refusal_of(session)
 if refusal then return refusal end
 local now, size, entries = now_in_ms(), nil, nil
-local times = times_after(session, change, now)
-add_changes(session, change, times, data_key_for(times.is_over and id or new.id, change), now)
-if times.is_over then
+local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
+add_changes(session, change, absolute_expiry, data_key_for(is_over and id or new.id, change), now)
+if is_over then
   -- include: end-changed
   end_changed(partition, session, change, retention, now)
   return { 'saved', change.sign_in and now or nil }
@@ -114,7 +114,7 @@ if session.index or change.indexes[1] then
   if refusal then return refusal end
 end
 
-renew_and_record(session, times, now)
+renew_and_record(session, ends_at, sets_end, now)
 if entries then move_entries(session, new.id, entries, change, now) end
 add_renewal(session, change, size, now)
 write_change(session.key, change)
