@@ -40,6 +40,7 @@ export { SessionIndexes } from './session/session-indexes.js';
 export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
 export type { SaveOutcome, SessionSignIn } from './session/session.js';
+export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';

@@ -14,19 +14,3 @@ export interface MapEntry {
   readonly indexes: Map<string, string>;
   device: string | undefined;
 }
-
-/** When the absolute timeout began. */
-export function startOf({ creationTime, authenticatedAt = creationTime }: MapEntry): number {
-  return Math.max(creationTime, authenticatedAt);
-}
-
-/** The times of a session that are not stored as such. */
-export function timesOf(session: MapEntry): { absoluteTimeout: number } {
-  const { absoluteExpiry } = session;
-  return { absoluteTimeout: absoluteExpiry === Infinity ? -1 : Math.round((absoluteExpiry - startOf(session)) / 1000) };
-}
-
-/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
-export function endAfter(seconds: number, since: number): number {
-  return seconds < 0 ? Infinity : since + seconds * 1000;
-}

@@ -1,7 +1,7 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SecurityEvents } from '../security-events/security.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
-import { AttributeUpdates } from '../session/attribute-updates.js';
+import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
@@ -102,7 +102,7 @@ export abstract class SessionRepository {
       anonymousTimeout,
       visitorAttributes: options.visitorAttributes ?? [],
       maxSessions: options.maxSessions,
-      updates: new AttributeUpdates(write, options.updateTimeout),
+      updates: new ConcurrentUpdates(write, options.updateTimeout),
       serializer: options.serializer ?? new JsonAttributeSerializer(),
       write,
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),

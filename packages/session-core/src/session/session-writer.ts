@@ -1,7 +1,7 @@
 import type { SecurityEvents } from '../security-events/security.events.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
-import type { AttributeUpdates } from './attribute-updates.js';
+import type { ConcurrentUpdates } from './concurrent-updates.js';
 import type { SessionBounds } from './session-bounds.js';
 import type { CreateSession, DeleteSession, SessionChange, UpdateSession, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
@@ -28,7 +28,7 @@ export interface SessionWriter {
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
   /** The updates of attributes that are under way. */
-  readonly updates: AttributeUpdates;
+  readonly updates: ConcurrentUpdates;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

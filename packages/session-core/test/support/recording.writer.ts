@@ -1,4 +1,4 @@
-import { AttributeUpdates } from '../../src/session/attribute-updates.js';
+import { ConcurrentUpdates } from '../../src/session/concurrent-updates.js';
 import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
 import { WarnOnce } from '../../src/logging/warn-once.js';
 import { generateSessionKey, type SessionKey } from '../../src/session/session-token.js';
@@ -23,7 +23,7 @@ export class RecordingWriter implements SessionWriter {
   visitorAttributes: readonly string[] = [];
   maxSessions: SessionWriter['maxSessions'];
   securityEvents: SecurityEvents | undefined;
-  updates = new AttributeUpdates((change) => this.write(change), 5000);
+  updates = new ConcurrentUpdates((change) => this.write(change), 5000);
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];

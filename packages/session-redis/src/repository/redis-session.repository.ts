@@ -13,7 +13,7 @@ import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configur
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
-import { SessionLedger } from '../limits/session-ledger.js';
+import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
@@ -56,7 +56,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionPartitions) partitions: SessionPartitions,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
-    @Inject(SessionLedger) ledger?: SessionLedger,
+    @Inject(LimitAcrossPartitions) limit?: LimitAcrossPartitions,
     @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
     @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following' | 'hasTimer'>,
   ) {
@@ -72,7 +72,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#limited = new LimitedWrites(
       (change, room) => this.#write(change, room),
       // With one partition, the scripts see all sessions of a principal.
-      partitions.count > 1 ? ledger : undefined,
+      partitions.count > 1 ? limit : undefined,
       options.maxSessions,
     );
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
@@ -172,12 +172,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 
-  /**
-   * Whether both ids are in one partition. A single script rotates a session, and it can use keys of one partition
-   * only.
-   */
+  /** A single script rotates a session. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.of(id) === this.#partitions.of(replaced);
+    return this.#partitions.inSamePartition(id, replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {

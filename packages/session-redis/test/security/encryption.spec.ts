@@ -5,7 +5,7 @@ import { storePrimitivesOf, type UnreadText } from '@nest-session/core/internal'
 import { SessionEncryptionError } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisForeignSessions } from '../../src/repository/redis-foreign-sessions.js';
-import { SessionLedger } from '../../src/limits/session-ledger.js';
+import { LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { commandStats } from '../support/command.stats.js';
@@ -151,7 +151,7 @@ describe('the attributes of a session', () => {
     const encryption = encryptionOf(A);
     const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
     const { scripts, partitions } = store;
-    const ledger = new SessionLedger(connection, () => scripts, partitions, { commandTimeout: 1000 });
+    const ledger = new LimitAcrossPartitions(connection, () => scripts, partitions, { commandTimeout: 1000 });
     const foreign = new RedisForeignSessions(connection, () => scripts, { encryption }, ledger, partitions);
     await store.client.set('sess:old', SECRET, 'EX', 600);
     const id = store.id();

@@ -52,7 +52,7 @@ local function refusal_of(session)
   end
   local refusal = other_data_key(session, change)
   if not refusal and change.expected_field then
-    -- include: compare-and-set
+    -- include: update-conflict
     refusal = conflict_with(session.key, change, false)
   end
   return refusal or redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil

@@ -88,7 +88,7 @@ export class EventStreamScripts {
     { grace, retention, maxLength }: TrimLimits,
   ): Promise<TakeCleanupTurnReply> {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
-    const args = [instance, duration, Math.min(grace, retention), maxLength];
+    const args = [instance, duration, grace, retention, maxLength];
     return (await this.#client.takeCleanupTurn(keys.length, ...keys, ...args)) as TakeCleanupTurnReply;
   }
 
