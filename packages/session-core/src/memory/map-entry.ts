@@ -4,6 +4,8 @@ export interface MapEntry {
   readonly creationTime: number;
   lastAccessedTime: number;
   authenticatedAt: number | undefined;
+  /** Greater than that of every session that began, or was signed in to, before. */
+  order: number;
   maxInactiveInterval: number;
   /** When its absolute timeout passes, in epoch milliseconds; Infinity for never. */
   absoluteExpiry: number;

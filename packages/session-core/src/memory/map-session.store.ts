@@ -50,6 +50,7 @@ type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
 export class MapSessionStore {
   readonly #sessions = new Map<string, MapEntry>();
   readonly #forwarding = new Map<string, ForwardingMark>();
+  #signIns = 0;
 
   constructor(
     private readonly serializer: AttributeSerializer,
@@ -115,6 +116,7 @@ export class MapSessionStore {
       creationTime,
       lastAccessedTime: creationTime,
       authenticatedAt: change.signsIn ? creationTime : undefined,
+      order: ++this.#signIns,
       maxInactiveInterval,
       absoluteExpiry: endAfter(absoluteTimeout, creationTime),
       deadline: 0,
@@ -156,8 +158,10 @@ export class MapSessionStore {
     this.#removeAttributes(change, session);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
-    if (change.signIn) session.authenticatedAt = this.clock.now();
-    else if (change.signsOut && !isForwarded) session.authenticatedAt = undefined;
+    if (change.signIn) {
+      session.authenticatedAt = this.clock.now();
+      session.order = ++this.#signIns;
+    } else if (change.signsOut && !isForwarded) session.authenticatedAt = undefined;
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
     if (absoluteTimeout !== undefined) session.absoluteExpiry = endAfter(absoluteTimeout, beganAt(session));
     session.device = change.device ?? session.device;
@@ -174,7 +178,9 @@ export class MapSessionStore {
   /** Ends the other sessions of the principal that are too many. False: one more is refused, and none has ended. */
   #makesRoom(change: Pick<CreateSession, 'id' | 'limit' | 'indexes'>): boolean {
     const surplus = sessionsToEnd(change, (principal) =>
-      this.#listed(PRINCIPAL_NAME_INDEX_NAME, principal).filter((each) => each.id !== change.id),
+      this.#listed(PRINCIPAL_NAME_INDEX_NAME, principal)
+        .filter((each) => each.id !== change.id)
+        .toSorted((one, other) => one.order - other.order),
     );
     if (surplus === 'refused') return false;
     for (const each of surplus) this.#end(each, SessionDeletedEvent);

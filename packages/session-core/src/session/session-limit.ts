@@ -29,7 +29,7 @@ type SignInTimes = Pick<SessionInfo, 'authenticatedAt' | 'creationTime'>;
 
 /**
  * The sessions that end so that a change may list one more under its principal: the earliest sign-in first. Or that the
- * change is refused. `othersOf`: the other live sessions of a principal.
+ * change is refused. `othersOf`: the other live sessions of a principal. Of two sign-ins at one time, the later one comes last.
  */
 export function sessionsToEnd<Session extends SignInTimes>(
   { limit, indexes }: Pick<CreateSession, 'limit' | 'indexes'>,
@@ -37,6 +37,7 @@ export function sessionsToEnd<Session extends SignInTimes>(
 ): readonly Session[] | 'refused' {
   if (!limit || indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== limit.principal) return [];
   const surplus = othersOf(limit.principal)
+    .toReversed()
     .toSorted(byLatestSignIn)
     .slice(limit.atMost - 1);
   if (surplus.length > 0 && limit.whenReached === 'refuse') return 'refused';

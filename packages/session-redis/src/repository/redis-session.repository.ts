@@ -25,6 +25,7 @@ import { NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
+import { StrayIndexes } from './stray-indexes.js';
 
 /** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
@@ -47,6 +48,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #indexes: SessionIndexReader;
   readonly #listed: ListedSessions;
   readonly #limited: LimitedWrites;
+  readonly #strayIndexes: StrayIndexes;
   readonly #extension: Pick<SessionExtension, 'takeover'>;
   readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
   /** @internal `RedisSessionModule` does this: inject the repository. */
@@ -77,6 +79,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     );
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
+    this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
@@ -184,6 +187,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
+    const lists = (change.kind === 'create' || change.kind === 'update') && change.indexes.size > 0;
+    return lists ? this.#strayIndexes.outOfTheWayOf(change, () => this.#writeOnce(change)) : this.#writeOnce(change);
+  }
+
+  #writeOnce(change: SessionChange): Promise<WriteReply> {
     return this.#limited.include(change) ? this.#limited.make(change) : (this.#write(change) as Promise<WriteReply>);
   }
 

@@ -44,5 +44,8 @@ local function store_session(partition, new, grace, now)
   else
     redis.call('SET', new.shadow, '')
   end
-  for _, entry in ipairs(new.entries or {}) do redis.call('ZADD', entry.set, now, new.id) end
+  if new.entries then
+    -- include: index-score
+    for _, entry in ipairs(new.entries) do redis.call('ZADD', entry.set, score_after_all(entry.set, now), new.id) end
+  end
 end
