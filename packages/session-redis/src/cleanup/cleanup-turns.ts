@@ -15,7 +15,10 @@ const PATIENCE = 1000;
 // A turn ends before the next tick of the instance that has it.
 const SHARE = 0.9;
 
-/** Lets the instances take turns with the cleanup: each partition is cleaned up by one of them at a time. */
+/**
+ * Lets the instances take turns with the cleanup: each partition is cleaned up by one of them at a time, the first that asks.
+ * take-cleanup-turn.lua gives it the turn.
+ */
 @Injectable()
 export class CleanupTurns {
   /** The partitions that have not replied, or are still being cleaned up. */

@@ -29,7 +29,7 @@
     'dead'
     'lost'  the entry no longer belongs to this instance
 ]]
--- include: clock, digits, ended-data, groups, pending, types
+-- include: clock, digits, event-data, groups, pending, types
 local events, failing, retries, dead, hash = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, consumer, position = ARGV[1], ARGV[2], ARGV[3]
 local failure = { done = ARGV[4], reason = ARGV[5], handler = ARGV[12] }

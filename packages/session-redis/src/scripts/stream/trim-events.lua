@@ -25,7 +25,7 @@
                                 turn: events that were removed before the group had handled them
     {'more', removed, dropped}  call again: there may be more to remove
 ]]
--- include: clock, digits, ended-data, trimming, words
+-- include: clock, digits, event-data, trimming, words
 local events, trimmed_key, dropped_key, thinned = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local grace, retention, most, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local makes_room = words_in(ARGV[5])
