@@ -1,14 +1,17 @@
 import type { Cluster, Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
-import { shownError } from '@nest-session/core/internal';
+import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 
-/** Logs one line when an outage begins and one when it ends, however many connections notice, and whenever they do. */
+/**
+ * Logs one line when an outage begins, one for each further reason, such as another password, and one when it ends,
+ * however many connections notice, and whenever they do.
+ */
 export class OutageLog {
   /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
-  #isReported = false;
+  readonly #reasons = new FailureReasons();
 
   watch(client: Client): void {
     client.on('close', () => this.#broken.add(client));
@@ -16,9 +19,7 @@ export class OutageLog {
     client.on('error', (error: Error) => {
       if (isUnexpectedReply(error)) return;
       this.#broken.add(client);
-      if (this.#isReported) return;
-      logger.error(`Redis cannot be reached, retrying: ${shownError(slotsReasonOf(error))}`);
-      this.#isReported = true;
+      this.#report(reasonOf(error));
     });
     client.on('ready', () => {
       if (this.#mend(client)) logger.log('Redis can be reached again');
@@ -31,16 +32,23 @@ export class OutageLog {
     if (this.#mend(client)) logger.log('Redis can be reached again');
   }
 
+  #report(reason: Error): void {
+    const lasts = this.#reasons.isKnown;
+    if (!this.#reasons.add(reason)) return;
+    const line = lasts ? 'Redis still cannot be reached, for another reason' : 'Redis cannot be reached, retrying';
+    logger.error(`${line}: ${shownError(reason)}`);
+  }
+
   /** Whether a reported outage has ended with this connection. */
   #mend(client: Client): boolean {
-    const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#isReported;
-    if (ends) this.#isReported = false;
+    const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#reasons.isKnown;
+    if (ends) this.#reasons.clear();
     return ends;
   }
 }
 
-/** That of the last node of a Cluster that was asked for the slots. */
-function slotsReasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
+/** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */
+export function reasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
   return error.lastNodeError ?? error;
 }
 
