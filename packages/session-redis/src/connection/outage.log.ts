@@ -4,6 +4,9 @@ import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 
+/** What ioredis says of a command when its connection has failed, for a reason that it has told before. */
+const CONSEQUENCES = ['Connection is closed.', "Stream isn't writeable"];
+
 /**
  * Logs one line when an outage begins, one for each further reason, such as another password, and one when it ends,
  * however many connections notice, and whenever they do.
@@ -12,6 +15,13 @@ export class OutageLog {
   /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
   readonly #reasons = new FailureReasons();
+  #reason: Error | undefined;
+  #reasonOfNode: Error | undefined;
+
+  /** The last error of a connection. Undefined: all connections are as they should be. */
+  get reason(): Error | undefined {
+    return this.#reason;
+  }
 
   watch(client: Client): void {
     client.on('close', () => this.#broken.add(client));
@@ -19,12 +29,20 @@ export class OutageLog {
     client.on('error', (error: Error) => {
       if (isUnexpectedReply(error)) return;
       this.#broken.add(client);
-      this.#report(reasonOf(error));
+      this.#report(this.#reasonOf(error));
     });
     client.on('ready', () => {
       if (this.#mend(client)) logger.log('Redis can be reached again');
     });
     client.on('end', () => void this.#mend(client));
+  }
+
+  /**
+   * A connection on which the client of a Cluster asks a node for the slots. The client itself says only that it was
+   * closed.
+   */
+  watchNode(client: Redis): void {
+    client.on('error', (error: Error) => (this.#reasonOfNode = error));
   }
 
   /** A connection is no longer needed: its node has lost its slots, and others have them. */
@@ -34,22 +52,32 @@ export class OutageLog {
 
   #report(reason: Error): void {
     const lasts = this.#reasons.isKnown;
+    if (lasts && isConsequence(reason)) return;
+    this.#reason = reason;
     if (!this.#reasons.add(reason)) return;
     const line = lasts ? 'Redis still cannot be reached, for another reason' : 'Redis cannot be reached, retrying';
     logger.error(`${line}: ${shownError(reason)}`);
   }
 
+  /** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */
+  #reasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
+    const { lastNodeError = error } = error;
+    return isConsequence(lastNodeError) ? (this.#reasonOfNode ?? lastNodeError) : lastNodeError;
+  }
+
   /** Whether a reported outage has ended with this connection. */
   #mend(client: Client): boolean {
     const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#reasons.isKnown;
-    if (ends) this.#reasons.clear();
+    if (ends) {
+      this.#reasons.clear();
+      this.#reason = this.#reasonOfNode = undefined;
+    }
     return ends;
   }
 }
 
-/** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */
-export function reasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
-  return error.lastNodeError ?? error;
+function isConsequence({ message }: Error): boolean {
+  return CONSEQUENCES.some((text) => message.startsWith(text));
 }
 
 /** ioredis 5 reports so that a slot has moved to another node; see PartitionSignals. */

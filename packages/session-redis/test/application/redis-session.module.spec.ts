@@ -166,12 +166,17 @@ describe('an application', () => {
 
   it('does not start without Redis when requireAtStart is true', async () => {
     const redis = { url: `redis://127.0.0.1:${await freePort()}`, requireAtStart: true };
-    await expect(App.start({ redis })).rejects.toThrow('requireAtStart');
+    await expect(App.start({ redis })).rejects.toMatchObject({
+      message: expect.stringMatching(/option `requireAtStart` is set: .*connect ECONNREFUSED 127/) as string,
+      cause: { code: 'ECONNREFUSED' },
+    });
   });
 
   it('does not start without its Cluster when requireAtStart is true', async () => {
     const cluster = { nodes: [{ host: '127.0.0.1', port: await freePort() }] };
-    await expect(App.start({ redis: { cluster, requireAtStart: true } })).rejects.toThrow('requireAtStart');
+    await expect(App.start({ redis: { cluster, requireAtStart: true } })).rejects.toThrow(
+      /option `requireAtStart` is set: .*connect ECONNREFUSED 127/,
+    );
   });
 
   it('does not start on data of another format version', async () => {
