@@ -17,6 +17,7 @@ export type { ForeignSession, SessionTakeover } from './http/session-takeover.js
 export { FailureReasons } from './logging/failure-reasons.js';
 export { OneLineLogger } from './logging/one-line.logger.js';
 export { shownError, shownText } from './logging/shown-error.js';
+export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';
 export type { MapSessionModuleOptions } from './memory/map-session.options.js';
 export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
@@ -40,6 +41,7 @@ export { SessionIndexes } from './session/session-indexes.js';
 export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
 export type { SaveOutcome, SessionSignIn } from './session/session.js';
+export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
