@@ -14,6 +14,7 @@ export { SessionExtension } from './http/session-extension.js';
 export { cookieLifetimeOf } from './http/cookie-lifetime.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
+export { FailureReasons } from './logging/failure-reasons.js';
 export { OneLineLogger } from './logging/one-line.logger.js';
 export { shownError, shownText } from './logging/shown-error.js';
 export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';

@@ -39,6 +39,9 @@ try {
 }
 
 async function main() {
+  const [first] = process.argv.slice(2);
+  // Before its options: those of a command that does not exist are unknown as well.
+  if (first !== undefined && !first.startsWith('-')) assertKnown(first);
   const options = Object.assign(
     {},
     COMMON,
@@ -46,10 +49,11 @@ async function main() {
   );
   const { values, positionals } = parseArgs({ allowPositionals: true, options });
   if (values.help) return console.log(USAGE);
-  const [name] = positionals;
-  const command = COMMANDS.get(name);
-  if (positionals.length !== 1 || !command) throw new Error(USAGE);
-  const { run, required, optional } = command;
+  const [name, unexpected] = positionals;
+  if (name === undefined) throw new Error(USAGE);
+  assertKnown(name);
+  if (unexpected !== undefined) throw new Error(`Unexpected argument ${JSON.stringify(unexpected)}.\n\n${USAGE}`);
+  const { run, required, optional } = COMMANDS.get(name);
   const known = { ...COMMON, ...required, ...optional };
   const problems = [
     ...Object.keys(required).flatMap((each) => (values[each] ? [] : [`${name} needs the option --${each}.`])),
@@ -59,8 +63,14 @@ async function main() {
   await run(values);
 }
 
+function assertKnown(name) {
+  if (COMMANDS.has(name)) return;
+  const names = [...COMMANDS.keys()].join(', ');
+  throw new Error(`Unknown command ${JSON.stringify(name)}. The commands are ${names}. See nest-session-redis --help`);
+}
+
 /** The options that both commands have. */
-function common({ url = process.env.REDIS_URL || undefined, namespace }) {
+function common({ url = process.env.REDIS_URL || 'redis://localhost:6379', namespace }) {
   return { url, namespace };
 }
 

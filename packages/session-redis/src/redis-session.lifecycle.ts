@@ -9,6 +9,7 @@ import {
 import { ModuleRef } from '@nestjs/core';
 import { CleanupJob } from './cleanup/cleanup.job.js';
 import { DuePoller } from './cleanup/due-poller.js';
+import { startLine } from './configuration/start-line.js';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { closeConnection } from './connection/close-connection.js';
@@ -75,6 +76,7 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async onApplicationBootstrap(): Promise<void> {
     const { foundation, sources, listeners, handling } = this.#services;
+    logger.log(startLine(this.options));
     try {
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {

@@ -25,6 +25,7 @@ import {
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
 import { LivingInstances } from './connection/living-instances.js';
+import { OutageLog } from './connection/outage.log.js';
 import { PartitionSignals } from './connection/partition-signals.js';
 import {
   CONNECTION_OPTIONS,
@@ -70,7 +71,8 @@ const VALUES: Provider[] = [
   { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
   { provide: CONNECTION_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
   { provide: DELIVERY_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
-  { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS], useFactory: createConnections },
+  OutageLog,
+  { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS, OutageLog], useFactory: createConnections },
   connection('request'),
   connection('writes'),
   connection('background'),

@@ -28,6 +28,19 @@ it('logs once that the store fails and once that it works again, at each outage'
   jest.useRealTimers();
 });
 
+it('logs each further reason of a failure once, also when reasons alternate, and ten at most', () => {
+  const log = new StoreFailureLog();
+  const full = (script: string) => `Redis failed: OOM command not allowed when used memory > 'maxmemory'. ${script}`;
+  const reasons = ['no reply within 1000 ms', 'no reply within 200 ms', full('script: 1a'), full('script: 2b')];
+  for (const reason of [...reasons, ...reasons]) log.failed(new SessionStoreError(reason));
+  expect(lines).toEqual([
+    expect.stringMatching(/^The session store failed.*: "no reply within 1000 ms"/),
+    expect.stringMatching(/^The session store still fails, for another reason: "Redis failed: OOM/),
+  ]);
+  for (const letter of 'abcdefghijklmnopqrstuvwxyz') log.failed(new SessionStoreError(letter));
+  expect(lines).toHaveLength(10);
+});
+
 it('logs the reason of a failure without its cause, which may quote stored values', () => {
   const cause = Object.assign(new Error('HSET session cart secret'), { command: ['HSET', 'secret'] });
   new StoreFailureLog().failed(new SessionStoreError('no reply', { cause }));

@@ -1,9 +1,6 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
-import { shownText } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { nodeWith } from './node-with.js';
 import type { Partitions } from '../partitions/partitions.js';
-import { logger } from '../logging/redis-session.logger.js';
 
 /** Version of the data format in Redis; see docs/redis-data-model.md. */
 const FORMAT = '2';
@@ -30,7 +27,6 @@ export async function checkStore(connection: Connection, partitions: Partitions)
   const [version, record] = await recorded();
   if (version !== FORMAT) refuse(namespace, formatProblem(String(version)));
   if (record !== `${count}`) refuse(namespace, partitionsProblem(String(record), count));
-  await warnAboutEviction(connection, partitions);
 }
 
 /**
@@ -76,35 +72,4 @@ function partitionsProblem(record: string, count: number): string {
     `are in ${record} partitions, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace. To ` +
     `move them, stop all instances and run \`${command} ${count}\`. See docs/repartitioning.md.`
   );
-}
-
-/** A session that Redis evicts ends without an event: nothing is left that could record it. */
-async function warnAboutEviction(connection: Connection, { all }: Partitions): Promise<void> {
-  const policies = new Map<Redis, Promise<string | undefined>>();
-  const ask = (client: Redis, key: string) => {
-    const node = nodeWith(client, key);
-    const policy = policies.get(node) ?? policyOf(node);
-    policies.set(node, policy);
-    return policy;
-  };
-  // Where the policy cannot be found out, there is no warning.
-  await Promise.all(
-    all.map(({ prefix }) => connection.run((client) => ask(client, prefix), prefix).catch(() => undefined)),
-  );
-  const evicting: string[] = [];
-  for (const [{ options }, reply] of policies) {
-    const policy = await reply.catch(() => undefined);
-    if (policy === undefined || policy === 'noeviction') continue;
-    evicting.push(shownText(policy) + (policies.size > 1 ? ` on ${options.host}:${options.port}` : ''));
-  }
-  if (evicting.length === 0) return;
-  logger.warn(
-    `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${evicting.join(', ')}. ` +
-      'Set it to noeviction',
-  );
-}
-
-/** By INFO, because CONFIG is forbidden more often. */
-async function policyOf(node: Redis): Promise<string | undefined> {
-  return /^maxmemory_policy:(\S+)/m.exec(await node.info('memory'))?.[1];
 }

@@ -1,14 +1,27 @@
 import type { Cluster, Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
-import { shownError } from '@nest-session/core/internal';
+import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 
-/** Logs one line when an outage begins and one when it ends, however many connections notice, and whenever they do. */
+/** What ioredis says of a command when its connection has failed, for a reason that it has told before. */
+const CONSEQUENCES = ['Connection is closed.', "Stream isn't writeable"];
+
+/**
+ * Logs one line when an outage begins, one for each further reason, such as another password, and one when it ends,
+ * however many connections notice, and whenever they do.
+ */
 export class OutageLog {
   /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
-  #isReported = false;
+  readonly #reasons = new FailureReasons();
+  #reason: Error | undefined;
+  #reasonOfNode: Error | undefined;
+
+  /** The last error of a connection. Undefined: all connections are as they should be. */
+  get reason(): Error | undefined {
+    return this.#reason;
+  }
 
   watch(client: Client): void {
     client.on('close', () => this.#broken.add(client));
@@ -16,9 +29,7 @@ export class OutageLog {
     client.on('error', (error: Error) => {
       if (isUnexpectedReply(error)) return;
       this.#broken.add(client);
-      if (this.#isReported) return;
-      logger.error(`Redis cannot be reached, retrying: ${shownError(slotsReasonOf(error))}`);
-      this.#isReported = true;
+      this.#report(this.#reasonOf(error));
     });
     client.on('ready', () => {
       if (this.#mend(client)) logger.log('Redis can be reached again');
@@ -26,22 +37,47 @@ export class OutageLog {
     client.on('end', () => void this.#mend(client));
   }
 
+  /**
+   * A connection on which the client of a Cluster asks a node for the slots. The client itself says only that it was
+   * closed.
+   */
+  watchNode(client: Redis): void {
+    client.on('error', (error: Error) => (this.#reasonOfNode = error));
+  }
+
   /** A connection is no longer needed: its node has lost its slots, and others have them. */
   forget(client: Client): void {
     if (this.#mend(client)) logger.log('Redis can be reached again');
   }
 
+  #report(reason: Error): void {
+    const lasts = this.#reasons.isKnown;
+    if (lasts && isConsequence(reason)) return;
+    this.#reason = reason;
+    if (!this.#reasons.add(reason)) return;
+    const line = lasts ? 'Redis still cannot be reached, for another reason' : 'Redis cannot be reached, retrying';
+    logger.error(`${line}: ${shownError(reason)}`);
+  }
+
+  /** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */
+  #reasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
+    const { lastNodeError = error } = error;
+    return isConsequence(lastNodeError) ? (this.#reasonOfNode ?? lastNodeError) : lastNodeError;
+  }
+
   /** Whether a reported outage has ended with this connection. */
   #mend(client: Client): boolean {
-    const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#isReported;
-    if (ends) this.#isReported = false;
+    const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#reasons.isKnown;
+    if (ends) {
+      this.#reasons.clear();
+      this.#reason = this.#reasonOfNode = undefined;
+    }
     return ends;
   }
 }
 
-/** That of the last node of a Cluster that was asked for the slots. */
-function slotsReasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
-  return error.lastNodeError ?? error;
+function isConsequence({ message }: Error): boolean {
+  return CONSEQUENCES.some((text) => message.startsWith(text));
 }
 
 /** ioredis 5 reports so that a slot has moved to another node; see PartitionSignals. */

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { logger } from '../logging/redis-session.logger.js';
 
 /** The host and the port of a server. */
 interface RedisNodeAddress {
@@ -33,7 +34,8 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
 /** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
 export interface RedisAddressOptions {
   /**
-   * URL of Redis, `redis://` or `rediss://`. Give one of `url`, `sentinels`, `cluster` and `client`.
+   * URL of Redis, `redis://` or `rediss://`. Give one of `url`, `sentinels`, `cluster` and `client`. A value of
+   * `undefined`, such as that of an unset environment variable, is logged as a warning, and gives the default.
    * @default 'redis://localhost:6379'
    */
   url?: string;
@@ -66,6 +68,8 @@ export interface RedisAddressOptions {
   client?: Redis | Cluster;
 }
 
+const DEFAULT_URL = 'redis://localhost:6379';
+
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
 /** What the options say of where Redis is. */
@@ -73,6 +77,7 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
   const ways = WAYS.filter((way) => options[way] !== undefined);
   if (ways.length > 1) reader.problem(`Give either ${ways.map((way) => `\`${way}\``).join(' or ')}, not both.`);
   const way = ways[0] ?? 'url';
+  if (ways.length === 0) warnOfUndefined(options);
   const url = reader.text('url', undefined, urlProblem);
   const client = reader.value('client', isClient, 'a Redis client of ioredis');
   const sentinels = readNodes(reader, 'sentinels', options.sentinels);
@@ -102,6 +107,16 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
     default:
       return connectionTo(url, tls);
   }
+}
+
+/** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */
+function warnOfUndefined(options: RedisAddressOptions): void {
+  const given = WAYS.find((way) => Object.hasOwn(options, way));
+  if (given === undefined) return;
+  logger.warn(
+    `Option \`${given}\` is undefined, so sessions are kept in the default Redis, ${DEFAULT_URL}. If its value comes from ` +
+      `an environment variable, set that. If this Redis is the right one, set \`url\` to '${DEFAULT_URL}'`,
+  );
 }
 
 /** ioredis alone would speak TLS with the Sentinels only. */
@@ -137,7 +152,7 @@ function emptyProblem(text: string): string | undefined {
   return text === '' ? 'must not be empty' : undefined;
 }
 
-function connectionTo(url = 'redis://localhost:6379', tls: ConnectionOptions | undefined) {
+function connectionTo(url = DEFAULT_URL, tls: ConnectionOptions | undefined) {
   // ioredis takes REDISS:// for an address without TLS.
   return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
 }

@@ -121,9 +121,8 @@ const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SI
 const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
 
 /** The connections, not connected yet. A client of the application is duplicated, never used. */
-export function createConnections(options: ConnectionOptions): RedisConnections {
+export function createConnections(options: ConnectionOptions, log = new OutageLog()): RedisConnections {
   const { connection } = options;
-  const log = new OutageLog();
   return isOfCluster(connection)
     ? connectionsToCluster(connection, options, log)
     : connectionsToServer(connection, options, log);
@@ -170,6 +169,7 @@ function connectionsToCluster(address: ClusterAddress, options: ConnectionOption
     handleErrorsOfAsking(node);
     withDuplicates(node, (client) => {
       hideArguments(handleErrorsOfStreams(client));
+      log.watchNode(client);
       client.on('close', () => endSocketTimeout(client));
     });
   });

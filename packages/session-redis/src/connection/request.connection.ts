@@ -25,6 +25,16 @@ interface Call {
   sentOn: Redis | undefined;
 }
 
+/** What to do about an error of Redis. */
+const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
+  [/^(MOVED|CROSSSLOT)/, '. This is a node of a Cluster: set option `cluster`, not `url`'],
+  [
+    /^OOM/,
+    ' Redis is full: raise its maxmemory, or free memory. Leave maxmemory-policy at noeviction: an evicted session ends ' +
+      'without an event',
+  ],
+];
+
 // Milliseconds between two attempts while the keys of a slot move.
 const UNTIL_MOVED = 20;
 
@@ -196,8 +206,6 @@ function wasNotSent(error: unknown): boolean {
 function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  const advice = /^(MOVED|CROSSSLOT)/.test(message)
-    ? '. This is a node of a Cluster: set option `cluster`, not `url`'
-    : '';
+  const advice = ADVICE.find(([kind]) => kind.test(message))?.[1] ?? '';
   return new SessionStoreError(`Redis failed: ${message}${advice}`, { cause: error });
 }

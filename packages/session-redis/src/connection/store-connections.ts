@@ -1,12 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
+import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import { checkStore } from './check-store.js';
+import { checkStore, type Connection } from './check-store.js';
+import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
+import { OutageLog } from './outage.log.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
@@ -19,23 +22,34 @@ import { RequestConnection } from './request.connection.js';
 // Milliseconds that a start waits for a Redis that it requires.
 const LONGEST_START = 10_000;
 
-/** Connects for requests and background work, and checks that this version can use the data in Redis. */
+/**
+ * Connects for requests and background work, checks that this version can use the data in Redis, and looks at each
+ * connection whether Redis may evict them.
+ */
 @Injectable()
 export class StoreConnections implements BackgroundService {
+  readonly #eviction: EvictionCheck;
+
   constructor(
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
     @Inject(CONNECTION_OPTIONS) private readonly options: ConnectionOptions,
     @Inject(RequestConnection) private readonly requests: RequestConnection,
     @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(LivingInstances) private readonly instances: LivingInstances,
-  ) {}
+    @Inject(OutageLog) private readonly outage: OutageLog,
+  ) {
+    this.#eviction = new EvictionCheck(partitions);
+  }
 
   /** Without Redis, resolves after `commandTimeout`; with the option `requireAtStart`, rejects. */
   async start(): Promise<void> {
-    const { background } = this.connections;
+    const { background, request } = this.connections;
     background.connect().catch(() => undefined);
     await this.#connect();
-    if (await this.#isChecked()) return;
+    const isChecked = await this.#isChecked();
+    // Redis may come back with other settings, or be another one.
+    request.onOpen((client) => client.on('ready', () => void this.#eviction.look(this.requests)));
+    if (isChecked) return;
     if (background.status === 'ready') void this.#checkLate();
     else background.once('ready', () => void this.#checkLate());
   }
@@ -49,17 +63,19 @@ export class StoreConnections implements BackgroundService {
   async #connect(): Promise<void> {
     const { request, writes } = this.connections;
     const connected = Promise.all([...new Set([request, writes])].map((nodes) => nodes.connect()));
-    if (this.options.requireAtStart) {
-      const refuse = (cause?: unknown): never => {
-        throw new SessionStoreError('Redis cannot be reached, and option `requireAtStart` is set', { cause });
-      };
-      // A Cluster and Sentinels are asked again and again.
-      if (!(await settledWithin(LONGEST_START, connected))) refuse();
-      await connected.catch(refuse);
-      return;
-    }
+    if (this.options.requireAtStart) return this.#require(connected);
     // On failure, OutageLog logs the reason and ioredis retries.
     await settledWithin(this.options.commandTimeout, connected);
+  }
+
+  /** @throws SessionStoreError that says why there is no connection */
+  async #require(connected: Promise<unknown>): Promise<void> {
+    // A Cluster and Sentinels are asked again and again.
+    const hasEnded = await settledWithin(LONGEST_START, connected);
+    const { reason } = this.outage;
+    if (!hasEnded) refuse('cannot be reached', reason ?? new Error(`no connection within ${LONGEST_START} ms`));
+    // ioredis itself rejects with `Connection is closed.`
+    await connected.catch((error: unknown) => refuse('cannot be reached', reason ?? error));
   }
 
   /** False when Redis cannot be reached, or does not reply within `commandTimeout`. */
@@ -68,7 +84,7 @@ export class StoreConnections implements BackgroundService {
     try {
       // In this order: whoever moves the data to other partitions records that before he looks for instances.
       await this.instances.sign().catch(unlessAnswered);
-      await checkStore(this.requests, this.partitions);
+      await this.#check(this.requests);
       return true;
     } catch (cause) {
       if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) {
@@ -76,7 +92,7 @@ export class StoreConnections implements BackgroundService {
         throw cause;
       }
       if (!this.options.requireAtStart) return false;
-      throw new SessionStoreError('Redis does not reply, and option `requireAtStart` is set', { cause });
+      return refuse('does not reply', cause);
     }
   }
 
@@ -84,10 +100,17 @@ export class StoreConnections implements BackgroundService {
     // The application already runs, so an error can only be logged.
     const { background } = this.connections;
     await this.instances.sign().catch(() => undefined);
-    await checkStore({ run: (command) => command(background) }, this.partitions).catch((error: unknown) =>
-      logger.error(String(error)),
-    );
+    await this.#check({ run: (command) => command(background) }).catch((error: unknown) => logger.error(String(error)));
   }
+
+  async #check(connection: Connection): Promise<void> {
+    await checkStore(connection, this.partitions);
+    await this.#eviction.look(connection);
+  }
+}
+
+function refuse(state: string, cause: unknown): never {
+  throw new SessionStoreError(`Redis ${state}, and option \`requireAtStart\` is set: ${shownError(cause)}`, { cause });
 }
 
 /** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */

@@ -8,11 +8,7 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import type {
-  KeyspaceGap,
-  KeyspaceHealth,
-  KeyspaceSubscription,
-} from '../notifications/keyspace-subscription.options.js';
+import type { KeyspaceHealth, KeyspaceSubscription } from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -69,7 +65,7 @@ export class ExpiredSessionListener implements BackgroundService {
       events: 'expired',
       canary: this.partitions.canaries,
       handler: ({ key }) => this.#collect(key),
-      onGap: (gap) => this.#catchUp(gap),
+      onGap: () => this.#catchUp(),
       onHealth: (health) => this.#report(health),
     });
     this.notifications.start();
@@ -133,9 +129,9 @@ export class ExpiredSessionListener implements BackgroundService {
     return new Map(byPartition.map(([partition, ids]) => [partition, ids.map((id) => partition.memberOf(id))]));
   }
 
-  async #catchUp({ since }: KeyspaceGap): Promise<void> {
+  async #catchUp(): Promise<void> {
     const { claimed } = await this.#sweepCurrentMinute();
-    if (claimed > 0 || since !== undefined) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
+    if (claimed > 0) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
   }
 
   /** The bucket of the current minute, which is not due yet, holds the sessions that have just ended. */
@@ -164,7 +160,7 @@ export class ExpiredSessionListener implements BackgroundService {
       events: 'expired',
       canary: this.partitions.canaries,
       handler: ({ key }) => this.#collect(key),
-      onGap: (gap) => this.#catchUp(gap),
+      onGap: () => this.#catchUp(),
       onHealth: ({ state }) => {
         if (state === 'listening') logger.log('Redis announces expired keys, sessions among them');
       },

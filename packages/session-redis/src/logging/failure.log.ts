@@ -1,9 +1,9 @@
 import { logger } from './redis-session.logger.js';
-import { shownError } from '@nest-session/core/internal';
+import { FailureReasons, shownError } from '@nest-session/core/internal';
 
-/** Logs one line when repeated work begins to fail, and one when it succeeds again. */
+/** Logs one line when repeated work begins to fail, one for each further reason, and one when it succeeds again. */
 export class FailureLog {
-  #isFailing = false;
+  readonly #reasons = new FailureReasons();
 
   /** @param failing the text before the error */
   constructor(
@@ -12,12 +12,13 @@ export class FailureLog {
   ) {}
 
   failed(error: unknown): void {
-    if (!this.#isFailing) logger.error(`${this.failing}: ${shownError(error)}`);
-    this.#isFailing = true;
+    const lasts = this.#reasons.isKnown;
+    if (!this.#reasons.add(error)) return;
+    logger.error(`${this.failing}${lasts ? ', now for another reason' : ''}: ${shownError(error)}`);
   }
 
   succeeded(): void {
-    if (this.#isFailing) logger.log(this.recovered);
-    this.#isFailing = false;
+    if (this.#reasons.isKnown) logger.log(this.recovered);
+    this.#reasons.clear();
   }
 }

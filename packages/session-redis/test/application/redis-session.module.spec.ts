@@ -11,6 +11,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+import { LineRecorder } from '../support/line.recorder.js';
 
 LeakGuard.install();
 
@@ -48,6 +49,20 @@ describe('configuration', () => {
     } finally {
       await app.close();
     }
+  });
+
+  it('is one line in the log, also when Redis cannot be reached, without user and password', async () => {
+    const port = await freePort();
+    const log = new LineRecorder();
+    const redis = { url: `redis://a-user:secret@127.0.0.1:${port}/2`, commandTimeout: '100ms' };
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot(redis)];
+    const app = await Test.createTestingModule({ imports }).setLogger(log).compile();
+    await app.init();
+    await app.close();
+    expect(log.matching(/Sessions are kept in/)).toEqual([
+      `Sessions are kept in Redis: 127.0.0.1:${port}, database 2; namespace "nest:session"; partitions 1 RedisSession`,
+    ]);
+    expect(log.lines.join()).not.toMatch(/a-user|secret/);
   });
 
   it('reports all problems in one error, with the option names that were probably meant', async () => {
@@ -165,12 +180,17 @@ describe('an application', () => {
 
   it('does not start without Redis when requireAtStart is true', async () => {
     const redis = { url: `redis://127.0.0.1:${await freePort()}`, requireAtStart: true };
-    await expect(App.start({ redis })).rejects.toThrow('requireAtStart');
+    await expect(App.start({ redis })).rejects.toMatchObject({
+      message: expect.stringMatching(/option `requireAtStart` is set: .*connect ECONNREFUSED 127/) as string,
+      cause: { code: 'ECONNREFUSED' },
+    });
   });
 
   it('does not start without its Cluster when requireAtStart is true', async () => {
     const cluster = { nodes: [{ host: '127.0.0.1', port: await freePort() }] };
-    await expect(App.start({ redis: { cluster, requireAtStart: true } })).rejects.toThrow('requireAtStart');
+    await expect(App.start({ redis: { cluster, requireAtStart: true } })).rejects.toThrow(
+      /option `requireAtStart` is set: .*connect ECONNREFUSED 127/,
+    );
   });
 
   it('does not start on data of another format version', async () => {

@@ -35,7 +35,9 @@ it('an application starts while Redis does not reply, and logs an unknown data f
 });
 
 it('an application with requireAtStart does not start while Redis does not reply', async () => {
-  await expect(start(true)).rejects.toThrow('requireAtStart');
+  await expect(start(true)).rejects.toThrow(
+    'Redis does not reply, and option `requireAtStart` is set: SessionStoreError: "Redis did not reply within 100 ms"',
+  );
 });
 
 it('an application that starts before Redis logs an unknown data format once Redis is there', async () => {

@@ -1,11 +1,13 @@
+import { Logger } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, type ClusterNode, Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import { shownAddress } from '../../src/connection/shown-address.js';
 import { CertificateAuthority } from '../support/tls.redis.js';
 import { TlsCluster } from '../support/tls.cluster.js';
 import { TlsSentinel } from '../support/tls.sentinel.js';
@@ -83,6 +85,77 @@ it.each<[string, RedisSessionModuleOptions, number]>([
   ['a client of a Cluster', { client: new Cluster(['redis://localhost'], { lazyConnect: true }) }, 64],
 ])('with %s there are so many partitions', (_, options, count) => {
   expect(resolveRedisSessionOptions(options).partitions).toBe(count);
+});
+
+describe('a log line names Redis, and no user or password', () => {
+  const SECRET = 'a-secret';
+  const redis = (...args: unknown[]) => new Redis(...(args as [string]));
+  const cluster = (...nodes: ClusterNode[]) =>
+    new Cluster(nodes, { lazyConnect: true, redisOptions: { username: SECRET, password: SECRET } });
+
+  it.each<[string, RedisSessionModuleOptions]>([
+    ['localhost:6379', {}],
+    ['redis.internal:6380, database 2', { url: `redis://${SECRET}:${SECRET}@redis.internal:6380/2` }],
+    ['redis.internal:6379, TLS', { url: `rediss://:${SECRET}@redis.internal` }],
+    ['redis.internal:6379, database 3', { url: `redis://redis.internal/?db=3&password=${SECRET}` }],
+    ['127.0.0.1:12', { url: `redis://127.0.0.1:12/${SECRET}@redis.internal:6379` }],
+    ['::1:6379', { url: `redis://:${SECRET}@[::1]:6379` }],
+    [
+      'master main of the Sentinels localhost:6379 b:26380, TLS',
+      { sentinels: [...NODES, { host: 'b', port: 26_380 }], name: 'main', password: SECRET, tls: {} },
+    ],
+    ['Cluster of localhost:6379', { cluster: { nodes: NODES }, username: SECRET, password: SECRET }],
+    ['Cluster of localhost:6379, TLS', { cluster: { nodes: NODES }, tls: {} }],
+    [
+      'a:7000, TLS, database 1, as in option `client`',
+      { client: redis(7000, 'a', { lazyConnect: true, db: 1, password: SECRET, tls: {} }) },
+    ],
+    ['"/run/redis.sock", as in option `client`', { client: redis('/run/redis.sock', { lazyConnect: true }) }],
+    [
+      'master main of the Sentinels localhost:6379, as in option `client`',
+      { client: redis({ sentinels: NODES, name: 'main', sentinelPassword: SECRET, lazyConnect: true }) },
+    ],
+    [
+      'Cluster of a:7000 b:7001 c:7002 localhost:7003, as in option `client`',
+      {
+        client: cluster(
+          `redis://:${SECRET}@a:7000`,
+          'b:7001',
+          { host: 'c', port: 7002, password: SECRET } as never,
+          7003,
+        ),
+      },
+    ],
+    ['Cluster of a:6379, TLS, as in option `client`', { client: cluster(`rediss://:${SECRET}@a`) }],
+  ])('%s', (shown, options) => {
+    expect(shownAddress(resolveRedisSessionOptions(options).connection)).toBe(shown);
+  });
+});
+
+describe('an option that is given as undefined, as from an unset environment variable,', () => {
+  const warnings: string[] = [];
+  beforeEach(() => {
+    warnings.length = 0;
+    Logger.overrideLogger({ log() {}, error() {}, warn: (line: string) => void warnings.push(line) });
+  });
+  afterAll(() => Logger.overrideLogger(['error']));
+
+  it.each(['url', 'client', 'sentinels', 'cluster'])('is a warning that names the Redis in use: %s', (option) => {
+    const { connection } = resolveRedisSessionOptions({ [option]: undefined });
+    expect(shownAddress(connection)).toBe('localhost:6379');
+    expect(warnings).toEqual([
+      expect.stringMatching(`^Option .${option}. is undefined, so sessions are kept .* redis://localhost:6379. If`),
+    ]);
+  });
+
+  it.each<RedisSessionModuleOptions>([
+    {},
+    { url: 'redis://localhost:6379' },
+    { url: undefined as never, cluster: { nodes: NODES } },
+  ])('is none where another one says where Redis is, or none is given: %j', (options) => {
+    resolveRedisSessionOptions(options);
+    expect(warnings).toEqual([]);
+  });
 });
 
 /** The users of the connections of requests and of background work. */

@@ -127,6 +127,36 @@ it('an outage that one connection notices late is logged once', () => {
   expect(logged).toEqual([expect.stringMatching(/^Redis cannot be reached/), 'Redis can be reached again']);
 });
 
+it('a new reason of an outage is one line, however often and with however many connections it occurs', async () => {
+  const first = await RedisServer.start({ args: ['--requirepass', 'a-secret'] });
+  const { port } = first;
+  const own = createConnections(resolveRedisSessionOptions({ url: `redis://:a-secret@127.0.0.1:${port}` }));
+  const clients = [own.background, own.reader!];
+  let second: RedisServer | undefined;
+  try {
+    await Promise.all(clients.map((client) => client.ping()));
+    await first.stop();
+    await Promise.all(clients.map((client) => attempts(client, 3)));
+    second = await RedisServer.start({ port, args: ['--requirepass', 'another-secret'] });
+    await eventually(() => expect(logged).toHaveLength(2));
+    await Promise.all(clients.map((client) => attempts(client, 2)));
+    await second.stop();
+    await Promise.all(clients.map((client) => attempts(client, 2)));
+    second = await RedisServer.start({ port, args: ['--requirepass', 'a-secret'] });
+    await Promise.all(clients.map((client) => client.ping()));
+    await eventually(() => expect(logged).toHaveLength(3));
+    expect(logged).toEqual([
+      expect.stringMatching(/^Redis cannot be reached, retrying: .*ECONNREFUSED/),
+      expect.stringMatching(/^Redis still cannot be reached, for another reason: .*WRONGPASS/),
+      'Redis can be reached again',
+    ]);
+    expect(logged.join()).not.toContain('a-secret');
+  } finally {
+    await closeConnections(own);
+    await Promise.all([first.stop(), second?.stop()]);
+  }
+});
+
 it('a connection leaves a demoted master at its first READONLY error', async () => {
   const { background } = connections;
   const request = connections.request.of(undefined)!;

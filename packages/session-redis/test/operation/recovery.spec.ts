@@ -23,13 +23,13 @@ class Handlers {
 }
 
 const LINES = [
-  { failing: /Events cannot be read, retrying/, recovered: /^Events are read again/ },
+  { failing: /Events cannot be read, retrying: /, recovered: /^Events are read again/ },
   {
-    failing: /Broadcast events cannot be read, retrying/,
+    failing: /Broadcast events cannot be read, retrying: /,
     recovered: /^Broadcast events are read again/,
   },
   {
-    failing: /The cleanup of sessions failed and will run again/,
+    failing: /The cleanup of sessions failed and will run again: /,
     recovered: /^The cleanup of sessions works again/,
   },
 ];
