@@ -89,7 +89,7 @@ describe('MapSessionModule', () => {
     await repository.save(session);
     await repository.deleteById(session.id);
     await module.close();
-    expect(module.get(Cache).forgotten).toEqual([`created:${session.id}`, `deleted:${session.id}`]);
+    expect(module.get(Cache).forgotten).toEqual([`created-${session.id}`, `deleted-${session.id}`]);
     expect(recorder.all().map(({ id }) => id)).toEqual(module.get(Cache).forgotten);
   });
 
