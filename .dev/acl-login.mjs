@@ -8,25 +8,34 @@ const DENIED = /^NOPERM|The user executing the script can't/;
 // It only tells Redis the name of ioredis.
 const NOT_MISSED = /client\|setinfo/;
 
-const { connect, sendCommand } = Redis.prototype;
+// The test files of a worker share ioredis.
+if (!Object.hasOwn(Redis, 'logsIn')) logIn();
 
-Redis.prototype.connect = function (...args) {
-  const { options } = this;
-  const namespace = OWN.exec(options.connectionName ?? '')?.[1];
-  // A test that logs in by itself is about that.
-  if (namespace !== undefined && !options.username && !options.password) {
-    Object.assign(options, { username: namespace, password: 'a-long-secret' });
-  }
-  return connect.apply(this, args);
-};
+function logIn() {
+  Redis.logsIn = true;
+  const { connect, sendCommand } = Redis.prototype;
 
-Redis.prototype.sendCommand = function (command, ...args) {
-  const reply = sendCommand.call(this, command, ...args);
-  if (OWN.exec(this.options.connectionName ?? '')?.[1] === this.options.username) {
-    command.promise.catch(({ message }) => {
-      if (!DENIED.test(message) || NOT_MISSED.test(message)) return;
-      appendFileSync(process.env.ACL_DENIED, `${command.name} ${String(command.args[0]).slice(0, 100)}: ${message}\n`);
-    });
-  }
-  return reply;
-};
+  Redis.prototype.connect = function (...args) {
+    const { options } = this;
+    const namespace = OWN.exec(options.connectionName ?? '')?.[1];
+    // A test that logs in by itself is about that.
+    if (namespace !== undefined && !options.username && !options.password) {
+      Object.assign(options, { username: namespace, password: 'a-long-secret' });
+    }
+    return connect.apply(this, args);
+  };
+
+  Redis.prototype.sendCommand = function (command, ...args) {
+    const reply = sendCommand.call(this, command, ...args);
+    if (OWN.exec(this.options.connectionName ?? '')?.[1] === this.options.username) {
+      command.promise.catch(({ message }) => {
+        if (!DENIED.test(message) || NOT_MISSED.test(message)) return;
+        appendFileSync(
+          process.env.ACL_DENIED,
+          `${command.name} ${String(command.args[0]).slice(0, 100)}: ${message}\n`,
+        );
+      });
+    }
+    return reply;
+  };
+}

@@ -11,7 +11,6 @@ interface Row {
 /** Options for which Spring Session has nothing. The page names all others. */
 const OF_OUR_OWN = [
   'anonymousTimeout',
-  'clock',
   'devices',
   'encryption',
   'grace',

@@ -211,12 +211,6 @@ class TrimsTexts extends Correct {
   }
 }
 
-class HasAPolicyOfItsOwn extends Correct {
-  constructor(options: MapSessionRepositoryOptions) {
-    super({ ...options, undecodable: undefined });
-  }
-}
-
 class CutsUpdates extends Correct {
   override write(change: SessionChange): Promise<WriteReply> {
     if (change.kind !== 'update') return super.write(change);
@@ -401,7 +395,6 @@ describe('sessionRepositoryContract', () => {
       'loading: returns for how long a session has been idle, which decides when a touch is due',
     ],
     [TrimsTexts, 'names and values: returns every serialized text unchanged'],
-    [HasAPolicyOfItsOwn, 'names and values: follows the policy that it was given'],
     [HasNoBounds, 'names and values: refuses what exceeds the bounds that it was given'],
     [CutsUpdates, 'names and values: accepts a value of a megabyte, and a thousand attributes'],
     [RenewsAlways, 'saving: does not renew a session that the request keeps idle'],

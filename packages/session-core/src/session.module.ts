@@ -34,7 +34,7 @@ import {
   SESSION_OPTIONS,
   SessionModuleDefinition,
 } from './configuration/session.module-definition.js';
-import { strictResolverProblems } from './configuration/strict-security.js';
+import { strictResolverProblems } from './option-reading/strict-security.js';
 import {
   type ResolvedSessionOptions,
   resolveSessionOptions,

@@ -45,7 +45,7 @@ import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/sess
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { SessionPartitions } from './keys/session-partitions.js';
-import { SessionLedger } from './limits/session-ledger.js';
+import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { Partitions } from './partitions/partitions.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
@@ -138,7 +138,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   PartitionSignals,
   SessionEpochs,
   SessionEpochsListener,
-  SessionLedger,
+  LimitAcrossPartitions,
   ScheduledEnds,
   RedisSessionRepository,
   RedisForeignSessions,

@@ -1,4 +1,4 @@
-/** A clock for the in-memory store that moves only when you advance it. */
+/** A clock for a store under test, which moves only when you advance it. */
 export class ManualClock {
   #now: number;
 

@@ -1,6 +1,6 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { MapSessionModule, MapSessionRepository } from '@nest-session/core';
-import type { MapSessionModuleOptions } from '@nest-session/core/internal';
+import { MAP_SESSION_CLOCK, type MapSessionModuleOptions } from '@nest-session/core/internal';
 import { SessionEventDispatcher } from '@nest-session/core/store';
 import { ManualClock } from '../clock/manual.clock.js';
 import { SessionClock } from '../clock/session.clock.js';
@@ -13,11 +13,13 @@ import { SessionEventRecorder } from '../events/session-event.recorder.js';
 @Module({})
 export class TestSessionModule {
   /** Returns the module. Call it for each application, because each call creates a clock that starts now. */
-  static forRoot(options: Omit<MapSessionModuleOptions, 'clock'> = {}): DynamicModule {
+  static forRoot(options?: MapSessionModuleOptions): DynamicModule {
     const clock = new ManualClock(Date.now());
+    const memory = MapSessionModule.forRoot(options);
+    const ofMemory = [...(memory.providers ?? []), { provide: MAP_SESSION_CLOCK, useValue: clock }];
     return {
       module: TestSessionModule,
-      imports: [MapSessionModule.forRoot({ ...options, clock })],
+      imports: [{ ...memory, providers: ofMemory }],
       providers: [
         SessionEventRecorder,
         {

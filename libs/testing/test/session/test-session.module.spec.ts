@@ -6,10 +6,11 @@ import {
   SessionDeletedEvent,
   SessionExpiredEvent,
   SessionModule,
+  SessionRepository,
 } from '@nest-session/core';
 import { SessionEventDispatcher } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { SessionClock, SessionEventRecorder, sessionOf, signIn } from '@nest-session/testing';
+import { SessionClock, SessionEventRecorder, sessionOf, signIn, TestSessionModule } from '@nest-session/testing';
 import { createShop, Reminders } from '../support/shop.app.js';
 
 LeakGuard.install();
@@ -70,6 +71,20 @@ describe('TestSessionModule', () => {
     await expect(clock.advance(31 as never)).rejects.toThrow(
       "advance(duration) is the bare number 31: name its unit, such as '31s' or '31ms'",
     );
+  });
+
+  it('replaces a MapSessionModule', async () => {
+    const store = MapSessionModule.forRoot();
+    const testing = Test.createTestingModule({ imports: [SessionModule.forRoot(), store] })
+      .overrideModule(store)
+      .useModule(TestSessionModule.forRoot());
+    const app = await (await testing.compile()).init();
+    const session = app.get(SessionRepository).createSession();
+    session.setAttribute('a', 1);
+    await session.save();
+    await app.get(SessionClock).advance('31m');
+    expect(app.get(SessionEventRecorder).count(SessionExpiredEvent)).toBe(1);
+    await app.close();
   });
 
   it('keeps sessions and clocks of two applications apart', async () => {

@@ -1,7 +1,7 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import { RandomSessionTokenGenerator, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
-import { strictIdProblems } from './strict-security.js';
+import { strictIdProblems } from '../option-reading/strict-security.js';
 
 /** Reads how tokens are drawn and how session ids are made of them. */
 export function readIds(reader: OptionReader, security: SecurityLevel): SessionIds {

@@ -5,7 +5,7 @@ import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolv
 import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
 import type { CookieOptions } from '../resolvers/cookie.options.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import { strictResolverProblems } from './strict-security.js';
+import { strictResolverProblems } from '../option-reading/strict-security.js';
 
 /**
  * Reads what carries the token: a resolver, the class of one, or the cookie, of which a browser may have several.

@@ -19,7 +19,6 @@ import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../sessio
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import type { SessionBounds } from '../session/session-bounds.js';
-import { UNDECODABLE_POLICIES, type UndecodablePolicy } from '../session/stored-attributes.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {
@@ -79,18 +78,6 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   maxSessions?: MaxSessionsOptions;
   /**
-   * What happens to a session with a value that the serializer cannot decode. One log line names the attribute.
-   * - `'throw'`: reading the attribute throws a `SessionAttributeError`, which is answered 500 unless you catch it.
-   * - `'drop-attribute'`: reading the attribute gives undefined; from then on `attributeNames` does not name it. The
-   *   store keeps the value until you set or remove the attribute.
-   * - `'drop-session'`: loading the session ends it, as deleted, and the request gets a new one. Each load decodes all
-   *   attributes of the session. A value that another request writes later is noticed by the next load.
-   *
-   * The sessions of events always drop the attribute.
-   * @default 'drop-attribute'
-   */
-  undecodable?: UndecodablePolicy;
-  /**
    * Indexes by which `IndexedSessionRepository.findByIndex()` finds sessions, beside that of principals: by their
    * names, functions that give the value under which an index lists a session, such as `{ tenant: (session) =>
    * session.getAttribute('user')?.tenant }`. Each reads one attribute, the same one for every session. Its value takes
@@ -139,8 +126,6 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly security: SecurityLevel;
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
-  /** What happens to a session with a value that cannot be decoded. */
-  readonly undecodable: UndecodablePolicy;
   /** Under what sessions are listed. */
   readonly indexes: SessionIndexes;
   /** What `CsrfGuard` looks at. */
@@ -169,7 +154,6 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     visitorAttributes: Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]),
     maxSessions: readMaxSessions(reader),
     ...readBounds(reader),
-    undecodable: reader.oneOf('undecodable', UNDECODABLE_POLICIES, 'drop-attribute'),
     indexes: readIndexes(reader),
     csrf: readCsrfOptions(reader.section('csrf')),
     devices: readDeviceOptions(reader),

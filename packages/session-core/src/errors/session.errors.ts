@@ -99,9 +99,9 @@ export class ClientDisconnectedError extends HttpException {
 }
 
 /**
- * Thrown when the value of an attribute cannot be stored or decoded, or when a required attribute is missing. A value
- * that is too large causes a `SessionBoundError` instead. The message names the attribute and, for a nested value, its
- * path. It never quotes the value.
+ * Thrown when the value of an attribute cannot be stored, or when a required attribute is missing. A value that is too
+ * large causes a `SessionBoundError` instead. The message names the attribute and, for a nested value, its path. It
+ * never quotes the value.
  */
 export class SessionAttributeError extends Error {
   /** Always 'SessionAttributeError'. */

@@ -4,6 +4,8 @@ export interface MapEntry {
   readonly creationTime: number;
   lastAccessedTime: number;
   authenticatedAt: number | undefined;
+  /** Greater than that of every session that began, or was signed in to, before. */
+  order: number;
   maxInactiveInterval: number;
   /** When its absolute timeout passes, in epoch milliseconds; Infinity for never. */
   absoluteExpiry: number;
@@ -13,20 +15,4 @@ export interface MapEntry {
   /** By the name of an index, the value under which it lists the session. */
   readonly indexes: Map<string, string>;
   device: string | undefined;
-}
-
-/** When the absolute timeout began. */
-export function startOf({ creationTime, authenticatedAt = creationTime }: MapEntry): number {
-  return Math.max(creationTime, authenticatedAt);
-}
-
-/** The times of a session that are not stored as such. */
-export function timesOf(session: MapEntry): { absoluteTimeout: number } {
-  const { absoluteExpiry } = session;
-  return { absoluteTimeout: absoluteExpiry === Infinity ? -1 : Math.round((absoluteExpiry - startOf(session)) / 1000) };
-}
-
-/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
-export function endAfter(seconds: number, since: number): number {
-  return seconds < 0 ? Infinity : since + seconds * 1000;
 }

@@ -13,10 +13,14 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { type MapSessionModuleOptions, resolveMapSessionOptions } from './map-session.options.js';
 import { MapSessionRepository } from './map-session.repository.js';
+import type { Clock } from './map-session.store.js';
 import { PollingLoop } from '../background/polling.loop.js';
 import { SessionRepository } from '../repository/session.repository.js';
 
 const SWEEP_INTERVAL = 1000;
+
+/** The clock by which sessions expire; `TestSessionModule` overrides it. */
+export const MAP_SESSION_CLOCK = Symbol('MAP_SESSION_CLOCK');
 
 /** Keeps sessions in memory, for an application of a single process and for tests. */
 @Module({
@@ -41,13 +45,18 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
       module: MapSessionModule,
       global: true,
       providers: [
+        { provide: MAP_SESSION_CLOCK, useValue: Date },
         {
           provide: MapSessionRepository,
-          inject: [{ token: SESSION_OPTIONS, optional: true }, SessionEventDispatcher],
-          useFactory: (session: ResolvedSessionOptions | undefined, dispatcher: SessionEventDispatcher) => {
+          inject: [{ token: SESSION_OPTIONS, optional: true }, SessionEventDispatcher, MAP_SESSION_CLOCK],
+          useFactory: (
+            session: ResolvedSessionOptions | undefined,
+            dispatcher: SessionEventDispatcher,
+            clock: Clock,
+          ) => {
             const own = resolveMapSessionOptions(options);
             if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
-            return new MapSessionRepository({ ...session, ...own, dispatcher });
+            return new MapSessionRepository({ ...session, ...own, clock, dispatcher });
           },
         },
         { provide: IndexedSessionRepository, useExisting: MapSessionRepository },

@@ -20,10 +20,11 @@ import type { SessionRecord } from '../session/session-record.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
 import { SessionIds } from '../session/session-token.js';
-import { signInTimeOf } from '../session/session-info.js';
+import { sessionsToEnd } from '../session/session-limit.js';
 import { isKept, type KeptAttributes } from '../session/kept-attributes.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
-import { endAfter, startOf, type MapEntry, timesOf } from './map-entry.js';
+import { absoluteTimeoutOf, beganAt, endAfter, endOf } from '../session/session-timeouts.js';
+import type { MapEntry } from './map-entry.js';
 
 /** A source of the time in epoch milliseconds, such as `Date`. */
 export interface Clock {
@@ -49,6 +50,7 @@ type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
 export class MapSessionStore {
   readonly #sessions = new Map<string, MapEntry>();
   readonly #forwarding = new Map<string, ForwardingMark>();
+  #signIns = 0;
 
   constructor(
     private readonly serializer: AttributeSerializer,
@@ -107,13 +109,14 @@ export class MapSessionStore {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, attributes, indexes } = change;
     if (presentedIds.some((presented) => this.#mark(presented))) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
-    if (!this.#makesRoom(change, id)) return { outcome: 'refused' };
+    if (!this.#makesRoom(change)) return { outcome: 'refused' };
     const creationTime = this.clock.now();
     const session: MapEntry = {
       id,
       creationTime,
       lastAccessedTime: creationTime,
       authenticatedAt: change.signsIn ? creationTime : undefined,
+      order: ++this.#signIns,
       maxInactiveInterval,
       absoluteExpiry: endAfter(absoluteTimeout, creationTime),
       deadline: 0,
@@ -150,15 +153,17 @@ export class MapSessionStore {
     const bound = exceededBound(change, session.attributes);
     if (bound) return { outcome: 'full', bound };
     const endsNow = maxInactiveInterval === 0 || absoluteTimeout === 0;
-    if (!endsNow && !this.#makesRoom(change, id)) return { outcome: 'refused' };
+    if (!endsNow && !this.#makesRoom(change)) return { outcome: 'refused' };
 
     this.#removeAttributes(change, session);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
-    if (change.signIn) session.authenticatedAt = this.clock.now();
-    else if (change.signsOut && !isForwarded) session.authenticatedAt = undefined;
+    if (change.signIn) {
+      session.authenticatedAt = this.clock.now();
+      session.order = ++this.#signIns;
+    } else if (change.signsOut && !isForwarded) session.authenticatedAt = undefined;
     session.maxInactiveInterval = maxInactiveInterval ?? session.maxInactiveInterval;
-    if (absoluteTimeout !== undefined) session.absoluteExpiry = endAfter(absoluteTimeout, startOf(session));
+    if (absoluteTimeout !== undefined) session.absoluteExpiry = endAfter(absoluteTimeout, beganAt(session));
     session.device = change.device ?? session.device;
     if (!keepsIdle) this.#renew(session);
     else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
@@ -171,12 +176,14 @@ export class MapSessionStore {
   }
 
   /** Ends the other sessions of the principal that are too many. False: one more is refused, and none has ended. */
-  #makesRoom({ limit, indexes }: Pick<CreateSession, 'limit' | 'indexes'>, id: string): boolean {
-    if (!limit || indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== limit.principal) return true;
-    const others = this.#listed(PRINCIPAL_NAME_INDEX_NAME, limit.principal).filter((each) => each.id !== id);
-    const surplus = others.toSorted(byLatestSignIn).slice(limit.atMost - 1);
-    if (surplus.length > 0 && limit.whenReached === 'refuse') return false;
-    for (const each of surplus.reverse()) this.#end(each, SessionDeletedEvent);
+  #makesRoom(change: Pick<CreateSession, 'id' | 'limit' | 'indexes'>): boolean {
+    const surplus = sessionsToEnd(change, (principal) =>
+      this.#listed(PRINCIPAL_NAME_INDEX_NAME, principal)
+        .filter((each) => each.id !== change.id)
+        .toSorted((one, other) => one.order - other.order),
+    );
+    if (surplus === 'refused') return false;
+    for (const each of surplus) this.#end(each, SessionDeletedEvent);
     return true;
   }
 
@@ -194,7 +201,7 @@ export class MapSessionStore {
   #setEnd(session: MapEntry): void {
     // The last access may lie in the future, when the clock was set back.
     const accessed = Math.min(session.lastAccessedTime, this.clock.now());
-    session.deadline = Math.min(endAfter(session.maxInactiveInterval, accessed), session.absoluteExpiry);
+    session.deadline = endOf(session.maxInactiveInterval, accessed, session.absoluteExpiry);
   }
 
   #changeId(session: MapEntry, newId: string, { clears, signIn: kept }: UpdateSession): void {
@@ -253,7 +260,7 @@ export class MapSessionStore {
 
   #recordOf(session: MapEntry): SessionRecord {
     const timeToLive = session.deadline === Infinity ? undefined : session.deadline - this.clock.now();
-    return { ...session, ...timesOf(session), attributes: [...session.attributes], timeToLive };
+    return { ...session, absoluteTimeout: absoluteTimeoutOf(session), attributes: [...session.attributes], timeToLive };
   }
 
   #eventOf(session: MapEntry): { sessionId: string; at: number; session: SessionSnapshot } {
@@ -261,18 +268,13 @@ export class MapSessionStore {
   }
 
   #snapshot(session: MapEntry): SessionSnapshot {
-    return new SessionSnapshot({ ...session, ...timesOf(session) }, this.serializer, this.ids);
+    return new SessionSnapshot({ ...session, absoluteTimeout: absoluteTimeoutOf(session) }, this.serializer, this.ids);
   }
 }
 
 function savedReply({ signIn }: UpdateSession, { authenticatedAt }: MapEntry, isForwarded: boolean): UpdateReply {
   if (isForwarded) return { outcome: 'forwarded' };
   return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
-}
-
-/** The latest sign-in first. */
-function byLatestSignIn(a: MapEntry, b: MapEntry): number {
-  return signInTimeOf(b) - signInTimeOf(a);
 }
 
 /** A forwarded change without the attributes that a sign-in has not kept. */

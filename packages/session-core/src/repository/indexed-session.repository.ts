@@ -20,7 +20,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
     const entry = indexEntry(indexName, value);
     if (!entry) return [];
-    const records = await this.readRecords(() => this.lookUp(entry.indexName, entry.value));
+    const records = await wrapStoreErrors(() => this.lookUp(entry.indexName, entry.value));
     return records.map((record) => this.restore(record));
   }
 

@@ -1,7 +1,7 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SecurityEvents } from '../security-events/security.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
-import { AttributeUpdates } from '../session/attribute-updates.js';
+import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
@@ -12,8 +12,6 @@ import type { SessionChange, TouchOutcome, WriteReply } from '../session/session
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { UndecodablePolicy } from '../session/stored-attributes.js';
-import { dropUndecodable } from './drop-undecodable.js';
 import { WarnOnce } from '../logging/warn-once.js';
 
 /** The options of the application that a repository needs. `SESSION_OPTIONS` contains them. */
@@ -42,8 +40,6 @@ export interface SessionRepositoryOptions {
   readonly visitorAttributes?: readonly string[] | undefined;
   /** How many live sessions a principal may have. @default any number */
   readonly maxSessions?: MaxSessions | undefined;
-  /** What happens to a session with a value that the serializer cannot decode. @default 'drop-attribute' */
-  readonly undecodable?: UndecodablePolicy | undefined;
   /** The indexes that list the sessions. @default only the index of principals */
   readonly indexes?: SessionIndexes | undefined;
   /** Receives reports of what an attacker may have done. @default no reports */
@@ -99,7 +95,6 @@ export abstract class SessionRepository {
     this.#ids = ids;
     const write = (change: SessionChange) => wrapStoreErrors(() => this.write(change));
     this.#writer = {
-      undecodable: options.undecodable ?? 'drop-attribute',
       warnings: new WarnOnce(),
       indexes: options.indexes ?? new SessionIndexes(),
       bounds: boundsOf(options),
@@ -107,7 +102,7 @@ export abstract class SessionRepository {
       anonymousTimeout,
       visitorAttributes: options.visitorAttributes ?? [],
       maxSessions: options.maxSessions,
-      updates: new AttributeUpdates(write, options.updateTimeout),
+      updates: new ConcurrentUpdates(write, options.updateTimeout),
       serializer: options.serializer ?? new JsonAttributeSerializer(),
       write,
       drawKey: (replaced) => this.#ids.draw(replaced === undefined ? undefined : (id) => this.mayReplace(id, replaced)),
@@ -148,7 +143,7 @@ export abstract class SessionRepository {
     const wellFormed = ids.filter(isWellFormedIdOrToken);
     // Most requests present one id.
     const distinct = wellFormed.length > 1 ? [...new Set(wellFormed)] : wellFormed;
-    const records = distinct.length > 0 ? await this.readRecords(() => this.load(distinct, only)) : [];
+    const records = distinct.length > 0 ? await wrapStoreErrors(() => this.load(distinct, only)) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
@@ -235,16 +230,6 @@ export abstract class SessionRepository {
   /** Whether a session may be rotated to this fresh id. Override it in a store that partitions its sessions by id. */
   protected mayReplace(_id: string, _replaced: string): boolean {
     return true;
-  }
-
-  /**
-   * Calls the store for records, and wraps its errors. With `undecodable: 'drop-session'`, it ends and leaves out
-   * sessions with a value that cannot be decoded.
-   */
-  protected readRecords(call: () => Promise<readonly SessionRecord[]>): Promise<readonly SessionRecord[]> {
-    const records = wrapStoreErrors(call);
-    if (this.#writer.undecodable !== 'drop-session') return records;
-    return records.then((all) => dropUndecodable(all, this.#writer));
   }
 
   /** Returns the session that a record describes. */

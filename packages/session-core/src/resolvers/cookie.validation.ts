@@ -1,4 +1,5 @@
 import type { SecurityLevel } from '../option-reading/security-level.js';
+import { strictCookieProblems } from '../option-reading/strict-security.js';
 
 // By RFC 6265bis, 4.1.1, the name of a cookie is a token of RFC 9110; path and domain have no control character and no
 // ";".
@@ -81,8 +82,8 @@ const PREFIX = /^__(host-http|host|http|secure)-/i;
 export function* policyProblems(given: CookiePolicy): Iterable<string> {
   const isStrict = given.security === 'strict';
   const prefix = PREFIX.exec(given.name)?.[1]?.toLowerCase();
-  if (isStrict) yield* strictProblems(given, prefix);
-  // strictProblems() has reported `secure` already.
+  if (isStrict) yield* strictCookieProblems(given, prefix);
+  // strictCookieProblems() has reported `secure` already.
   const cookie = isStrict ? { ...given, secure: true } : given;
   const named = `A cookie named ${cookie.name}`;
   const isOfHost = prefix?.startsWith('host');
@@ -94,19 +95,4 @@ export function* policyProblems(given: CookiePolicy): Iterable<string> {
     yield "`cookie.sameSite` 'none' needs `cookie.secure` true.";
   }
   if (cookie.partitioned && cookie.secure !== true) yield '`cookie.partitioned` needs `cookie.secure` true.';
-}
-
-// These rules come from OWASP ASVS 5.0, V3.3.
-function* strictProblems(cookie: CookiePolicy, prefix: string | undefined): Iterable<string> {
-  const strict = "with `security: 'strict'`";
-  if (cookie.secure !== true) {
-    yield `\`cookie.secure\` must be true ${strict}: to develop over http, use \`security: 'standard'\` there.`;
-  }
-  if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${strict}: otherwise scripts can read the token.`;
-  if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${strict}.`;
-  const isShared = cookie.domain !== undefined;
-  if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
-  yield isShared
-    ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${strict}.`
-    : `\`cookie.name\` must begin with "__Host-" ${strict}: otherwise other hosts can set the cookie.`;
 }

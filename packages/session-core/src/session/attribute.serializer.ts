@@ -6,7 +6,7 @@ export abstract class AttributeSerializer {
    */
   abstract serialize(value: unknown): string;
 
-  /** The value of a text. May throw anything: the option `undecodable` then decides. */
+  /** The value of a text. May throw anything: the attribute then reads as undefined. */
   abstract deserialize(text: string): unknown;
 
   /**

@@ -35,9 +35,6 @@ export type StoredText = string | UnreadText;
 export interface UnreadText {
   /** Its size in UTF-8. */
   readonly bytes: number;
-  /**
-   * May throw a SessionStoreError. The value then is not undecodable: the option `undecodable` removes nothing because
-   * of it.
-   */
+  /** May throw a SessionStoreError, which the read of the attribute then throws. */
   read(): string;
 }

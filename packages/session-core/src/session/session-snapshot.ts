@@ -29,10 +29,9 @@ export class SessionSnapshot implements ReadonlySession {
     this.maxInactiveInterval = record.maxInactiveInterval;
     this.absoluteTimeout = record.absoluteTimeout;
     this.authenticatedAt = record.authenticatedAt;
-    // Never `throw`: a handler of the end of a session cannot repair its attributes.
     const warnings = warningsBySerializer.get(serializer) ?? new WarnOnce();
     warningsBySerializer.set(serializer, warnings);
-    const owner = { undecodable: 'drop-attribute', warnings, shownId: () => ids.shown(record.id) } as const;
+    const owner = { warnings, shownId: () => ids.shown(record.id) };
     this.#attributes = new StoredAttributes(record.attributes, serializer, owner);
   }
 

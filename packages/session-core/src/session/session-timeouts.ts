@@ -8,8 +8,35 @@ export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absol
 /** The timeouts that a save writes. */
 export type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
+/** What tells when a session begins; in epoch milliseconds. */
+type BeginTimes = Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>;
+
 /** A timeout that never passes. */
 const NEVER = -1;
+
+/**
+ * When a session expires: the earlier end of both timeouts. `accessed`: from when the idle timeout counts. All in epoch
+ * milliseconds; Infinity for never.
+ */
+export function endOf(maxInactiveInterval: number, accessed: number, absoluteExpiry: number): number {
+  return Math.min(endAfter(maxInactiveInterval, accessed), absoluteExpiry);
+}
+
+/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
+export function endAfter(seconds: number, since: number): number {
+  return seconds < 0 ? Infinity : since + seconds * 1000;
+}
+
+/** Since when the absolute timeout counts, and by what an epoch ends a session: the creation or a later sign-in. */
+export function beganAt({ creationTime, authenticatedAt = creationTime }: BeginTimes): number {
+  return Math.max(creationTime, authenticatedAt);
+}
+
+/** The absolute timeout that passes at `absoluteExpiry`: none where that is not finite. */
+export function absoluteTimeoutOf(session: BeginTimes & { readonly absoluteExpiry: number }): number {
+  const { absoluteExpiry } = session;
+  return Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - beganAt(session)) / 1000) : NEVER;
+}
 
 /** What a save must write of these timeouts when the store has others. */
 export function timeoutChanges(now: SessionTimeouts, stored: SessionTimeouts): TimeoutChanges {

@@ -1,14 +1,13 @@
 import type { SecurityEvents } from '../security-events/security.events.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
-import type { AttributeUpdates } from './attribute-updates.js';
+import type { ConcurrentUpdates } from './concurrent-updates.js';
 import type { SessionBounds } from './session-bounds.js';
 import type { CreateSession, DeleteSession, SessionChange, UpdateSession, WriteReply } from './session-change.js';
 import type { SessionIndexes } from './session-indexes.js';
 import type { MaxSessions } from './session-limit.js';
 import type { SessionKey } from './session-token.js';
 import type { SessionTimeouts } from './session-timeouts.js';
-import type { UndecodablePolicy } from './stored-attributes.js';
 
 /** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
@@ -16,7 +15,6 @@ export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 /** What a session needs from its repository. */
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
-  readonly undecodable: UndecodablePolicy;
   /** Warns of each attribute once that cannot be decoded. */
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
@@ -30,7 +28,7 @@ export interface SessionWriter {
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
   /** The updates of attributes that are under way. */
-  readonly updates: AttributeUpdates;
+  readonly updates: ConcurrentUpdates;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
   /** A fresh token and its id. `replaced`: the current id of the session that gets them. */

@@ -66,7 +66,7 @@ export class SessionSaver {
   }
 
   /**
-   * Compares and sets one attribute, together with what other requests make of it. @throws as `AttributeUpdates.run()`
+   * Compares and sets one attribute, together with what other requests make of it. @throws as `ConcurrentUpdates.run()`
    */
   updateAttribute(name: string, update: Update): Promise<SaveOutcome> {
     // In a turn: a save of this session could change the value, or the id, in between.

@@ -2,7 +2,7 @@ import type { OtherAttributeName, SessionAttributeName, SessionAttributes } from
 
 /**
  * The readable part of a session. Times are epoch milliseconds. A read of a value that cannot be decoded gives
- * undefined. With the option `undecodable: 'throw'`, it throws a `SessionAttributeError`.
+ * undefined. The store keeps the value until you set or remove the attribute.
  */
 export interface ReadonlySession {
   /** The session id. It opens nothing and is safe to log, unless the option `sessionIds` is `'plain'`. */
@@ -24,7 +24,7 @@ export interface ReadonlySession {
   readonly authenticatedAt: number | undefined;
   /**
    * The names of the attributes, in a new array. Once a read has found that an attribute cannot be decoded, its name is
-   * missing, unless the option `undecodable` is `'throw'`.
+   * missing.
    */
   readonly attributeNames: SessionAttributeName[];
   /** The value of an attribute, or undefined when there is none. */

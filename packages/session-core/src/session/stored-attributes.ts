@@ -4,19 +4,8 @@ import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeChanges } from './session-change.js';
 import type { StoredText } from './session-record.js';
 
-/**
- * What happens to a session with a value that its serializer cannot decode:
- * - `'throw'`: reading the attribute throws a `SessionAttributeError`;
- * - `'drop-attribute'`: reading the attribute gives undefined;
- * - `'drop-session'`: the session is ended, as deleted, when it is loaded.
- */
-export type UndecodablePolicy = 'throw' | 'drop-attribute' | 'drop-session';
-
-export const UNDECODABLE_POLICIES: readonly UndecodablePolicy[] = ['throw', 'drop-attribute', 'drop-session'];
-
 /** The session that attributes belong to. */
 export interface AttributesOwner {
-  readonly undecodable: UndecodablePolicy;
   /** The session id as log lines show it. */
   shownId(): string;
   /** Warns of each undecodable attribute once. */
@@ -46,9 +35,9 @@ export class StoredAttributes {
 
   /** Decodes nothing: an undecodable attribute is missing here only once it was read. */
   get names(): string[] {
-    const names = this.#left ? [...this.#texts.keys()].filter((name) => !this.isLeft(name)) : [...this.#texts.keys()];
-    if (!this.#undecodable || this.owner.undecodable === 'throw') return names;
-    return names.filter((name) => !this.#isUndecodable(name));
+    const names = [...this.#texts.keys()];
+    if (!this.#left && !this.#undecodable) return names;
+    return names.filter((name) => !this.isLeft(name) && !this.#isUndecodable(name));
   }
 
   /** All attributes, also those that cannot be decoded. */
@@ -115,29 +104,9 @@ export class StoredAttributes {
     return new StoredAttributes(texts, this.serializer, this.owner).decode(name);
   }
 
-  /**
-   * The decoded value.
-   * @throws SessionAttributeError when it cannot be decoded and the policy is `throw`; SessionStoreError when the store
-   *   cannot read its text
-   */
+  /** The decoded value; undefined when it cannot be decoded. @throws SessionStoreError when the store cannot read it */
   decode(name: string): unknown {
-    const value = this.#valueOf(name, this.text(name));
-    if (this.owner.undecodable !== 'throw' || !this.#isUndecodable(name)) return value;
-    throw new SessionAttributeError(name, `cannot be decoded. ${REMEDY}`);
-  }
-
-  /** The decoded value; undefined when it cannot be read or decoded, whatever the policy. */
-  peek(name: string): unknown {
-    let text: string | undefined;
-    try {
-      text = this.text(name);
-    } catch {
-      return undefined;
-    }
-    return this.#valueOf(name, text);
-  }
-
-  #valueOf(name: string, text: string | undefined): unknown {
+    const text = this.text(name);
     if (text === undefined || this.#isUndecodable(name)) return undefined;
     try {
       return this.serializer.deserialize(text) ?? undefined;
@@ -146,6 +115,15 @@ export class StoredAttributes {
       const undecodable = (this.#undecodable ??= new Map<string, string>());
       if (!undecodable.has(name)) this.#warn(name);
       undecodable.set(name, text);
+      return undefined;
+    }
+  }
+
+  /** The decoded value; undefined when the store cannot read it or it cannot be decoded. */
+  peek(name: string): unknown {
+    try {
+      return this.decode(name);
+    } catch {
       return undefined;
     }
   }
@@ -198,13 +176,10 @@ export class StoredAttributes {
   }
 
   #warn(name: string): void {
-    const consequence = this.owner.undecodable === 'throw' ? 'throw an error' : 'give undefined';
     this.owner.warnings.warn(
       name,
-      `Attribute ${JSON.stringify(name)} of session ${this.owner.shownId()} cannot be decoded: reads of it ` +
-        `${consequence}. ${REMEDY}`,
+      `Attribute ${JSON.stringify(name)} of session ${this.owner.shownId()} cannot be decoded: reads of it give ` +
+        'undefined. Set or remove the attribute, or configure the serializer that wrote it',
     );
   }
 }
-
-const REMEDY = 'Set or remove the attribute, or configure the serializer that wrote it';

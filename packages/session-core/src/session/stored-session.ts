@@ -3,8 +3,8 @@ import type { WriteReply } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import type { SaveOutcome } from './session.js';
-import type { SessionTimeouts } from './session-timeouts.js';
-import { type AttributesOwner, StoredAttributes, type UndecodablePolicy } from './stored-attributes.js';
+import { beganAt, endAfter, endOf, type SessionTimeouts } from './session-timeouts.js';
+import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 
 /** What the store has of a session, as far as one object of the session knows. */
 export class StoredSession implements AttributesOwner {
@@ -36,10 +36,6 @@ export class StoredSession implements AttributesOwner {
     this.attributes = new StoredAttributes(record.attributes, writer.serializer, this);
     this.memo = record.memo;
     this.idleTime = idleTimeOf(record);
-  }
-
-  get undecodable(): UndecodablePolicy {
-    return this.writer.undecodable;
   }
 
   get warnings(): WarnOnce {
@@ -88,10 +84,8 @@ export function newRecord(id: string, timeouts: SessionTimeouts): SessionRecord 
 
 /** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
 function idleTimeOf(record: SessionRecord): number | undefined {
-  const { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
+  const { lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;
   if (timeToLive === undefined) return undefined;
-  const since = Math.max(creationTime, record.authenticatedAt ?? 0);
-  const idle = maxInactiveInterval < 0 ? Infinity : maxInactiveInterval * 1000;
-  const absolute = absoluteTimeout < 0 ? Infinity : since + absoluteTimeout * 1000 - lastAccessedTime;
-  return Math.max(0, Math.min(idle, absolute) - timeToLive);
+  const end = endOf(maxInactiveInterval, lastAccessedTime, endAfter(absoluteTimeout, beganAt(record)));
+  return Math.max(0, end - lastAccessedTime - timeToLive);
 }

@@ -1,6 +1,6 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, isOwnAttribute } from './attribute-names.js';
-import { forDisconnected } from './attribute-updates.js';
+import { forDisconnected } from './concurrent-updates.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionResponse } from './session-response.js';

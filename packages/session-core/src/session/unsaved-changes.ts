@@ -2,8 +2,8 @@ import { SessionGoneError, SessionStateError } from '../errors/session.errors.js
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
 import { REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import { assertRotatable, assertStartable } from './headers-sent.js';
 import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
-import { assertRotatable, assertStartable } from './late-changes.js';
 import type { SessionBounds } from './session-bounds.js';
 import type { CreateSession, UpdateSession } from './session-change.js';
 import type { SessionResponse } from './session-response.js';
@@ -126,7 +126,7 @@ export class UnsavedChanges implements AttributesSession {
   /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
   assertStartable(): void {
     this.assertWritable();
-    if (this.isNew) assertStartable(this.response);
+    assertStartable(this.isNew, this.response);
   }
 
   /** For a change of the token. @throws SessionStateError when the client would not get it */

@@ -25,7 +25,6 @@ describe('resolveSessionOptions', () => {
     expect(options).toMatchObject({
       timeout: 1800,
       absoluteTimeout: -1,
-      undecodable: 'drop-attribute',
       devices: undefined,
       touchInterval: 60_000,
       exclude: undefined,
@@ -94,7 +93,6 @@ describe('resolveSessionOptions', () => {
       { maxSessions: { perPrincipal: 3, whenReached: 'refuse' } },
       { maxAttributeSize: 100 },
       { maxSessionSize: 50 },
-      { undecodable: 'throw' },
       { devices: true },
     ] as const satisfies SessionModuleOptions[];
     // Others follow from these: the defaults of the other timeouts, and of what may be stored.
@@ -155,7 +153,6 @@ describe('resolveSessionOptions', () => {
       },
       'Option `sessionTokenGenerator` cannot be used: no entropy.',
     ],
-    [{ undecodable: 'drop' }, 'Option `undecodable` must be one of "throw", "drop-attribute", "drop-session".'],
     [{ anonymousTimeout: 600 }, 'Option `anonymousTimeout` is the bare number 600'],
     [{ anonymousTimeout: '1500ms' }, 'Option `anonymousTimeout` must be a number of whole seconds.'],
     [{ anonymousTimeout: '0s' }, 'Option `anonymousTimeout` is 0s: it must be at least 1s'],
@@ -180,7 +177,7 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: known are'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionTokenGenerator, visitorAttributes, maxSessions, maxAttributes, maxAttributeSize, maxSessionSize, undecodable, indexes, csrf, devices, exclude, mayCreate.',
+      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionTokenGenerator, visitorAttributes, maxSessions, maxAttributes, maxAttributeSize, maxSessionSize, indexes, csrf, devices, exclude, mayCreate.',
     ],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],

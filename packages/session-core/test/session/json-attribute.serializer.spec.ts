@@ -4,7 +4,7 @@ import { SerializationProblem } from '../../src/session/attribute.serializer.js'
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { StoredAttributes } from '../../src/session/stored-attributes.js';
 
-const OWNER = { undecodable: 'drop-attribute', warnings: new WarnOnce(), shownId: () => 'session' } as const;
+const OWNER = { warnings: new WarnOnce(), shownId: () => 'session' };
 
 class Money {
   constructor(readonly cents: number) {}

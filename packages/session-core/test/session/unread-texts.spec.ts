@@ -2,7 +2,6 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { SessionBoundError, SessionStoreError } from '../../src/errors/session.errors.js';
 import { SessionDeletedEvent } from '../../src/events/session.events.js';
-import { MapSessionRepository } from '../../src/memory/map-session.repository.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { StoredText } from '../../src/session/session-record.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
@@ -61,20 +60,6 @@ describe('a text that costs something to read', () => {
     session.setAttribute('n', 1000);
     session.setAttribute('cart', 1);
     session.setAttribute('n', 1_000_000);
-  });
-
-  it('is no reason to end the session', async () => {
-    class Store extends MapSessionRepository {
-      protected override async load(ids: readonly string[]) {
-        const records = await super.load(ids);
-        return records.map((record) => ({ ...record, attributes: [['a', unreadable]] as const }));
-      }
-    }
-    const store = new Store({ undecodable: 'drop-session' });
-    const session = store.createSession();
-    session.setAttribute('a', 1);
-    await session.save();
-    for (let loads = 0; loads < 2; loads++) expect((await store.findById(session.id))?.attributeNames).toEqual(['a']);
   });
 });
 

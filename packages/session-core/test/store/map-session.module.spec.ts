@@ -1,10 +1,10 @@
-import { Global, Injectable, Module } from '@nestjs/common';
+import { Global, Injectable, Module, type Provider } from '@nestjs/common';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { ManualClock, SessionEventRecorder } from '@nest-session/testing';
 import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
 import { SessionEvent, SessionExpiredEvent } from '../../src/events/session.events.js';
 import { IndexedSessionRepository } from '../../src/repository/indexed-session.repository.js';
-import { MapSessionModule } from '../../src/memory/map-session.module.js';
+import { MAP_SESSION_CLOCK, MapSessionModule } from '../../src/memory/map-session.module.js';
 import type { MapSessionModuleOptions } from '../../src/memory/map-session.options.js';
 import { MapSessionRepository } from '../../src/memory/map-session.repository.js';
 import { SessionRepository } from '../../src/repository/session.repository.js';
@@ -31,6 +31,11 @@ class TwoSeconds {}
 
 describe('MapSessionModule', () => {
   let module: TestingModule | undefined;
+  let clock: ManualClock;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+  });
 
   afterEach(async () => {
     await module?.close();
@@ -38,9 +43,10 @@ describe('MapSessionModule', () => {
     recorder.clear();
   });
 
-  async function start(options?: MapSessionModuleOptions): Promise<TestingModule> {
+  async function start(options?: MapSessionModuleOptions, ...providers: Provider[]): Promise<TestingModule> {
     const imports = [TwoSeconds, MapSessionModule.forRoot(options)];
-    module = await Test.createTestingModule({ imports, providers: [Recording] }).compile();
+    const testing = Test.createTestingModule({ imports, providers: [Recording, ...providers] });
+    module = await testing.overrideProvider(MAP_SESSION_CLOCK).useValue(clock).compile();
     return module;
   }
 
@@ -53,8 +59,7 @@ describe('MapSessionModule', () => {
   });
 
   it('reports an expired session by itself, and events from before the application started', async () => {
-    const clock = new ManualClock();
-    const app = await start({ clock });
+    const app = await start();
     const repository = app.get(SessionRepository);
     const session = repository.createSession();
     session.setAttribute('cart', ['apple']);
@@ -78,19 +83,16 @@ describe('MapSessionModule', () => {
         this.forgotten.push(event.id);
       }
     }
-    module = await Test.createTestingModule({
-      imports: [TwoSeconds, MapSessionModule.forRoot({ clock: new ManualClock() })],
-      providers: [Recording, Cache],
-    }).compile();
-    await module.init();
-    const repository = module.get(SessionRepository);
+    const app = await start(undefined, Cache);
+    await app.init();
+    const repository = app.get(SessionRepository);
     const session = repository.createSession();
     session.setAttribute('a', 1);
     await repository.save(session);
     await repository.deleteById(session.id);
-    await module.close();
-    expect(module.get(Cache).forgotten).toEqual([`created-${session.id}`, `deleted-${session.id}`]);
-    expect(recorder.all().map(({ id }) => id)).toEqual(module.get(Cache).forgotten);
+    await app.close();
+    expect(app.get(Cache).forgotten).toEqual([`created-${session.id}`, `deleted-${session.id}`]);
+    expect(recorder.all().map(({ id }) => id)).toEqual(app.get(Cache).forgotten);
   });
 
   it('uses the serializer it is given', async () => {
@@ -98,7 +100,7 @@ describe('MapSessionModule', () => {
       override serialize = (value: unknown) => `v1:${super.serialize(value)}`;
       override deserialize = (text: string) => super.deserialize(text.slice(3));
     }
-    const app = await start({ serializer: new Marked(), clock: new ManualClock() });
+    const app = await start({ serializer: new Marked() });
     const repository = app.get(MapSessionRepository);
     const session = repository.createSession();
     session.setAttribute('a', 'bc');
@@ -111,9 +113,8 @@ describe('MapSessionModule', () => {
     await expect(alone).rejects.toThrow(
       'MapSessionModule: SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',
     );
-    await expect(start({ serialiser: {}, clock: 5, serializer: JSON } as never)).rejects.toThrow(
+    await expect(start({ serialiser: {}, serializer: JSON } as never)).rejects.toThrow(
       'MapSessionModule: Option `serializer` must be an AttributeSerializer. ' +
-        'Option `clock` must be an object with a method now(). ' +
         'Unknown option `serialiser`: known are',
     );
   });

@@ -1,4 +1,4 @@
-import { AttributeUpdates } from '../../src/session/attribute-updates.js';
+import { ConcurrentUpdates } from '../../src/session/concurrent-updates.js';
 import type { AttributeSerializer } from '../../src/session/attribute.serializer.js';
 import { WarnOnce } from '../../src/logging/warn-once.js';
 import { generateSessionKey, type SessionKey } from '../../src/session/session-token.js';
@@ -8,7 +8,6 @@ import { type SessionBounds, UNBOUNDED } from '../../src/session/session-bounds.
 import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
-import type { UndecodablePolicy } from '../../src/session/stored-attributes.js';
 import type { SecurityEvents } from '../../src/security-events/security.events.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 
@@ -16,7 +15,6 @@ const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'dele
 
 /** Records the writes, and replies to each with success unless a test has prepared a reply. */
 export class RecordingWriter implements SessionWriter {
-  undecodable: UndecodablePolicy = 'drop-attribute';
   readonly warnings = new WarnOnce();
   readonly indexes = new SessionIndexes();
   readonly timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
@@ -25,7 +23,7 @@ export class RecordingWriter implements SessionWriter {
   visitorAttributes: readonly string[] = [];
   maxSessions: SessionWriter['maxSessions'];
   securityEvents: SecurityEvents | undefined;
-  updates = new AttributeUpdates((change) => this.write(change), 5000);
+  updates = new ConcurrentUpdates((change) => this.write(change), 5000);
   readonly writes: SessionChange[] = [];
   /** The ids that the drawn ids were to replace; undefined for new sessions. */
   readonly replaced: (string | undefined)[] = [];

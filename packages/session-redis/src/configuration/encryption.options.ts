@@ -1,5 +1,6 @@
 import type { OptionReader } from '@nest-session/core/internal';
 import { isKeyId, KeyRing, type RingKey } from '../encryption/key-ring.js';
+import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT } from '../encryption/plain-values.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
 
 /** A key of the option `encryption.keys`. */
@@ -24,7 +25,7 @@ export interface EncryptionOptions {
 /** What the option `encryption` says. Its problems quote no key. */
 export function readEncryption(reader: OptionReader, isSet: boolean): SessionEncryption {
   const given = reader.value('keys', (value): value is unknown => value !== undefined, LIST);
-  const plainValues = reader.oneOf('plainValues', ['write', 'read', 'refuse'], 'read');
+  const plainValues = reader.oneOf('plainValues', PLAIN_VALUES, PLAIN_VALUES_DEFAULT);
   if (!isSet) return new SessionEncryption();
   const list: readonly unknown[] = Array.isArray(given) ? given : [];
   if (list.length === 0) reader.problem(`Option \`encryption.keys\` must be ${LIST}.`);

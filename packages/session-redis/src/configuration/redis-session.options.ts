@@ -99,18 +99,12 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
      */
     attempts?: number;
     /**
-     * How long dead letters are kept, and how much room they have. What goes unseen is logged, and counted in
-     * `SessionEventGroups.list()`.
+     * Dead letters. All of them take at most 64 MiB, about. Beyond it, the oldest go of that handler in that group whose
+     * dead letters take most room. What goes unseen is logged, and counted in `SessionEventGroups.list()`.
      */
     deadLetters?: {
       /** How long a dead letter is kept. At least 1m. @default '30d' */
       retention?: Duration;
-      /**
-       * Most bytes of all dead letters, about; at least 1024. Beyond it, the oldest go of that handler in that group
-       * whose dead letters take most room. Data of a session beyond 256 KiB is left out of its dead letter. @default
-       * 67108864
-       */
-      maxSize?: number;
     };
     /**
      * How long handlers may continue when the application shuts down. Another instance then handles the events that
@@ -147,7 +141,7 @@ export interface ResolvedRedisSessionOptions {
     readonly maxLength: number;
     readonly lease: number;
     readonly attempts: number;
-    readonly deadLetters: { readonly retention: number; readonly maxSize: number };
+    readonly deadLetters: { readonly retention: number };
     readonly shutdownTimeout: number;
     readonly concurrency: number;
   };
@@ -203,10 +197,7 @@ function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOp
   const retention = reader.duration('retention', `${Math.max(3_600_000, grace)}ms`);
   if (retention < grace) reader.problem('Option `events.retention` must be at least as long as `grace`.');
   const letters = reader.section('deadLetters');
-  const deadLetters = {
-    retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }),
-    maxSize: letters.integer('maxSize', 67_108_864, { atLeast: 1024, atMost: Number.MAX_SAFE_INTEGER }),
-  };
+  const deadLetters = { retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }) };
   letters.finish();
   const events = {
     group: reader.text('group', 'default', groupProblem),

@@ -7,7 +7,7 @@ import { OutageLog } from './outage.log.js';
 import { handleErrorsOfStreams, openCluster, openNode, openRedis } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
-import { requestRules } from './request-rules.js';
+import { requestConnectionOptions } from './request-connection.options.js';
 import { retryAfter } from './retry-after.js';
 import { SingleNode } from './single-node.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
@@ -144,7 +144,7 @@ function connectionsToServer(address: ServerAddress, options: ConnectionOptions,
     });
     return client;
   };
-  const forRequests = (name: string) => new SingleNode(open(name, requestRules(options.commandTimeout)));
+  const forRequests = (name: string) => new SingleNode(open(name, requestConnectionOptions(options.commandTimeout)));
   const request = forRequests('request');
   const connections: RedisConnections = {
     request,
@@ -183,10 +183,10 @@ function connectionsToCluster(address: ClusterAddress, options: ConnectionOption
       },
       (client) => log.forget(client),
     );
-  const request = open('request', requestRules(options.commandTimeout));
+  const request = open('request', requestConnectionOptions(options.commandTimeout));
   return {
     request,
-    writes: options.replicas > 0 ? open('writes', requestRules(options.commandTimeout)) : request,
+    writes: options.replicas > 0 ? open('writes', requestConnectionOptions(options.commandTimeout)) : request,
     // Both kinds of clients have all commands.
     background: background as unknown as Redis,
     subscriber: open('subscriber', OF_SUBSCRIBERS),

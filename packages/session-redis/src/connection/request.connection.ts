@@ -4,7 +4,7 @@ import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { Partitions } from '../partitions/partitions.js';
-import { CallDeadlines } from './call-deadlines.js';
+import { RequestDeadlines } from './request-deadlines.js';
 import { CONNECTION_OPTIONS, type ConnectionOptions, InjectConnection } from './redis-connections.js';
 import type { Redirection, RequestNodes } from './redis-nodes.js';
 import { ReplicatedWrites } from './replicated-writes.js';
@@ -38,7 +38,7 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 @Injectable()
 export class RequestConnection {
   readonly #commandTimeout: number;
-  readonly #calls: CallDeadlines<Call>;
+  readonly #calls: RequestDeadlines<Call>;
   readonly #batches = new WeakMap<Redis, WriteBatch>();
   /** Of connections on which writes wait for replicas. */
   readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
@@ -49,7 +49,7 @@ export class RequestConnection {
     @InjectConnection('writes') private readonly writers: RequestNodes = nodes,
   ) {
     this.#commandTimeout = commandTimeout;
-    this.#calls = new CallDeadlines(commandTimeout, (call) => this.#giveUp(call));
+    this.#calls = new RequestDeadlines(commandTimeout, (call) => this.#giveUp(call));
     for (const each of new Set([nodes, writers])) {
       each.onOpen((client) => {
         this.#batches.set(client, WriteBatch.on(client));

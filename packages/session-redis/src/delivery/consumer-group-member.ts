@@ -20,28 +20,13 @@ import type { HeardSignals } from './due-partitions.js';
 import { PartitionLooks } from './partition-looks.js';
 import { PartitionReplies } from './partition-replies.js';
 import { PartitionRoundRobin } from './partition-round-robin.js';
+import { attemptsFor, type Failure, type RetryLimits } from './retry-rules.js';
 import { groupOf, namesIn, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { UnreadEventReader } from './unread-event.reader.js';
 
-export interface GroupRules extends RetryRules {
+export interface GroupRules extends RetryRules, RetryLimits {
   /** Milliseconds without a renewal after which another instance takes an entry over. */
   readonly lease: number;
-  /** After this many failures an entry becomes a dead letter. */
-  readonly attempts: number;
-  /**
-   * After this many instances ended while they handled it, an entry becomes a dead letter: it would end the next too.
-   */
-  readonly mostAbandoned: number;
-}
-
-export interface Failure {
-  /** The names of the handlers that have succeeded, in all attempts. */
-  readonly done: readonly string[];
-  readonly reason: string;
-  /** The name of the first handler that failed; undefined when instances ended while they handled the entry. */
-  readonly handler?: string | undefined;
-  /** Whether the entry becomes a dead letter at once. */
-  readonly isFinal?: boolean;
 }
 
 /**
@@ -179,10 +164,10 @@ export class ConsumerGroupMember {
   }
 
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
-  fail(entry: StreamEntry, { done, reason, handler, isFinal = false }: Failure): Promise<FailReply> {
+  fail(entry: StreamEntry, failure: Failure): Promise<FailReply> {
     this.#looks.hurry(entry.partition);
-    const attempts = isFinal ? 0 : this.rules.attempts;
-    return this.scripts.fail(entry, this.member, { done, reason, handler, attempts }, this.rules);
+    const attempts = attemptsFor(failure, this.rules);
+    return this.scripts.fail(entry, this.member, { ...failure, attempts }, this.rules);
   }
 
   /**

@@ -8,9 +8,10 @@ import { EVENT_RULES } from './delivery.tokens.js';
 import { EventProducer, type HandlersFailure } from './event-producer.js';
 import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
-import { ConsumerGroupMember, type Failure } from './consumer-group-member.js';
+import { ConsumerGroupMember } from './consumer-group-member.js';
 import { EventLoader } from './event.loader.js';
 import { leaseRenewal } from './lease-renewal.js';
+import { abandonmentOf, type Failure } from './retry-rules.js';
 import { nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -209,11 +210,11 @@ export class EventConsumer<Event> implements BackgroundService {
   }
 
   /** Calls the handlers. Resolves to undefined when the entry can be acknowledged. */
-  async #attempt({ entry, redelivered, failures, abandoned, done }: PendingEvent): Promise<Failure | undefined> {
+  async #attempt(pending: PendingEvent): Promise<Failure | undefined> {
+    const { entry, redelivered, failures, done } = pending;
     if (!this.group.concerns(entry)) return undefined;
-    if (abandoned >= this.group.rules.mostAbandoned) {
-      return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
-    }
+    const abandonment = abandonmentOf(pending, this.group.rules);
+    if (abandonment) return abandonment;
     const event = await this.loader.load(entry, failures + 1);
     if (!event) {
       logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);

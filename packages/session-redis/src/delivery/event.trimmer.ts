@@ -4,7 +4,12 @@ import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { Partitions } from '../partitions/partitions.js';
-import { type DeadLetterLimits, EventStreamScripts, type TrimLimits } from '../scripts/stream/event-stream.scripts.js';
+import {
+  type DeadLetterLimits,
+  EventStreamScripts,
+  DEAD_LETTER_BYTES,
+  type TrimLimits,
+} from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { EventProducer } from './event-producer.js';
 import { EVENT_RULES } from './delivery.tokens.js';
@@ -168,7 +173,7 @@ export class EventTrimmer {
     const whose = group === '' ? 'stray keys or members' : `group ${JSON.stringify(group)}`;
     logger.warn(
       `${count} dead letters of ${whose} were removed: they were older than \`events.deadLetters.retention\`, or all took ` +
-        'more than `events.deadLetters.maxSize`. Replay or discard dead letters in time, with ' +
+        `more than ${DEAD_LETTER_BYTES / 2 ** 20} MiB. Replay or discard dead letters in time, with ` +
         this.producer.groupsClass,
     );
   }

@@ -4,13 +4,13 @@ import { logger } from '../logging/redis-session.logger.js';
 import { bytesIn, decryptAttribute, encryptAttribute, isEncrypted } from './attribute-encryption.js';
 import { DataKey } from './data-key.js';
 import type { KeyRing } from './key-ring.js';
-import { type DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
+import { type PlainValues, readPlain, writesPlain } from './plain-values.js';
+import { attributeProblem, type DataKeyConflictError } from './session-encryption.error.js';
 
 /** The encryption options of an application. */
 export interface EncryptionRules {
   readonly ring: KeyRing;
-  /** Whether plain values are written, only read, or refused. */
-  readonly plainValues: 'write' | 'read' | 'refuse';
+  readonly plainValues: PlainValues;
 }
 
 /** An update with the texts that Redis stores. */
@@ -68,7 +68,7 @@ export class EncryptedSession {
 
   /** Returns the texts to store. */
   encrypt(attributes: AttributeChanges): AttributeChanges {
-    if (this.rules.plainValues === 'write') return attributes;
+    if (writesPlain(this.rules.plainValues)) return attributes;
     const encrypted = new Map<string, string | null>();
     for (const [name, text] of attributes)
       encrypted.set(name, text === null ? null : encryptAttribute(this.#own, name, text));
@@ -77,7 +77,7 @@ export class EncryptedSession {
 
   /** The data key to store when the session is created. */
   get newDataKey(): string | undefined {
-    return this.rules.plainValues === 'write' ? undefined : this.rules.ring.wrap(this.#own, this.id);
+    return writesPlain(this.rules.plainValues) ? undefined : this.rules.ring.wrap(this.#own, this.id);
   }
 
   /** Records that Redis has created the session with these texts. */
@@ -137,7 +137,7 @@ export class EncryptedSession {
     const dataKey = this.#known;
     if (this.#keyId === undefined) {
       // A session needs no data key until another instance encrypts it.
-      if (!dataKey && plainValues === 'write') return undefined;
+      if (!dataKey && writesPlain(plainValues)) return undefined;
       // A save that ends the session keeps its id.
       return this.#wrappedFor([id, newId, this.#laterId]);
     }
@@ -161,13 +161,10 @@ export class EncryptedSession {
   }
 
   #decrypt(name: string, stored: string): string {
-    if (!isEncrypted(stored)) {
-      if (this.rules.plainValues !== 'refuse') return stored;
-      throw problem(name, "is not encrypted, and option `encryption.plainValues` is 'refuse'");
-    }
+    if (!isEncrypted(stored)) return readPlain(this.rules.plainValues, name, stored);
     const dataKey = this.#known;
     const text = dataKey && decryptAttribute(dataKey, name, stored);
-    if (text === undefined) throw problem(name, 'cannot be decrypted: it was changed in Redis');
+    if (text === undefined) throw attributeProblem(name, 'cannot be decrypted: it was changed in Redis');
     return text;
   }
 
@@ -198,10 +195,4 @@ export class EncryptedSession {
     this.#dataKey = dataKey;
     this.#keyId = keyId;
   }
-}
-
-function problem(attributeName: string, sentence: string): SessionEncryptionError {
-  return new SessionEncryptionError(`Session attribute ${JSON.stringify(attributeName)} ${sentence}`, {
-    attributeName,
-  });
 }

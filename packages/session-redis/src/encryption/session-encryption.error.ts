@@ -20,6 +20,13 @@ export class SessionEncryptionError extends SessionStoreError {
   }
 }
 
+/** The error of an attribute; `sentence`: what is wrong with it. */
+export function attributeProblem(attributeName: string, sentence: string): SessionEncryptionError {
+  return new SessionEncryptionError(`Session attribute ${JSON.stringify(attributeName)} ${sentence}`, {
+    attributeName,
+  });
+}
+
 /**
  * Thrown when a save was not made, because the session in Redis has another data key, or has one only since the load.
  */

@@ -6,6 +6,7 @@ import {
   type EncryptionRules,
 } from './encrypted-session.js';
 import { KeyRing } from './key-ring.js';
+import { PLAIN_VALUES_WITHOUT_KEYS } from './plain-values.js';
 import { DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
 /** A session as it is stored in Redis. */
@@ -30,7 +31,9 @@ export class SessionEncryption {
   /** Without a key, nothing is encrypted. */
   readonly #hasKeys: boolean;
 
-  constructor(private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {
+  constructor(
+    private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: PLAIN_VALUES_WITHOUT_KEYS },
+  ) {
     this.#hasKeys = !rules.ring.isEmpty;
   }
 

@@ -73,6 +73,11 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}index:${name}:${hash}`;
   }
 
+  /** Any type but ZSET: what stood in the place of that index. */
+  strayIndex(name: string, hash: string): string {
+    return `${this.prefix}stray:index:${name}:${hash}`;
+  }
+
   /**
    * HASH: the ledger of a principal, with a place for each of its sessions. It exists only with the option
    * `maxSessions` and several partitions. `hash` is the hash of the name in the index of principals.

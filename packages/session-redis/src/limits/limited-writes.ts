@@ -7,7 +7,7 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { SessionLedger } from './session-ledger.js';
+import type { LimitAcrossPartitions } from './limit-across-partitions.js';
 
 /** A change that stores a session. */
 type StoringChange = CreateSession | UpdateSession;
@@ -17,10 +17,10 @@ const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
 
 /** The writes for which the number of sessions of a principal is limited. */
 export class LimitedWrites {
-  /** @param ledger where the sessions are in several partitions */
+  /** @param acrossPartitions where the sessions are in several partitions */
   constructor(
     private readonly write: (change: StoringChange, room?: Room) => Promise<StoreReply<WriteReply>>,
-    private readonly ledger: SessionLedger | undefined,
+    private readonly acrossPartitions: LimitAcrossPartitions | undefined,
     private readonly maxSessions: SessionRepositoryOptions['maxSessions'],
   ) {}
 
@@ -44,15 +44,18 @@ export class LimitedWrites {
    */
   #mayHavePlace(change: StoringChange): boolean {
     return (
-      this.ledger !== undefined && this.maxSessions !== undefined && 'newId' in change && change.newId !== undefined
+      this.acrossPartitions !== undefined &&
+      this.maxSessions !== undefined &&
+      'newId' in change &&
+      change.newId !== undefined
     );
   }
 
   #writeOnce(change: StoringChange): Promise<StoreReply<WriteReply>> {
-    if (!this.ledger) return this.write(change);
+    if (!this.acrossPartitions) return this.write(change);
     const { limit } = change;
     if (!limit) return this.write(change, NO_PRINCIPAL);
-    return this.ledger.write({ ...change, limit }, (room) => this.write(change, room));
+    return this.acrossPartitions.write({ ...change, limit }, (room) => this.write(change, room));
   }
 
   #limitOf({ limit }: StoringChange, principal: string): SessionLimit {

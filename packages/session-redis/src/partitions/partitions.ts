@@ -1,6 +1,5 @@
 import slotOf from 'cluster-key-slot';
 import type { PartitionKeys } from './partition-keys.js';
-import { partitionOfId } from './partition-of-id.js';
 
 const SLOTS = 16_384;
 
@@ -38,6 +37,11 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
     return this.all[partitionOfId(id, this.count)]!;
   }
 
+  /** Whether both ids are in one partition, so that one script can use the keys of both. */
+  inSamePartition(id: string, other: string): boolean {
+    return this.of(id) === this.of(other);
+  }
+
   /** Groups ids by partition. */
   grouped(ids: readonly string[]): readonly (readonly [Keys, readonly string[]])[] {
     if (ids.length === 1) return [[this.of(ids[0]!), ids]];
@@ -55,6 +59,12 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   shareOf(limit: number): number {
     return Math.ceil(limit / this.count);
   }
+}
+
+/** The number of the partition of an id, of so many. It depends on the whole id, because not all ids are random. */
+function partitionOfId(id: string, count: number): number {
+  // Skip the hash with one partition. It takes about a microsecond.
+  return count === 1 ? 0 : slotOf(id) % count;
 }
 
 /**

@@ -7,7 +7,7 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { SessionLedger } from '../limits/session-ledger.js';
+import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 import { hashedIndexes } from './hashed-indexes.js';
@@ -20,7 +20,7 @@ export class RedisForeignSessions extends ForeignSessions {
   readonly #connection: RequestConnection;
   readonly #scripts: ScriptsOn<SessionScripts>;
   readonly #options: RedisRepositoryOptions;
-  readonly #ledger: SessionLedger;
+  readonly #limit: LimitAcrossPartitions;
   readonly #partitions: SessionPartitions;
 
   /** @internal `RedisSessionModule` does this. */
@@ -28,7 +28,7 @@ export class RedisForeignSessions extends ForeignSessions {
     @Inject(RequestConnection) connection: RequestConnection,
     @Inject(REQUEST_SESSION_SCRIPTS) scripts: ScriptsOn<SessionScripts>,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions,
-    @Inject(SessionLedger) ledger: SessionLedger,
+    @Inject(LimitAcrossPartitions) limit: LimitAcrossPartitions,
     @Inject(SessionPartitions) partitions: SessionPartitions,
     @Inject(ScheduledEnds) private readonly ends?: Pick<ScheduledEnds, 'begin'>,
   ) {
@@ -37,7 +37,7 @@ export class RedisForeignSessions extends ForeignSessions {
     this.#connection = connection;
     this.#scripts = scripts;
     this.#options = options;
-    this.#ledger = ledger;
+    this.#limit = limit;
   }
 
   async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
@@ -49,7 +49,7 @@ export class RedisForeignSessions extends ForeignSessions {
     if (!data) return;
     const session = this.#sessionOf(id, data);
     const principal = this.#options.maxSessions && session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    if (principal) await this.#ledger.enter(id, principal);
+    if (principal) await this.#limit.enter(id, principal);
     // Delete the entry last, so that no session is lost if the process ends in between.
     const { encryption = new SessionEncryption() } = this.#options;
     const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
@@ -58,7 +58,7 @@ export class RedisForeignSessions extends ForeignSessions {
     const { prefix } = this.#partitions.of(id);
     const { outcome } = await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix);
     if (outcome === 'created') this.ends?.begin(id);
-    if (principal && outcome === 'refused') await this.#ledger.leave(id, principal);
+    if (principal && outcome === 'refused') await this.#limit.leave(id, principal);
     await this.#connection.run((client) => client.unlink(key), key);
   }
 

@@ -13,7 +13,7 @@ import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configur
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
-import { SessionLedger } from '../limits/session-ledger.js';
+import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
@@ -25,6 +25,7 @@ import { NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
+import { StrayIndexes } from './stray-indexes.js';
 
 /** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
@@ -47,6 +48,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #indexes: SessionIndexReader;
   readonly #listed: ListedSessions;
   readonly #limited: LimitedWrites;
+  readonly #strayIndexes: StrayIndexes;
   readonly #extension: Pick<SessionExtension, 'takeover'>;
   readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
   /** @internal `RedisSessionModule` does this: inject the repository. */
@@ -56,7 +58,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionPartitions) partitions: SessionPartitions,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
-    @Inject(SessionLedger) ledger?: SessionLedger,
+    @Inject(LimitAcrossPartitions) limit?: LimitAcrossPartitions,
     @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
     @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following' | 'hasTimer'>,
   ) {
@@ -72,11 +74,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#limited = new LimitedWrites(
       (change, room) => this.#write(change, room),
       // With one partition, the scripts see all sessions of a principal.
-      partitions.count > 1 ? ledger : undefined,
+      partitions.count > 1 ? limit : undefined,
       options.maxSessions,
     );
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
+    this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
@@ -172,12 +175,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 
-  /**
-   * Whether both ids are in one partition. A single script rotates a session, and it can use keys of one partition
-   * only.
-   */
+  /** A single script rotates a session. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.of(id) === this.#partitions.of(replaced);
+    return this.#partitions.inSamePartition(id, replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
@@ -187,6 +187,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
+    const lists = (change.kind === 'create' || change.kind === 'update') && change.indexes.size > 0;
+    return lists ? this.#strayIndexes.outOfTheWayOf(change, () => this.#writeOnce(change)) : this.#writeOnce(change);
+  }
+
+  #writeOnce(change: SessionChange): Promise<WriteReply> {
     return this.#limited.include(change) ? this.#limited.make(change) : (this.#write(change) as Promise<WriteReply>);
   }
 

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { beganAt } from '@nest-session/core/internal';
 import type { SessionRecord } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
@@ -53,12 +54,9 @@ export class SessionEpochs {
   }
 
   /** Whether a session has ended by the epoch of its partition. */
-  ends(
-    keys: SessionKeys,
-    { creationTime, authenticatedAt = 0 }: Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>,
-  ): boolean {
+  ends(keys: SessionKeys, session: Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>): boolean {
     const at = this.#known.get(keys)?.at;
-    return at !== undefined && Math.max(creationTime, authenticatedAt) <= at;
+    return at !== undefined && beganAt(session) <= at;
   }
 
   /** The epoch of a partition that still has sessions to end; undefined if there are none. */

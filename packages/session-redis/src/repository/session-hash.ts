@@ -1,4 +1,5 @@
 import type { SessionInfo } from '@nest-session/core';
+import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { toSessionInfo } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
@@ -82,8 +83,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
   const authenticatedAt = Number.isFinite(signIn) ? signIn : undefined;
-  const start = Math.max(creationTime, authenticatedAt ?? 0);
-  const absoluteTimeout = Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - start) / 1000) : -1;
+  const absoluteTimeout = absoluteTimeoutOf({ creationTime, authenticatedAt, absoluteExpiry });
   const timeToLive = ttl < 0 ? undefined : ttl;
   const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
   return { id, ...times, attributes, dataKey };

@@ -59,7 +59,7 @@ describe('configuration', () => {
       commandTimeout: '1 second',
       cleanup: { cron: 'every minute', batchSize: 0 },
       partitions: 1025,
-      events: { retention: '1s', deadLetters: { retention: '1s', maxSize: 1023, maxBytes: 1 } },
+      events: { retention: '1s', deadLetters: { retention: '1s', maxBytes: 1 } },
       notifications: 'on',
     } as unknown as RedisSessionModuleOptions;
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot(options)];
@@ -77,7 +77,6 @@ describe('configuration', () => {
       '`cleanup.batchSize` must be a whole number from 1 to 1000',
       '`partitions` must be a whole number from 1 to 1024',
       '`events.deadLetters.retention` is 1s: it must be at least 60s',
-      '`events.deadLetters.maxSize` must be a whole number from 1024',
       '`events.deadLetters.maxBytes`: known are',
       '`notifications` must be one of "auto", "off"',
     ]) {

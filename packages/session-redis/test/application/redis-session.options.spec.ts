@@ -30,7 +30,7 @@ const EACH = [
   { events: { lease: '1d', shutdownTimeout: '1d' } },
   { events: { shutdownTimeout: '0s' } },
   { events: { retention: '5h', maxLength: 1 } },
-  { events: { deadLetters: { maxSize: 2048, retention: '1m' } } },
+  { events: { deadLetters: { retention: '1m' } } },
   { encryption: { keys: [{ id: 'k1', key: Buffer.alloc(32).toString('base64') }] } },
   { requireAtStart: true },
 ] as const satisfies RedisSessionModuleOptions[];

@@ -1,6 +1,6 @@
 import { Injectable, type Type } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
-import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
+import { SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
@@ -8,8 +8,6 @@ import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
-
-type Limits = NonNullable<RedisSessionModuleOptions['events']>['deadLetters'];
 
 const DAY = 24 * 60 * MINUTE;
 
@@ -45,10 +43,10 @@ class Orders {
   }
 }
 
-async function start(deadLetters: Limits, providers: Type[] = [Reminders, Orders]): Promise<void> {
-  const events = { attempts: 1, deadLetters };
+async function start(deadLetterBytes?: number, providers: Type[] = [Reminders, Orders]): Promise<void> {
+  const events = { attempts: 1, deadLetters: { retention: '2d' } } as const;
   const redis = { url: store.server.url, events, cleanup: { cron: '0 0 0 29 2 *' } };
-  instance = await EventInstance.start({ redis, providers });
+  instance = await EventInstance.start({ redis, providers, deadLetterBytes });
   groups = instance.module.get(SessionEventGroups);
   trimmer = instance.module.get(EventTrimmer);
 }
@@ -73,7 +71,7 @@ const linesAbout = () => EventInstance.log.matching(/dead letters of .* were rem
 const records = () => store.client.exists(`${store.keys.deadLetters}:index`, `${store.keys.deadLetters}:sizes`);
 
 it('poisonous sessions fill no more than the dead letters may take, and push out none of another handler', async () => {
-  await start({ maxSize: 1_000_000 });
+  await start(1_000_000);
   const genuine = await end('genuine');
   await isSettled();
   for (let i = 0; i < 100; i++) await end(`x${i}`.padEnd(90_000, 'x'));
@@ -95,7 +93,7 @@ it('poisonous sessions fill no more than the dead letters may take, and push out
 });
 
 it('many small dead letters of one handler make room for a large one of another', async () => {
-  await start({ maxSize: 100_000 });
+  await start(100_000);
   for (let i = 0; i < 150; i++) await end(`x${i}`);
   await isSettled();
   const before = (await carts()).length;
@@ -111,7 +109,7 @@ it('many small dead letters of one handler make room for a large one of another'
 });
 
 it('a dead letter is removed after the retention, which is logged and counted', async () => {
-  await start({ retention: '2d' });
+  await start();
   await end('genuine');
   await end('x');
   await isSettled();
@@ -142,7 +140,7 @@ it('a dead letter is removed after the retention, which is logged and counted', 
 });
 
 it('a replayed or discarded dead letter takes no more room, and does not count as lost', async () => {
-  await start({ maxSize: 1_000_000 });
+  await start(1_000_000);
   for (let i = 0; i < 5; i++) await end(`x${i}`.padEnd(90_000, 'x'));
   await end('genuine');
   await isSettled();
@@ -172,7 +170,7 @@ it('data that is too large is left out of the dead letter, which tells its size'
     }
   }
   // A dead letter takes half of it at most.
-  await start({ maxSize: 20_000 }, [Failing]);
+  await start(20_000, [Failing]);
   const ids = [await end('a'.repeat(20_000)), await end('b'.repeat(20_000)), await end('c'.repeat(5000))];
   await isSettled();
   const letters = await groups.deadLetters();
@@ -195,7 +193,7 @@ it('data that is too large is left out of the dead letter, which tells its size'
 });
 
 it('letters make room as well if their index was deleted', async () => {
-  await start({ maxSize: 50_000 });
+  await start(50_000);
   for (let i = 0; i < 20; i++) await end(`x${i}`);
   await isSettled();
   await store.client.del(`${store.keys.deadLetters}:index`);

@@ -104,8 +104,8 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
       await client.ping();
       let interruptions = 0;
       try {
-        // At places further and further apart: the first ones decide what is begun anew.
-        for (let commands = 1, isDone = false; !isDone; commands += 1 + Math.floor(commands / 8)) {
+        // At places further and further apart, others in each run: the first ones decide what is begun anew.
+        for (let commands = 1, isDone = false; !isDone; commands += 1 + Math.floor((Math.random() * commands) / 2)) {
           await store.client.flushall();
           await Promise.all(
             saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
@@ -129,7 +129,7 @@ describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in 
       } finally {
         client.disconnect();
       }
-      expect(interruptions).toBeGreaterThan(20);
+      expect(interruptions).toBeGreaterThan(10);
     },
     120_000,
   );

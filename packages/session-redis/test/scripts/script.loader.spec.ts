@@ -37,6 +37,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/end-sessions': null,
   'session/raise-epoch': null,
   'session/end-older-sessions': null,
+  'session/set-aside-index': null,
   'session/claim-expired': 'ClaimOutcome',
   'session/claim-due': 'ClaimOutcome',
   'limits/reserve-place': 'ReserveReply',

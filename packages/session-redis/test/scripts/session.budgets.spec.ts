@@ -120,7 +120,7 @@ describe('runs no more commands than these for', () => {
         attributes: new Map(),
         indexes: new Map([['principal', 'ann']]),
       });
-    const reads = { exists: 2, hvals: 1, time: 1, scard: 1, zcard: 1, zscore: 1 };
+    const reads = { exists: 2, hvals: 1, time: 1, scard: 1, zcard: 1, zscore: 1, zrange: 1 };
     const writes = { xadd: 1, hset: 1, set: 1, pexpireat: 1, sadd: 1, zadd: 2 };
     expect(await commandsOf(create)).toEqual({ ...reads, ...writes });
   });

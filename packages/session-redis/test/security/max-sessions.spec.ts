@@ -6,7 +6,7 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
-import { type LimitedChange, SessionLedger } from '../../src/limits/session-ledger.js';
+import { type LimitedChange, LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import type { KnownReservation } from '../../src/limits/place-request.js';
 import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
@@ -97,7 +97,7 @@ const ANN = hashOfValue('ann');
 describe('the ledger', () => {
   let store: SteppableStore;
   let connection: RequestConnection;
-  let ledger: SessionLedger;
+  let ledger: LimitAcrossPartitions;
   let roundTrips = 0;
   let running = 0;
   const limit = { principal: ANN, atMost: 2, whenReached: 'end-oldest' } as const;
@@ -117,9 +117,9 @@ describe('the ledger', () => {
   afterEach(() => store.close());
 
   /** That of another process has turns of its own. */
-  function newLedger(): SessionLedger {
+  function newLedger(): LimitAcrossPartitions {
     const { scripts, partitions } = store;
-    return new SessionLedger(connection, () => scripts, partitions, { commandTimeout: 1000 });
+    return new LimitAcrossPartitions(connection, () => scripts, partitions, { commandTimeout: 1000 });
   }
 
   function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
@@ -409,7 +409,7 @@ describe('the ledger', () => {
     const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
     const [first, second] = [again(), again()];
     const gate = new Gate();
-    let late: ReturnType<SessionLedger['write']>;
+    let late: ReturnType<LimitAcrossPartitions['write']>;
     await ledger.write(first, async (room) => {
       // The other one gets its place before this session is stored, and is stored after it.
       late = newLedger().write(second, async (place) => {
@@ -435,7 +435,7 @@ describe('the ledger', () => {
     const [first, second, third] = [signsIn(), signsIn(), signsIn()];
     await ledger.write(first, (room) => save(first, room));
     const gate = new Gate();
-    let late: ReturnType<SessionLedger['write']>;
+    let late: ReturnType<LimitAcrossPartitions['write']>;
     const early = ledger.write(second, async (room) => {
       late = newLedger().write(third, async (place) => {
         await gate.pass();
@@ -493,7 +493,7 @@ describe('the ledger', () => {
     const late = { kind: 'update', id, ...changes } as const;
     const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
     const gate = new Gate();
-    let second: ReturnType<SessionLedger['write']>;
+    let second: ReturnType<LimitAcrossPartitions['write']>;
     await ledger.write(renewal, async (room) => {
       second = newLedger().write(late, async (place) => {
         await gate.pass();

@@ -94,11 +94,12 @@ describe.each([
       partitions,
       expirations,
       cleanup: { cron: '* * * * * *' },
-      events: { maxLength: 1, deadLetters: { maxSize: 1024 * partitions }, ...events },
+      events: { maxLength: 1, ...events },
     };
     const pace = { firstBackOff: 60_000, longestBackOff: 60_000 };
     const session = { maxSessions: { perPrincipal: 5 } };
-    instances.push(await EventInstance.start({ redis, session, pace, providers: [FailingHandler] }));
+    const deadLetterBytes = 1024 * partitions;
+    instances.push(await EventInstance.start({ redis, session, pace, deadLetterBytes, providers: [FailingHandler] }));
   }
 
   it('the store writes each of these keys, and no other', async () => {

@@ -1,5 +1,8 @@
+import { Logger } from '@nestjs/common';
+import { jest } from '@jest/globals';
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo, SessionStoreError } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
@@ -45,9 +48,9 @@ const listed = async () => (await infosOf('ann')).map(({ id }) => id);
 /** Signs in to a session again: it gets a new id and the highest score. */
 async function signInAgain(id: string): Promise<string> {
   const newId = store.id(id);
-  await store.client.hset(store.keys.session(id), 'authenticatedAt', (await store.now()) + 1);
-  const change = updateOf(id, { newId, indexes: [[PRINCIPAL, hashOfValue('ann')]] });
-  expect(await store.scripts.save(change)).toEqual({ outcome: 'saved' });
+  const signIn = { signIn: { butNot: [] }, maxInactiveInterval: 1800, absoluteTimeout: -1 };
+  const change = updateOf(id, { newId, indexes: [[PRINCIPAL, hashOfValue('ann')]], ...signIn });
+  expect(await store.scripts.save(change)).toMatchObject({ outcome: 'saved' });
   return newId;
 }
 
@@ -58,15 +61,53 @@ describe('the score of a session in an index', () => {
     const newId = store.id();
     await store.save(id, { newId });
     expect(await scoreOf(newId)).toBe(await at(newId));
+    await eventually(async () => expect(await store.now()).toBeGreaterThan(await at(newId)));
     const signedIn = await signInAgain(newId);
     const authenticatedAt = Number((await store.session(signedIn))['authenticatedAt']);
-    expect(authenticatedAt).toBeGreaterThan(await at(signedIn));
     expect(await scoreOf(signedIn)).toBe(authenticatedAt);
     const rotated = store.id();
     await store.save(signedIn, { newId: rotated });
     expect(await scoreOf(rotated)).toBe(authenticatedAt);
     const [info] = await infosOf('ann');
     expect(info).toMatchObject({ id: rotated, authenticatedAt });
+  });
+});
+
+describe('a key of another type in the place of an index', () => {
+  const warnings: unknown[] = [];
+  beforeEach(() => {
+    warnings.length = 0;
+    jest.spyOn(Logger.prototype, 'warn').mockImplementation((text) => void warnings.push(text));
+  });
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  it('is set aside by the next sign-in, and the new index lists the live sessions that it listed', async () => {
+    const [first, over] = [await open(), await open()];
+    await store.client.del(indexOf('ann'));
+    await store.client.sadd(indexOf('ann'), over, 'unknown', first);
+    await store.runOut(over);
+    const second = await open();
+    expect(await listed()).toEqual([second, first]);
+    const aside = store.keys.strayIndex(PRINCIPAL, hashOfValue('ann'));
+    expect(new Set(await store.client.smembers(aside))).toEqual(new Set([first, over, 'unknown']));
+    expect(await store.client.ttl(aside)).toBe(30 * 86_400);
+    expect(warnings).toEqual([
+      'An index was a set, not a sorted set, as if another version of this library or another client wrote it: ' +
+        `it is set aside as ${aside}, and a new index lists 1 of its sessions`,
+    ]);
+  });
+
+  it('of any type does not keep a user from signing in, again and again', async () => {
+    for (const command of ['SET', 'RPUSH']) {
+      await store.client.del(indexOf('ann'));
+      await store.client.call(command, indexOf('ann'), 'planted');
+      const session = (await repository.findById(await open('bob')))!;
+      session.signIn('ann');
+      await session.save();
+      expect(await listed()).toEqual([session.id]);
+    }
   });
 });
 

@@ -15,7 +15,7 @@ import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { SessionLedger } from '../../src/limits/session-ledger.js';
+import { LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { scriptsOn } from '../../src/scripts/define-scripts.js';
@@ -172,7 +172,7 @@ function nodeOf(
   const scripts = scriptsOn((client) => new SessionScripts(client, partitions, { ...KEEPING_RULES, store }));
   const connection = new RequestConnection(request, { commandTimeout });
   const epochs = new SessionEpochs();
-  const ledger = new SessionLedger(connection, scripts, partitions, { commandTimeout: 1000 });
+  const ledger = new LimitAcrossPartitions(connection, scripts, partitions, { commandTimeout: 1000 });
   const limiter = () => new BackgroundLimiter();
   const batches = { batchSize: BATCH_SIZE };
   return {

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { EncryptionKey } from '../../src/configuration/encryption.options.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
-import type { EncryptionRules } from '../../src/encryption/encrypted-session.js';
 import { KeyRing } from '../../src/encryption/key-ring.js';
+import type { PlainValues } from '../../src/encryption/plain-values.js';
 import { SessionEncryption } from '../../src/encryption/session-encryption.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { MINUTE, type Store } from './store.fixture.js';
@@ -21,10 +21,7 @@ export function encryptionOf(...keys: readonly EncryptionKey[]): SessionEncrypti
   return encryptionWith('read', ...keys);
 }
 
-export function encryptionWith(
-  plainValues: EncryptionRules['plainValues'],
-  ...keys: readonly EncryptionKey[]
-): SessionEncryption {
+export function encryptionWith(plainValues: PlainValues, ...keys: readonly EncryptionKey[]): SessionEncryption {
   return new SessionEncryption({ ring: ringOf(...keys), plainValues });
 }
 

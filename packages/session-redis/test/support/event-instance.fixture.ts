@@ -3,7 +3,10 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { DELIVERY_PACE } from '../../src/delivery/delivery.tokens.js';
+import { DELIVERY_OPTIONS, DELIVERY_PACE, EVENT_RULES } from '../../src/delivery/delivery.tokens.js';
+import { type DeliveryOptions, eventRules } from '../../src/delivery/event-rules.js';
+import type { DeliveryPace } from '../../src/delivery/retry-rules.js';
+import { Partitions } from '../../src/partitions/partitions.js';
 import { PATIENCE } from './patience.js';
 
 /** So that a test needs no real minutes. */
@@ -15,6 +18,8 @@ export interface EventInstanceOptions extends Pick<ModuleMetadata, 'imports' | '
   readonly session?: SessionModuleOptions;
   /** Milliseconds; overrides the defaults of the fixture. */
   readonly pace?: Partial<typeof PACE>;
+  /** Bytes. @default as in an application */
+  readonly deadLetterBytes?: number | undefined;
 }
 
 /** An instance of an application that handles session events, without HTTP and with short back-offs. */
@@ -28,6 +33,7 @@ export class EventInstance {
     redis,
     session,
     pace,
+    deadLetterBytes,
     imports = [],
     ...metadata
   }: EventInstanceOptions): Promise<EventInstance> {
@@ -42,6 +48,11 @@ export class EventInstance {
       .setLogger(EventInstance.log)
       .overrideProvider(DELIVERY_PACE)
       .useValue({ ...PACE, ...pace })
+      .overrideProvider(EVENT_RULES)
+      .useFactory({
+        inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions],
+        factory: (...args: [DeliveryOptions, DeliveryPace, Partitions]) => eventRules(...args, deadLetterBytes),
+      })
       .compile();
     return new EventInstance(await module.init());
   }

@@ -17,7 +17,7 @@ export function options(): unknown[] {
       client: new Redis(),
       grace: '5m',
       cleanup: { batchSize: 100 },
-      events: { group: 'web', deadLetters: { retention: '30d', maxSize: 1_000_000 } },
+      events: { group: 'web', deadLetters: { retention: '30d' } },
     }),
     RedisSessionModule.forRootAsync({ useFactory: (url: string) => ({ url }), inject: ['URL'] }),
     RedisSessionModule.forRoot({ url: 'rediss://localhost', tls: { ca: 'PEM', servername: 'redis.internal' } }),

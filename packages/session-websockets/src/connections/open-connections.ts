@@ -3,6 +3,16 @@ import { Injectable } from '@nestjs/common';
 /** Why the application closes a connection. */
 export type CloseReason = 'session ended' | 'session id changed' | 'too many messages';
 
+/** The code with which a WebSocket of ws is closed. */
+export function closeCodeOf(reason: CloseReason): number {
+  return reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED;
+}
+
+// Of the range for applications, after the status 401.
+const UNAUTHORIZED = 4401;
+// RFC 6455, 7.4.1
+const POLICY_VIOLATION = 1008;
+
 /** A connection that belongs to one session, or to one of several until its session is loaded. */
 export interface OpenConnection {
   /** Closes the connection. Called at most once. */

@@ -3,7 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DetachedSession, rememberRequest, type RequestSessions } from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
-import { OpenConnections } from '../connections/open-connections.js';
+import { closeCodeOf, OpenConnections } from '../connections/open-connections.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
 import { GatewayClient } from './gateway.client.js';
@@ -19,12 +19,6 @@ import {
   type WsSocket,
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
-
-/** The code that closes a WebSocket of ws when its session has ended. */
-const UNAUTHORIZED = 4401;
-
-/** The code that closes a WebSocket of ws when too many of its messages wait. */
-const POLICY_VIOLATION = 1008;
 
 /** The error for a client of socket.io during an outage of the store. A client of ws gets the status 503. */
 const UNAVAILABLE = 'Session store unavailable';
@@ -167,9 +161,7 @@ export class GatewaySockets implements GatewayBinding {
     if (this.sessions.parts.extension.properties)
       Object.defineProperty(socket, 'request', { value: request, configurable: true });
     this.#clients.set(socket, client);
-    client.connect((reason) =>
-      (socket as WsSocket).close(reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED, reason),
-    );
+    client.connect((reason) => (socket as WsSocket).close(closeCodeOf(reason), reason));
     return client;
   }
 

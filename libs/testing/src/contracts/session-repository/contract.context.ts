@@ -64,7 +64,7 @@ export class ContractContext {
 
   static async open({ open, offers, slack = 30 * SECOND }: SessionRepositoryContractOptions): Promise<ContractContext> {
     const ids = new PreparedIds();
-    const options = { ids: new SessionIds(ids), undecodable: 'throw', indexes: CONTRACT_INDEXES } as const;
+    const options = { ids: new SessionIds(ids), indexes: CONTRACT_INDEXES };
     const store = await open({ timeout: INTERVAL / SECOND, ...options, ...BOUNDS });
     if (offers.includes('nodes')) assert.ok(store.other, '`nodes` are offered by `other`');
     // The clock of a test often begins at a full minute or day, which would hide that a store truncates times.

@@ -29,7 +29,7 @@
     'dead'
     'lost'  the entry no longer belongs to this instance
 ]]
--- include: clock, digits, groups, pending, types
+-- include: clock, digits, ended-data, groups, pending, types
 local events, failing, retries, dead, hash = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local group, consumer, position = ARGV[1], ARGV[2], ARGV[3]
 local failure = { done = ARGV[4], reason = ARGV[5], handler = ARGV[12] }
@@ -76,7 +76,7 @@ local function schedule_retry(attempts)
   redis.call('HSET', failing, position, '{"attempts":' .. attempts .. ',"done":' .. failure.done .. '}')
   redis.call('ZADD', retries, digits(now_in_ms() + delay), position)
   redis.call('XCLAIM', events, group, RETRIES_CONSUMER, 0, position, 'JUSTID')
-  if has_hash and redis.call('HEXISTS', hash, end_field) == 1 then redis.call('PEXPIRE', hash, retention, 'GT') end
+  if has_hash then keep_for_retry(hash, end_field, retention) end
 end
 
 if not pending_at(events, group, position, consumer) then return 'lost' end

@@ -15,7 +15,7 @@
 --   field and text of each field to set
 --   field to remove
 
--- include: arguments, limit
+-- include: arguments, limit-argument
 -- The change in a list of arguments from one of them on.
 local function change_in(list, first)
   local first_key = first + 14 + 2 * list[first + 10]

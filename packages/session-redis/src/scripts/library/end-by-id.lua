@@ -6,8 +6,7 @@ local function end_by_id(partition, id, ending)
   local text, fields = read('GET', session.shadow), read('HMGET', session.key, 'lastAccessedTime', 'bucket', 'index')
   -- A stray key in the place of the session hash is no session. Nor is a shadow key without its session hash: the sweeper
   -- reports it.
-  local is_session = text ~= false and fields and (fields[1] or redis.call('EXISTS', session.key) == 1)
-  if not is_session then return false end
+  if text == false or not fields or not fields[1] and redis.call('EXISTS', session.key) == 0 then return false end
   if text == nil then return false, wrong_type('string', session.shadow, id).err end
   session.bucket, session.index = fields[2], fields[3]
   if ending.is_wanted == nil then ending.is_wanted = is_wanted(partition.events, ending.how) end

@@ -7,7 +7,7 @@ local function index_changes(partition, session, change, ending)
   if session.index then before = recorded_entries(partition.prefix, session.index) end
   local principal = principal_in(after)
   if principal and limit then
-    -- include: end-oldest
+    -- include: limit-in-one-partition
     local refusal = make_room(partition, principal.set, session.id, limit, ending)
     if refusal then return nil, refusal end
   end

@@ -2,13 +2,11 @@
 -- The index entries of a session: a list of {name, value, set}, with the key of the index, a sorted set of ids. The score is
 -- the time of the sign-in, or of the creation when there was none; a rotation keeps it.
 
+-- An entry; the second result is the error for a stray key in the place of the index, nil when there is none.
 local function index_entry(prefix, name, value)
-  return { name = name, value = value, set = prefix .. 'index:' .. name .. ':' .. value }
-end
-
--- The error for a stray key in the place of the index; nil when there is none.
-local function problem_of(entry)
-  return read('ZCARD', entry.set) == nil and wrong_type('zset', entry.set, entry.value) or nil
+  local set = prefix .. 'index:' .. name .. ':' .. value
+  local problem = read('ZCARD', set) == nil and wrong_type('zset', set, value) or nil
+  return { name = name, value = value, set = set }, problem
 end
 
 -- The entries in the field `index` of a session hash; none without the field. It is JSON in a JSON string: Spring decodes
@@ -20,8 +18,7 @@ local function recorded_entries(prefix, field)
   if readable then readable, decoded = pcall(cjson.decode, decoded) end
   for _, each in ipairs(readable and type(decoded) == 'table' and decoded or {}) do
     if type(each) == 'table' and type(each[1]) == 'string' and type(each[2]) == 'string' then
-      local entry = index_entry(prefix, each[1], each[2])
-      local found = problem_of(entry)
+      local entry, found = index_entry(prefix, each[1], each[2])
       if found then problem = found else table.insert(entries, entry) end
     end
   end
@@ -33,8 +30,7 @@ local function new_entries(prefix, list)
   local entries = {}
   for i = 1, #list, 2 do
     if list[i + 1] ~= '' then
-      local entry = index_entry(prefix, list[i], list[i + 1])
-      local problem = problem_of(entry)
+      local entry, problem = index_entry(prefix, list[i], list[i + 1])
       if problem then error(problem) end
       table.insert(entries, entry)
     end

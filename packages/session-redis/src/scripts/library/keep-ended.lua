@@ -1,5 +1,5 @@
 -- Writes the end into the session hash: `ending.how` it ended. Its data is kept for `ending.retention` ms for the handlers of
--- the event, and trim-events removes it when all groups have handled that and the grace period is over. Spring Session never
+-- the event, longer for a retry, and goes together with the event: see library/ended-data. Spring Session never
 -- looks at the shadow key: for it, an interval of 0 is the end. The fields `bucket` and `index` stay, and mean nothing.
 -- Where nobody wants the event, nothing is kept: the hash goes at once, or, when a caller lists the `unwanted` ones, with them.
 local function keep_ended(key, ending, unwanted)

@@ -1,4 +1,4 @@
--- include: ends, place, join, record, wanted, hash-fields
+-- include: session-timeouts, place, join, record, wanted, hash-fields
 -- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for none; its
 -- `indexes` and `set`, names and values or fields and texts in turn; whether somebody `signs_in`; and `most`, after how many
 -- ms it ends at the latest until it is renewed.
@@ -37,11 +37,15 @@ local function store_session(partition, new, grace, now)
   if is_wanted(partition.events, 'created') then record(partition.events, 'created', new.id, now) end
   write_fields(new.key, fields_of(new, now))
   if new.ends_at then
+    -- As set_end() does it, with one command less.
     redis.call('SET', new.shadow, '', 'PXAT', new.ends_at)
     redis.call('PEXPIREAT', new.key, new.ends_at + grace)
     join(partition, new.id, new.place, now)
   else
     redis.call('SET', new.shadow, '')
   end
-  for _, entry in ipairs(new.entries or {}) do redis.call('ZADD', entry.set, now, new.id) end
+  if new.entries then
+    -- include: index-score
+    for _, entry in ipairs(new.entries) do redis.call('ZADD', entry.set, score_after_all(entry.set, now), new.id) end
+  end
 end

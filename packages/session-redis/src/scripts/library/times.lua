@@ -1,4 +1,4 @@
--- include: ends
+-- include: session-timeouts
 -- The times of a session after a change, in epoch ms: when it ends, nil for never, and its end by the absolute timeout. Then
 -- whether the change sets the end at all, and whether that has passed.
 local function times_after(session, change, now)

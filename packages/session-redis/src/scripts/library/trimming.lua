@@ -73,6 +73,11 @@ local function may_go(stream, groups, entry)
   return age >= stream.retention or (age >= stream.grace and is_handled(groups, pair_of(entry[1])))
 end
 
+-- Whether the age of the oldest event or their number allow that any go. Young events do only when they are more than `most`.
+local function may_have_to_trim(stream, oldest, most)
+  return age_of(stream, oldest) >= math.min(stream.grace, stream.retention) or redis.call('XLEN', stream.events) > most
+end
+
 -- How many of the oldest events may go. All before one that may go may go as well.
 local function count_removable(stream, groups, entries)
   local removable, rest = 0, #entries + 1

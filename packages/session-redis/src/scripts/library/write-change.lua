@@ -5,7 +5,7 @@
 -- absolute timeout, the time of the sign-in, and the data key for the id that it has then.
 local function add_changes(session, change, absolute_expiry, data_key, now)
   if change.clears or change.sign_in then
-    -- include: lost
+    -- include: kept-attributes
     change.lost = lost_attributes(session.key, change)
   end
   local changes_expiry = change.timeout and (absolute_expiry or session.absolute_expiry)

@@ -12,13 +12,13 @@
     'over'    the session has ended, or has another id by now, which a ledger has as well
     'absent'  there is no such session, or it is no session of the principal: not yet, or no more; or the epoch ends it
 ]]
-local index, epoch_key, prefix = KEYS[1], KEYS[2], ARGV[1]
-local epoch = tonumber(redis.call('HGET', epoch_key, 'at') or 0)
+-- include: epoch
+local index, epoch, prefix = KEYS[1], epoch_at(KEYS[2]), ARGV[1]
 
 local function find(id)
   if redis.call('EXISTS', prefix .. 'sessions:expires:' .. id) == 1 then
     local score = redis.call('ZSCORE', index, id)
-    return score and tonumber(score) > epoch and 'live' or 'absent'
+    return score and not is_ended_by(epoch, score) and 'live' or 'absent'
   end
   local has_ended = redis.call('EXISTS', prefix .. 'sessions:' .. id, prefix .. 'sessions:forwarded:' .. id) > 0
   return has_ended and 'over' or 'absent'

@@ -47,7 +47,7 @@ if change.data_keys[1] then
   if refusal then return refusal end
 end
 if change.expected_field then
-  -- include: compare-and-set
+  -- include: update-conflict
   refusal = conflict_with(session.key, change, is_forwarded)
   if refusal then return refusal end
 end

@@ -15,7 +15,7 @@
   ARGV[5] maxInactiveInterval in s
   ARGV[6] absolute timeout in s; negative: none
   ARGV[7] 1: somebody signs in
-  ARGV[8] limit of the sessions of the principal: see library/limit; empty: none
+  ARGV[8] limit of the sessions of the principal: see library/limit-argument; empty: none
   ARGV[9] number of indexes
   ARGV[10..] name and value of each index, field and text of each attribute
 
@@ -42,7 +42,7 @@ if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collis
 local now = now_in_ms()
 begin_session(partition, new, now)
 if limit ~= '' then
-  -- include: index, limit, end-oldest
+  -- include: index, limit-argument, limit-in-one-partition
   local principal = principal_in(new.entries or {})
   local ending = { how = 'deleted', at = now, retention = retention }
   local refusal = principal and make_room(partition, principal.set, new.id, limit_in(limit), ending)

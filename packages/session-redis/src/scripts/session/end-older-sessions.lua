@@ -12,15 +12,15 @@
 
   Returns the number of sessions that this call ended
 ]]
--- include: keys, clock, end-by-id
+-- include: keys, clock, epoch, end-by-id
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local epoch, retention = KEYS[3], ARGV[2]
+local epoch, retention = epoch_at(KEYS[3]), ARGV[2]
 
 local ending = { how = 'deleted', at = now_in_ms(), retention = retention }
-local at, ended = tonumber(redis.call('HGET', epoch, 'at')) or 0, 0
+local ended = 0
 for i = 3, #ARGV do
   local times = read('HMGET', partition.prefix .. 'sessions:' .. ARGV[i], 'creationTime', 'authenticatedAt')
-  local began = times and math.max(tonumber(times[1]) or 0, tonumber(times[2]) or 0)
-  if began and began <= at and end_by_id(partition, ARGV[i], ending) then ended = ended + 1 end
+  local is_over = times and is_ended_by(epoch, times[1], times[2])
+  if is_over and end_by_id(partition, ARGV[i], ending) then ended = ended + 1 end
 end
 return ended

@@ -7,8 +7,8 @@
 
   Returns the epoch in epoch ms
 ]]
--- include: clock, digits
+-- include: clock, digits, epoch
 local epoch = KEYS[1]
-local at = math.max(now_in_ms(), tonumber(redis.call('HGET', epoch, 'at')) or 0)
+local at = math.max(now_in_ms(), epoch_at(epoch))
 redis.call('HSET', epoch, 'at', at)
 return digits(at)

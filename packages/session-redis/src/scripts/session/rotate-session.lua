@@ -46,13 +46,14 @@ if change.clears then mark = 'cleared:' .. new.id elseif change.sign_in then mar
 -- The reply to a rotation that may not be made; nil when it may.
 local function refusal_of(session)
   if change.sign_in then
-    local epoch = tonumber(redis.call('HGET', partition.prefix .. 'epoch', 'at'))
+    -- include: epoch
     -- A request that was open while every session was ended must not let one of them begin anew.
-    if epoch and math.max(session.authenticated_at or 0, session.created_at or 0) <= epoch then return { 'gone' } end
+    local is_over = is_ended_by(epoch_at(partition.prefix .. 'epoch'), session.created_at, session.authenticated_at)
+    if is_over then return { 'gone' } end
   end
   local refusal = other_data_key(session, change)
   if not refusal and change.expected_field then
-    -- include: compare-and-set
+    -- include: update-conflict
     refusal = conflict_with(session.key, change, false)
   end
   return refusal or redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil
@@ -91,9 +92,8 @@ if change.clears and redis.pcall('GET', mark_key) == mark then
   return { redis.call('EXISTS', new.shadow) == 1 and 'saved' or 'gone' }
 end
 local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
-if not session then return { 'gone' } end
 -- A rotation that was sent twice finds the forwarding mark that it left itself.
-if session.id ~= id and redis.call('GET', mark_key) ~= mark then return { 'gone' } end
+if not session or session.id ~= id and redis.call('GET', mark_key) ~= mark then return { 'gone' } end
 if session.id ~= id then return { 'saved', change.sign_in and session.authenticated_at or nil } end
 local refusal = refusal_of(session)
 if refusal then return refusal end

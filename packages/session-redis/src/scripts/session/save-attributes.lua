@@ -28,7 +28,7 @@
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'full', bound}     the session would hold more than this bound allows, and more than before
 ]]
--- include: arguments, live-session, clock, ends, member
+-- include: arguments, live-session, clock, session-timeouts, member
 local prefix, asked_id, grace, retention, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
 local change = {
   set = part_of(ARGV, 6, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
@@ -43,7 +43,7 @@ if seals then
   leave_out_sealed(change, seals)
 end
 if change.expected_field and change.expected_field ~= '' then
-  -- include: compare-and-set
+  -- include: update-conflict
   refusal = conflict_with(key, change, id ~= asked_id)
 end
 if not refusal and (size or change.max_size) then

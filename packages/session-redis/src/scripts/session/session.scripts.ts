@@ -16,6 +16,7 @@ import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { DEAD_LETTER_BYTES } from '../stream/event-stream.scripts.js';
 import {
   keysOf,
   limitArgument,
@@ -51,7 +52,7 @@ export function keepingRules(
   { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
   partitions: SessionPartitions,
 ): KeepingRules {
-  const maxSize = partitions.shareOf(events.deadLetters.maxSize);
+  const maxSize = partitions.shareOf(DEAD_LETTER_BYTES);
   return { grace, retention: events.retention, store: expirations.store, deadLetters: { maxSize } };
 }
 
@@ -60,6 +61,16 @@ export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 
 /** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
+
+/** A key of another type that stood in the place of an index. */
+export interface StrayIndex {
+  readonly type: string;
+  readonly key: string;
+  readonly listed: number;
+}
+
+// 30 days, as a dead letter by default: time enough to look at it.
+const STRAY_KEPT_FOR = 30 * 86_400_000;
 
 const FILES = {
   createSession: 'create-session',
@@ -71,6 +82,7 @@ const FILES = {
   deleteSession: 'delete-session',
   listSessions: 'list-sessions',
   endSessions: 'end-sessions',
+  setAsideIndex: 'set-aside-index',
   raiseEpoch: 'raise-epoch',
   endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
@@ -213,6 +225,19 @@ export class SessionScripts {
     const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
     const [ended, next, problem, ...foreign] = reply;
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
+  }
+
+  /**
+   * Makes room for an index where a key of another type stands in its place. `key`: where that is for 30 days; `listed`: how
+   * many of the sessions that it had the new index lists. Undefined where there is no such key.
+   */
+  async setAsideIndex(partition: SessionKeys, name: string, hash: string): Promise<StrayIndex | undefined> {
+    const key = partition.strayIndex(name, hash);
+    const args = [partition.prefix, STRAY_KEPT_FOR];
+    const reply = await this.#run('setAsideIndex', [partition.index(name, hash), key], args);
+    if (!reply) return undefined;
+    const [type, listed] = reply as [string, number];
+    return { type, key, listed };
   }
 
   /** Raises the epoch of a partition to now. */

@@ -21,6 +21,12 @@ export interface DeadLetterLimits {
   readonly maxSize: number;
 }
 
+/**
+ * Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. It
+ * is room for 256 sessions of the default `maxSessionSize`.
+ */
+export const DEAD_LETTER_BYTES = 64 * 2 ** 20;
+
 export type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
 export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
 /** Whose turn a cleanup is, and whether there is anything to do. */
@@ -82,7 +88,7 @@ export class EventStreamScripts {
     { grace, retention, maxLength }: TrimLimits,
   ): Promise<TakeCleanupTurnReply> {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
-    const args = [instance, duration, Math.min(grace, retention), maxLength];
+    const args = [instance, duration, grace, retention, maxLength];
     return (await this.#client.takeCleanupTurn(keys.length, ...keys, ...args)) as TakeCleanupTurnReply;
   }
 

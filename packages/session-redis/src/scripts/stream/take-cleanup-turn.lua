@@ -9,8 +9,9 @@
   KEYS[4..] sorted sets of what is due, by epoch ms
   ARGV[1] name of the instance
   ARGV[2] how long the turn takes, in ms
-  ARGV[3] age in ms from which events may be trimmed
-  ARGV[4] number of events above which younger ones may be trimmed, too
+  ARGV[3] grace in ms
+  ARGV[4] retention in ms
+  ARGV[5] at most how many events to keep
 
   Returns
     'due'    it is the turn of this instance
@@ -19,23 +20,24 @@
 ]]
 -- include: clock
 local turn, events, dead = KEYS[1], KEYS[2], KEYS[3]
-local instance, duration, youngest, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local instance, duration = ARGV[1], ARGV[2]
+local grace, retention, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
 local holder = redis.pcall('GET', turn)
 if type(holder) == 'string' and holder ~= instance then return 'taken' end
 -- A stray key in its place stays: then every instance cleans up.
 if type(holder) ~= 'table' then redis.call('SET', turn, instance, 'PX', duration) end
-local now = now_in_ms()
+local stream = { events = events, now = now_in_ms(), grace = grace, retention = retention }
 for i = 4, #KEYS do
-  local first = redis.pcall('ZRANGEBYSCORE', KEYS[i], '-inf', now, 'LIMIT', 0, 1)
+  local first = redis.pcall('ZRANGEBYSCORE', KEYS[i], '-inf', stream.now, 'LIMIT', 0, 1)
   -- A stray key is for the cleanup itself to report.
   if first.err or first[1] then return 'due' end
 end
 local oldest = redis.pcall('XRANGE', events, '-', '+', 'COUNT', 1)
 if oldest.err then return 'due' end
 if oldest[1] then
-  local recorded_at = tonumber(string.match(oldest[1][1], '^%d+'))
-  if recorded_at <= now - youngest or redis.call('XLEN', events) > most then return 'due' end
+  -- include: trimming
+  if may_have_to_trim(stream, oldest[1], most) then return 'due' end
 end
 if redis.pcall('XLEN', dead) ~= 0 then return 'due' end
 return 'clean'

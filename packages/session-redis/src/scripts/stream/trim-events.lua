@@ -25,11 +25,11 @@
                                 turn: events that were removed before the group had handled them
     {'more', removed, dropped}  call again: there may be more to remove
 ]]
--- include: clock, digits, fields, trimming, words
+-- include: clock, digits, ended-data, trimming, words
 local events, trimmed_key, dropped_key, thinned = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local grace, retention, most, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local makes_room, releases_data = words_in(ARGV[5]), words_in(ARGV[9] or '')
-local data_prefix, id_field, end_field = ARGV[6], ARGV[7], ARGV[8]
+local makes_room = words_in(ARGV[5])
+local data = { prefix = ARGV[6], id_field = ARGV[7], end_field = ARGV[8], events = words_in(ARGV[9] or '') }
 assert_types({ { events, 'stream' }, { trimmed_key, 'string' }, { dropped_key, 'hash' }, { thinned, 'hash' } })
 
 local entries = redis.call('XRANGE', events, '-', '+', 'COUNT', limit)
@@ -72,19 +72,12 @@ local function drop_unhandled(group, removed, last)
   return dropped
 end
 
--- The key of the hash that goes with an event; nil when none does. A stray key stays.
-local function data_of(fields)
-  local id = value_in(fields, id_field)
-  if id == '' or not releases_data[value_in(fields, 'type')] then return nil end
-  return read('HEXISTS', data_prefix .. id, end_field) == 1 and data_prefix .. id or nil
-end
-
 -- Removes the oldest events, with their data. Returns what groups lose.
 local function trim(removed)
-  local last, data = entries[removed][1], {}
-  for i = 1, removed do data[#data + 1] = data_of(entries[i][2]) end
+  local last, hashes = entries[removed][1], {}
+  for i = 1, removed do hashes[#hashes + 1] = data_of(data, entries[i][2]) end
   local dropped = count_dropped(groups, dropped_key, function(group) return drop_unhandled(group, removed, last) end)
-  if data[1] then redis.call('UNLINK', unpack(data)) end
+  if hashes[1] then redis.call('UNLINK', unpack(hashes)) end
   local ms, sequence = parts(last)
   redis.call('XTRIM', events, 'MINID', digits(ms) .. '-' .. digits(sequence + 1))
   redis.call('SET', trimmed_key, last)

@@ -24,7 +24,7 @@ import { OlderSessionSweeper } from '../../../src/expiration/older-session.sweep
 import { SessionExpirationSweeper } from '../../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../../src/keys/session-partitions.js';
-import { SessionLedger } from '../../../src/limits/session-ledger.js';
+import { LimitAcrossPartitions } from '../../../src/limits/limit-across-partitions.js';
 import { RedisSessionRepository } from '../../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../../src/repository/session-epochs.js';
 import type { Room, StoreReply } from '../../../src/scripts/session/session-arguments.js';
@@ -297,7 +297,7 @@ export class ModelledRedisStore implements ModelledStore {
     // A sequence that is given up leaves sign-ins behind, for which others of their instance would wait.
     const [, ...instances] = this.server.connections;
     this.nodes = instances.map(({ client }) => this.#nodeOf(client));
-    this.atOnce = this.#repositoryOn(this.#connections.get(this.#client)!, this.#client, SessionLedger);
+    this.atOnce = this.#repositoryOn(this.#connections.get(this.#client)!, this.#client, LimitAcrossPartitions);
     await Promise.all(this.server.primaries.map((primary) => primary.flushall()));
   }
 
@@ -354,7 +354,7 @@ export class ModelledRedisStore implements ModelledStore {
     const [{ partitions }, { turns }] = [this.server, this];
     const scripts = this.#scriptsOn(client);
     const pause = (ms: number) => turns.take('pause', () => this.#pause(ms));
-    class SteppedLedger extends SessionLedger {
+    class SteppedLedger extends LimitAcrossPartitions {
       #passed = 0;
 
       protected override now(): number {
@@ -427,7 +427,11 @@ export class ModelledRedisStore implements ModelledStore {
     return overridden(scripts, { endListed, create, save });
   }
 
-  #repositoryOn(connection: RequestConnection, client: Redis, Ledger: typeof SessionLedger): OpenRedisRepository {
+  #repositoryOn(
+    connection: RequestConnection,
+    client: Redis,
+    Ledger: typeof LimitAcrossPartitions,
+  ): OpenRedisRepository {
     const { partitions } = this.server;
     const scripts = this.#scriptsOn(client);
     const end: SessionScripts['delete'] = async (id, listed) => {

@@ -36,8 +36,9 @@ const SHORTEST_WAIT = 5;
 const LONGEST_WAIT = 50;
 
 /**
- * Limits the sessions of a principal where these are in several partitions, so that no script sees them all. The ledger
- * of a principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
+ * Limits the sessions of a principal where these are in several partitions, so that no script sees them all; with one
+ * partition, scripts/library/limit-in-one-partition.lua does. The ledger of a principal has a place for each of its
+ * sessions, and no more places that stay than the limit allows. A sign-in
  *
  * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in
  * only;
@@ -49,7 +50,7 @@ const LONGEST_WAIT = 50;
  * given up when its time has passed.
  */
 @Injectable()
-export class SessionLedger {
+export class LimitAcrossPartitions {
   readonly #scripts: ScriptsOn<LedgerScripts>;
   /** So that the sign-ins of one process need not look whether another one has finished. */
   readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);

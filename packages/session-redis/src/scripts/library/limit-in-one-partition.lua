@@ -1,14 +1,15 @@
--- include: end-by-id
+-- include: end-by-id, epoch
+-- The limit of the sessions of a principal that are all in one partition. limits/limit-across-partitions.ts has it for several.
+
 -- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides the
 -- session `own`; and how many are found. One that the epoch ends is not live.
 local function look_for_live(prefix, index, own, most)
-  local epoch = tonumber(redis.call('HGET', prefix .. 'epoch', 'at') or 0)
-  local size, live, looked = redis.call('ZCARD', index), 0, 0
+  local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
   while live < most and looked < size do
     local page = redis.call('ZRANGE', index, looked, looked + 99, 'REV', 'WITHSCORES')
     for i = 1, #page, 2 do
       looked = looked + 1
-      local counts = page[i] ~= own and tonumber(page[i + 1]) > epoch
+      local counts = page[i] ~= own and not is_ended_by(epoch, page[i + 1])
       if counts and redis.call('EXISTS', prefix .. 'sessions:expires:' .. page[i]) == 1 then live = live + 1 end
       if live == most then break end
     end
@@ -20,9 +21,8 @@ end
 -- too many, at most 50 at once. Returns the reply when there is none, or not yet; nil when there is.
 local function make_room(partition, index, own, limit, ending)
   if limit.latest then return ending.at > limit.latest and { 'late' } or nil end
-  local size = redis.call('ZCARD', index)
+  local size, most_others = redis.call('ZCARD', index), limit.refuses and limit.most or limit.most - 1
   if size < limit.most then return nil end
-  local most_others = limit.refuses and limit.most or limit.most - 1
   local looked, live = look_for_live(partition.prefix, index, own, most_others)
   if limit.refuses or looked == size then return limit.refuses and live == most_others and { 'refused' } or nil end
   read_typed('zset', 'ZCARD', partition.bucket_list)

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { CallDeadlines } from '../../src/connection/call-deadlines.js';
+import { RequestDeadlines } from '../../src/connection/request-deadlines.js';
 
 LeakGuard.install();
 afterEach(() => {
@@ -16,7 +16,7 @@ const block = (milliseconds: number) => {
 };
 
 /** Calls that begin in so many turns of the event loop. */
-async function begin(deadlines: CallDeadlines<object>, turns: number): Promise<object[]> {
+async function begin(deadlines: RequestDeadlines<object>, turns: number): Promise<object[]> {
   const calls: object[] = [];
   for (let turn = 0; turn < turns; turn++) {
     calls.push({ turn });
@@ -30,7 +30,7 @@ async function begin(deadlines: CallDeadlines<object>, turns: number): Promise<o
 it('each call expires once, in its order, also when the deadlines of others pass while one is told', async () => {
   const timers = jest.spyOn(globalThis, 'setTimeout');
   const expired: object[] = [];
-  const deadlines: CallDeadlines<object> = new CallDeadlines(TIMEOUT, (call) => {
+  const deadlines: RequestDeadlines<object> = new RequestDeadlines(TIMEOUT, (call) => {
     expired.push(call);
     // Until the next deadline has passed.
     block(TIMEOUT);
@@ -50,7 +50,7 @@ it('each call expires once, in its order, also when the deadlines of others pass
 it('calls that are settled leave no timer, each time', async () => {
   const guard = new LeakGuard();
   guard.start();
-  const deadlines = new CallDeadlines<object>(60_000, () => undefined);
+  const deadlines = new RequestDeadlines<object>(60_000, () => undefined);
   for (let round = 0; round < 3; round++) {
     const calls = await begin(deadlines, 2);
     for (const call of calls) expect([deadlines.has(call), deadlines.delete(call)]).toEqual([true, true]);

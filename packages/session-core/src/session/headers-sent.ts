@@ -1,9 +1,15 @@
 import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionResponse } from './session-response.js';
 
-/** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
-export function assertStartable(response: SessionResponse | undefined): void {
-  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+// Once the headers of the response were sent, its request starts no session and changes no token, because the client would
+// not get the cookie.
+
+/**
+ * For a change that starts the session if it is new.
+ * @throws SessionStateError when the cookie of a new session can no longer be set
+ */
+export function assertStartable(isNew: boolean, response: SessionResponse | undefined): void {
+  if (isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
 }
 
 /** For a change of the token. @throws SessionStateError when the client would not get it */

@@ -7,10 +7,12 @@ interface Turn {
 }
 
 /**
- * Calls that must be settled in time, in the order of their deadlines, with one timer for the oldest. The time of a
- * call begins when the turn of the event loop that it began in ends: before, nothing of it has left the process.
+ * How long requests wait for Redis: their calls must be settled within the command timeout, also while Redis is down.
+ * RequestConnection sends them as soon as there is a connection. They are in the order of their deadlines, with one
+ * timer for the oldest. The time of a call begins when the turn of the event loop that it began in ends: before,
+ * nothing of it has left the process.
  */
-export class CallDeadlines<Call extends object> {
+export class RequestDeadlines<Call extends object> {
   readonly #turns = new Map<Call, Turn>();
   #turn: Turn | undefined;
   #timer: NodeJS.Timeout | undefined;

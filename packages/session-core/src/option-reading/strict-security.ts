@@ -1,8 +1,7 @@
-import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { SessionIdForm } from '../session/session-token.js';
+import type { SecurityLevel } from './security-level.js';
 
 // What `security: 'strict'` refuses, and what a library can see of it. docs/security.md names the requirement behind
-// each rule. The rules of the cookie are in cookie.validation.ts.
+// each rule.
 
 const STRICT = "with `security: 'strict'`";
 
@@ -14,7 +13,7 @@ export function* strictTimeoutProblems(timeouts: Readonly<Record<string, number>
 }
 
 /** A session id is not the token, and tokens such as these two have room for enough random bits. */
-export function* strictIdProblems(form: SessionIdForm, drawn: readonly [string, string]): Iterable<string> {
+export function* strictIdProblems(form: 'hashed' | 'plain', drawn: readonly [string, string]): Iterable<string> {
   if (form === 'plain') yield `Option \`sessionIds\` must be 'hashed' ${STRICT}: a plain id is the token.`;
   const bits = mostBitsOf(drawn);
   if (bits < FEWEST_BITS) {
@@ -23,9 +22,34 @@ export function* strictIdProblems(form: SessionIdForm, drawn: readonly [string, 
 }
 
 /** A resolver that is given as such was made for the same level. */
-export function* strictResolverProblems(resolver: SessionIdResolver): Iterable<string> {
+export function* strictResolverProblems(resolver: { meets(security: SecurityLevel): boolean }): Iterable<string> {
   if (resolver.meets('strict')) return;
   yield `Option \`sessionIdResolver\` has a cookie that is not strict: write \`new CookieSessionIdResolver({ ... }, 'strict')\`.`;
+}
+
+/** What the rules of cookies are about. */
+interface StrictCookie {
+  readonly secure: boolean | 'auto';
+  readonly httpOnly: boolean;
+  readonly sameSite: string | false;
+  readonly domain: unknown;
+}
+
+/**
+ * Nobody else reads or sets the cookie (OWASP ASVS 5.0, V3.3). `prefix`: that of its name without underscores, in lower
+ * case.
+ */
+export function* strictCookieProblems(cookie: StrictCookie, prefix: string | undefined): Iterable<string> {
+  if (cookie.secure !== true) {
+    yield `\`cookie.secure\` must be true ${STRICT}: to develop over http, use \`security: 'standard'\` there.`;
+  }
+  if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${STRICT}: otherwise scripts can read the token.`;
+  if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${STRICT}.`;
+  const isShared = cookie.domain !== undefined;
+  if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
+  yield isShared
+    ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${STRICT}.`
+    : `\`cookie.name\` must begin with "__Host-" ${STRICT}: otherwise other hosts can set the cookie.`;
 }
 
 // OWASP ASVS 5.0, 7.2.3. By 11.5.1, the 122 random bits of a UUID are too few.

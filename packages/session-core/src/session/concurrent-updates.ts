@@ -51,9 +51,10 @@ const LONGEST_PAUSE = 50;
 /**
  * The updates of attributes by one repository. Those of one attribute of a session wait for each other. What has
  * gathered in the meantime is written together, as if one had followed the other. So only updates of other instances
- * can be in conflict, and an instance has one write of an attribute under way, whatever the number of requests.
+ * can be in conflict, and an instance has one write of an attribute under way, whatever the number of requests. An
+ * attribute that is only set is written without all that: of concurrent requests, the last one to write it wins.
  */
-export class AttributeUpdates {
+export class ConcurrentUpdates {
   readonly #turns: TurnQueue<Known>;
   /** The updates that wait for the same turn; by session and attribute. */
   readonly #waiting = new Map<string, WaitingUpdate[]>();

@@ -1,4 +1,4 @@
--- The end of a session in epoch ms.
+-- When a session ends by its timeouts, in epoch ms: the rule of endOf() in session-timeouts.ts of session-core.
 
 -- The end by an idle timeout of `interval` s that counts from `since`; nil: never.
 local function end_after(since, interval, absolute_expiry)

@@ -1,8 +1,8 @@
 import type { RedisOptions } from 'ioredis';
 import { retryAfter } from './retry-after.js';
 
-/** Rules for the connections of requests, which wait for Redis for so many milliseconds at most. */
-export function requestRules(commandTimeout: number): RedisOptions {
+/** The options of ioredis for the connections of requests, which wait for Redis for so many milliseconds at most. */
+export function requestConnectionOptions(commandTimeout: number): RedisOptions {
   return {
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,

@@ -3,7 +3,7 @@ import { SessionConflictError } from '../../src/errors/session.errors.js';
 import { ClientDisconnectedError, type Session } from '../../src/index.js';
 import type { SecurityEvent } from '../../src/security-events/security-event.js';
 import { SecurityEvents } from '../../src/security-events/security.events.js';
-import { AttributeUpdates } from '../../src/session/attribute-updates.js';
+import { ConcurrentUpdates } from '../../src/session/concurrent-updates.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { RecordingWriter } from '../support/recording.writer.js';
@@ -212,7 +212,7 @@ describe('updates of an attribute', () => {
   describe('that are in conflict with those of other instances', () => {
     it('are repeated after pauses, and given up after the timeout with a 409', async () => {
       const writer = new RecordingWriter();
-      writer.updates = new AttributeUpdates((change) => writer.write(change), 500);
+      writer.updates = new ConcurrentUpdates((change) => writer.write(change), 500);
       const heard: SecurityEvent[] = [];
       writer.securityEvents = new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
       writer.securityEvents.listen({ listensTo: () => true, hear: (event) => heard.push(event) });

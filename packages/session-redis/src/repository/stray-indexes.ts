@@ -1,0 +1,55 @@
+import { SessionStoreError } from '@nest-session/core';
+import type { SessionChange } from '@nest-session/core/store';
+import { isReply } from '../connection/reply.errors.js';
+import type { RequestConnection } from '../connection/request.connection.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import { logger } from '../logging/redis-session.logger.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+
+/**
+ * Keeps a key of another type in the place of an index from locking a user out, such as an index that another version of
+ * this library wrote in another form: it is set aside, and the index is built anew.
+ */
+export class StrayIndexes {
+  constructor(
+    private readonly connection: RequestConnection,
+    private readonly scripts: ScriptsOn<SessionScripts>,
+    private readonly partitions: SessionPartitions,
+  ) {}
+
+  /** Makes a write. When it fails for such keys, it is made once more without them. */
+  async outOfTheWayOf<T>(change: SessionChange, write: () => Promise<T>): Promise<T> {
+    try {
+      return await write();
+    } catch (error) {
+      const isStray = error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE');
+      if (!isStray || !(await this.#setAside(indexesOf(change)))) throw error;
+      return write();
+    }
+  }
+
+  /** Whether there was anything to set aside. */
+  async #setAside(indexes: readonly [name: string, hash: string][]): Promise<boolean> {
+    const each = this.partitions.all.flatMap((keys) => indexes.map(([name, hash]) => ({ keys, name, hash })));
+    const found = await Promise.all(
+      each.map(({ keys, name, hash }) =>
+        this.connection.write((client) => this.scripts(client).setAsideIndex(keys, name, hash), keys.prefix),
+      ),
+    );
+    const strays = found.filter((stray) => stray !== undefined);
+    for (const { type, key, listed } of strays) {
+      logger.warn(
+        `An index was a ${type}, not a sorted set, as if another version of this library or another client wrote it: ` +
+          `it is set aside as ${key}, and a new index lists ${listed} of its sessions`,
+      );
+    }
+    return strays.length > 0;
+  }
+}
+
+/** The indexes in which a change lists its session. */
+function indexesOf(change: SessionChange): [name: string, hash: string][] {
+  if (change.kind !== 'create' && change.kind !== 'update') return [];
+  return [...change.indexes].flatMap(([name, hash]) => (hash === null ? [] : [[name, hash]]));
+}
