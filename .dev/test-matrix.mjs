@@ -7,15 +7,14 @@ import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { check, conclude, countsOf, report } from './checks.mjs';
+import { compileIn, runChecksIn } from './compiled-application.mjs';
 import { entryPoints } from './entry-points.mjs';
 import { installPacked, packPackages, TEST_INFRASTRUCTURE } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
-import { runIn } from './temporary-folder.mjs';
 
 const APPLICATION = join(root, '.dev/matrix');
 const MODULE_SYSTEMS = { module: 'ES module', commonjs: 'CommonJS' };
 const ADAPTERS = { express: 'Express', fastify: 'Fastify' };
-const PASSED_IN_TAP = /^# Subtest: .*\nok .*\n {2}---\n(?: {2}.*\n)*/gm;
 
 await main(async () => {
   const { values, positionals: words } = parseArgs({
@@ -55,31 +54,14 @@ async function install(folder, packed) {
   return { output, checks: [check('npm installs the packages, and all peers fit', code === 0)] };
 }
 
-/** With our compiler, and everything else as it is installed there. */
 async function compile(folder, type) {
   const isWanted = (path) => path === APPLICATION || /\.ts$|tsconfig\.json$/.test(path);
   await cp(APPLICATION, folder, { recursive: true, filter: isWanted });
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type }));
-  const compiler = join(root, 'node_modules/typescript/bin/tsc');
-  const { code, output } = await runIn(folder, process.execPath, [compiler]);
-  return { output, checks: [check('the application compiles, all declarations checked', code === 0)] };
+  return compileIn(folder);
 }
 
-async function runChecks(folder, adapter) {
-  const args = ['--test-reporter=tap', 'checks.js'];
-  const env = {
-    ADAPTER: adapter,
-    ENTRY_POINTS: entryPoints()
-      .map(({ name }) => name)
-      .join(),
-  };
-  const { code, output } = await runIn(folder, process.execPath, args, env);
-  const lines = output.matchAll(/^(ok|not ok) \d+ - (.*?)( # SKIP.*)?$/gm);
-  const checks = [...lines].map(([, result, name, skip]) => ({ name, result: skip ? 'skipped' : result }));
-  // The reporter writes its plan last.
-  const hasEnded = code !== null && /^1\.\.\d+$/m.test(output);
-  return {
-    output: output.replace(PASSED_IN_TAP, ''),
-    checks: [...checks, check('the process ends by itself', hasEnded)],
-  };
+function runChecks(folder, adapter) {
+  const names = entryPoints().map(({ name }) => name);
+  return runChecksIn(folder, { ADAPTER: adapter, ENTRY_POINTS: names.join() });
 }

@@ -54,6 +54,22 @@ describe('docs/works-with.md', () => {
     expect(told).toEqual(versions);
   });
 
+  it('names what npm run test:orms installs beside NestJS', async () => {
+    const entries = await readdir(join(ROOT, '.dev/orms'), { withFileTypes: true });
+    const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+    const manifests = await Promise.all(names.map((name) => json(`.dev/orms/${name}/package.json`)));
+    const installed = manifests.map(({ dependencies }) => Object.entries(dependencies as Record<string, string>));
+    const isOfAll = ([name, version]: [string, string]) =>
+      manifests.every(({ dependencies }) => dependencies[name] === version);
+    const listed = (all: [string, string][]) =>
+      all.filter((each) => !isOfAll(each)).map(([name, version]) => `${name} ${version}`);
+    const told = rowsOf('ORMs').map(({ name, versions }) => [
+      name.toLowerCase(),
+      versions.map((each) => each.replaceAll('`', '')),
+    ]);
+    expect(told).toEqual(names.map((name, i) => [name.replace('-', ''), listed(installed[i]!)]));
+  });
+
   it('names the servers and the versions of Node.js that npm run nightly runs', async () => {
     const script = await readFile(join(ROOT, '.dev/other-versions.mjs'), 'utf8');
     const others = [...script.matchAll(/^ {2}'(redis|valkey|node)-([\d.]+)':/gm)];

@@ -41,7 +41,7 @@ describe('the failures of the demo', () => {
     const { Outbox } = await import('../src/shop/outbox.js');
     const stream = await EventStream.open(agent);
     try {
-      const event = { id: `expired:${id}`, sessionId: id, principalName: 'ann' } as SessionExpiredEvent;
+      const event = { id: `expired-${id}`, sessionId: id, principalName: 'ann' } as SessionExpiredEvent;
       for (const items of [['apple'], ['pear']]) await demo.get(Outbox).send(event, items);
       await eventually(() => {
         const mails = stream.journal.filter(({ type }) => type === 'mail');

@@ -39,7 +39,7 @@ describe('SessionEventRecorder', () => {
     const expired = event('expired', 's2');
     recorder.record(expired);
     await expect(next).resolves.toBe(expired);
-    await expect(other).resolves.toMatchObject({ id: 'created:s2' });
+    await expect(other).resolves.toMatchObject({ id: 'created-s2' });
   });
 
   it('keeps waiting when the process was suspended for the whole time', async () => {
@@ -68,7 +68,7 @@ describe('SessionEventRecorder', () => {
     recorder.record(event('deleted', 's1'));
     await expect(recorder.next(SessionExpiredEvent, 's1', { timeout: 1 })).rejects.toThrow(
       'No event SessionExpiredEvent of session s1 within 1 ms; recorded instead:\n' +
-        '  created:s1 at 2026-01-01T00:00:00.000Z\n  deleted:s1 at 2026-01-01T00:00:00.000Z',
+        '  created-s1 at 2026-01-01T00:00:00.000Z\n  deleted-s1 at 2026-01-01T00:00:00.000Z',
     );
     recorder.clear();
     await expect(recorder.next('expired', undefined, { timeout: 1 })).rejects.toThrow(

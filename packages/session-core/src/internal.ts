@@ -3,7 +3,7 @@
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
-export type { SessionEventInit, SessionEventType } from './events/session.events.js';
+export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
 export { requestSessionOf } from './http/request-session-of.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';

@@ -16,6 +16,7 @@ import {
   SESSION_EVENT_CLASSES,
   SESSION_EVENT_TYPES,
   type SessionEvent,
+  sessionEventId,
   sessionEventName,
   type SessionEventType,
 } from './session.events.js';
@@ -181,7 +182,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */
   #shown({ type, sessionId }: SessionEvent): string {
-    return shownText(`${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`);
+    return shownText(sessionEventId(type, this.options?.ids.shown(sessionId) ?? sessionId));
   }
 
   async #call(name: string, what: string, handle: () => unknown): Promise<FailedHandler | undefined> {

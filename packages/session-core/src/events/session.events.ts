@@ -24,11 +24,16 @@ export function sessionEventName(type: SessionEventType): string {
   return `session.${type}`;
 }
 
+/** Derives `event.id`. It has no colon, because queues such as BullMQ refuse one in the id of a job. */
+export function sessionEventId(type: string, sessionId: string): string {
+  return `${type}-${sessionId}`;
+}
+
 /** The base class of all session events. */
 export abstract class SessionEvent {
   /**
-   * Names the event in log lines and dead letters. It is the same at every delivery. Remember it in a handler that must
-   * do its work only once.
+   * Names the event in log lines and dead letters, such as `expired-Zx3...`. It is the same at every delivery. Remember
+   * it in a handler that must do its work only once.
    */
   readonly id: string;
   /** The id of the session, which is safe to log. After a rotation, it is the new id. */
@@ -59,7 +64,7 @@ export abstract class SessionEvent {
     readonly type: SessionEventType,
     init: SessionEventInit,
   ) {
-    this.id = `${type}:${init.sessionId}`;
+    this.id = sessionEventId(type, init.sessionId);
     this.sessionId = init.sessionId;
     this.at = init.at;
     this.session = init.session;

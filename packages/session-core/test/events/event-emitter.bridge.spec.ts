@@ -127,7 +127,7 @@ describe('EventEmitterBridge', () => {
     await dispatcher.idle();
     // Jest fails a test in which a rejection is left unhandled, which shows a turn later.
     await new Promise((resolve) => setImmediate(resolve));
-    const message = 'An EventEmitter listener failed for session event expired:s';
+    const message = 'An EventEmitter listener failed for session event expired-s';
     expect(error.mock.calls).toEqual([
       [message, expect.stringContaining('rejected')],
       [message, expect.stringContaining('thrown')],

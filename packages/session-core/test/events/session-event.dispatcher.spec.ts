@@ -140,7 +140,7 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['slow']);
     expect(failure).toBeInstanceOf(SessionEventHandlingError);
     expect(failure).toMatchObject({
-      message: 'Session event expired:s was not handled by Carts.throws, Carts.rejects',
+      message: 'Session event expired-s was not handled by Carts.throws, Carts.rejects',
       failed: [
         { name: 'Carts.throws', cause: new TypeError('no cart') },
         { name: 'Carts.rejects', cause: 'no mail' },
@@ -149,8 +149,8 @@ describe('SessionEventDispatcher', () => {
       errors: [new TypeError('no cart'), 'no mail'],
     });
     expect(error.mock.calls.map(([message]) => String(message))).toEqual([
-      'Carts.throws failed to handle session event expired:s',
-      'Carts.rejects failed to handle session event expired:s',
+      'Carts.throws failed to handle session event expired-s',
+      'Carts.rejects failed to handle session event expired-s',
     ]);
     await expect(dispatcher.idle()).resolves.toBeUndefined();
   });
@@ -250,7 +250,7 @@ describe('SessionEventDispatcher', () => {
     const shown = [String(failure), ...error.mock.calls.map(([message]) => String(message))];
     expect(shown).toHaveLength(4);
     for (const text of shown) {
-      expect(text).toContain('expired:sha256:');
+      expect(text).toContain('expired-sha256:');
       expect(text).not.toContain(token);
     }
   });
@@ -279,7 +279,7 @@ describe('SessionEventDispatcher', () => {
     await dispatcher.reportGap({ since: 7 });
     expect(log).toEqual(['clear 7']);
     expect(error.mock.calls.map(([message]) => String(message))).toEqual([
-      'Cache.forget failed to handle session event expired:s',
+      'Cache.forget failed to handle session event expired-s',
       'Cache.fails failed to handle a gap',
     ]);
   });

@@ -94,8 +94,8 @@ function renamed(error: Error, message: string): Error {
 }
 
 it('a text in a log line is quoted unless it is a plain word', () => {
-  expect(['deleted:a-b_1', 'sha256:ab', 'a b', 'a\n', ''].map(shownText)).toEqual([
-    'deleted:a-b_1',
+  expect(['deleted-a-b_1', 'sha256:ab', 'a b', 'a\n', ''].map(shownText)).toEqual([
+    'deleted-a-b_1',
     'sha256:ab',
     '"a b"',
     '"a\\n"',

@@ -91,7 +91,7 @@ describe('MapSessionModule', () => {
     await repository.save(session);
     await repository.deleteById(session.id);
     await app.close();
-    expect(app.get(Cache).forgotten).toEqual([`created:${session.id}`, `deleted:${session.id}`]);
+    expect(app.get(Cache).forgotten).toEqual([`created-${session.id}`, `deleted-${session.id}`]);
     expect(recorder.all().map(({ id }) => id)).toEqual(app.get(Cache).forgotten);
   });
 

@@ -6,7 +6,12 @@ import {
   SessionExpiredEvent,
   SessionIdChangedEvent,
 } from '@nest-session/core';
-import { SessionEventHandlingError, type SessionEventInit, shownText } from '@nest-session/core/internal';
+import {
+  SessionEventHandlingError,
+  sessionEventId,
+  type SessionEventInit,
+  shownText,
+} from '@nest-session/core/internal';
 import {
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
@@ -65,7 +70,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   shownIdOf(entry: StreamEntry): string {
     const [type, sessionId] = [fieldOf(entry, 'type'), fieldOf(entry, 'session')];
     if (type === undefined || sessionId === undefined) return nameOf(entry);
-    return shownText(`${type}:${this.options?.ids.shown(sessionId) ?? sessionId}`);
+    return shownText(sessionEventId(type, this.options?.ids.shown(sessionId) ?? sessionId));
   }
 
   failureOf(error: unknown): HandlersFailure | undefined {

@@ -89,7 +89,7 @@ it(
     for (const event of ended()) expect(event.session.getAttribute('cart')).toBe('full');
     for (const app of [one, two]) {
       const { heard } = app.nest.get(Broadcasts, { strict: false });
-      const deleted = () => heard.filter((id) => id.startsWith('deleted:')).map((id) => id.slice('deleted:'.length));
+      const deleted = () => heard.filter((id) => id.startsWith('deleted-')).map((id) => id.slice('deleted-'.length));
       await eventually(() => expect(deleted().toSorted()).toEqual(ids));
     }
     const [group] = await one.nest.get(SessionEventGroups, { strict: false }).list();

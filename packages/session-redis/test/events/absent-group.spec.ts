@@ -63,7 +63,7 @@ async function liveAMinute(): Promise<string> {
 /** The events that are kept, by name, in order. */
 async function recorded(): Promise<string[]> {
   const entries = await store.client.xrange(store.keys.events, '-', '+');
-  return entries.map(([, [, type, , session]]) => `${type}:${session}`);
+  return entries.map(([, [, type, , session]]) => `${type}-${session}`);
 }
 
 async function memory() {

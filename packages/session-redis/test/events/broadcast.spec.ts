@@ -54,7 +54,7 @@ async function start(providers: Type[], redis: RedisSessionModuleOptions = {}): 
 async function endSession(cart = 'apple'): Promise<string[]> {
   const id = await store.create({ cart: JSON.stringify(cart) });
   await store.scripts.delete(id);
-  return [`created:${id}`, `deleted:${id}`];
+  return [`created-${id}`, `deleted-${id}`];
 }
 
 async function isHeard(heard: readonly string[], names: readonly string[]): Promise<void> {
@@ -66,7 +66,7 @@ async function isHeard(heard: readonly string[], names: readonly string[]): Prom
 /** The names of the events that are kept, in order. */
 async function recorded(): Promise<string[]> {
   const entries = await store.client.xrange(store.keys.events, '-', '+');
-  return entries.map(([, [, type, , session]]) => `${type}:${session}`);
+  return entries.map(([, [, type, , session]]) => `${type}-${session}`);
 }
 
 /** Trims to this number of events. */
@@ -132,7 +132,7 @@ it('an instance receives broadcast events one by one with their data, and logs a
       ['created', 'deleted'].flatMap((type) => [`begin ${type} ${cart}`, `end ${type} ${cart}`]),
     ),
   );
-  expect(EventInstance.log.matching(/^error Sockets.close failed to handle session event created:/)).toHaveLength(2);
+  expect(EventInstance.log.matching(/^error Sockets.close failed to handle session event created-/)).toHaveLength(2);
 });
 
 it('an instance broadcasts an event later whose data it could not read', async () => {
@@ -241,7 +241,7 @@ describe('an instance after an outage', () => {
     await isHeard(ended, first.slice(1));
     disconnect();
     const names = (await Promise.all([endSession(), endSession(), endSession()])).flat();
-    const ends = (await recorded()).filter((name) => name.startsWith('deleted:') && names.includes(name));
+    const ends = (await recorded()).filter((name) => name.startsWith('deleted-') && names.includes(name));
     expect(await trimmerTo(4).runOnce()).toMatchObject({ removed: 4 });
     await proxy.accept();
     await isHeard(heard, [...first, 'gap', ...ends]);
@@ -337,12 +337,12 @@ it('an instance that starts without Redis receives the events recorded once Redi
   };
   try {
     for (let i = 0; heard.length === 0; i++) await record(`s${i}`);
-    const first = Number(heard[0]!.slice('created:s'.length));
+    const first = Number(heard[0]!.slice('created-s'.length));
     await record('last');
-    await eventually(() => heard.includes('created:last'));
+    await eventually(() => heard.includes('created-last'));
     expect(heard).toEqual([
-      ...Array.from({ length: heard.length - 1 }, (_, i) => `created:s${first + i}`),
-      'created:last',
+      ...Array.from({ length: heard.length - 1 }, (_, i) => `created-s${first + i}`),
+      'created-last',
     ]);
     expect(gaps).toEqual([]);
   } finally {

@@ -183,10 +183,10 @@ it(
     const ids = await createIn(instance);
     await eventually(() => expect([handled.length, heard.length]).toEqual([PARTITIONS, PARTITIONS]));
     await endIn(instance, ids);
-    const expected = ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
+    const expected = ids.flatMap((id) => [`created-${id}`, `deleted-${id}`]);
     for (const names of [handled, heard]) {
       await eventually(() => expect(names.toSorted()).toEqual(expected.toSorted()));
-      for (const id of ids) expect(names.indexOf(`created:${id}`)).toBeLessThan(names.indexOf(`deleted:${id}`));
+      for (const id of ids) expect(names.indexOf(`created-${id}`)).toBeLessThan(names.indexOf(`deleted-${id}`));
     }
   },
   LONG,
@@ -207,7 +207,7 @@ it(
       after[cluster.nodes.indexOf(two)]! += moving.length;
       await eventually(async () => expect(await subscriptions()).toEqual(after));
       const ids = await createIn(instance);
-      await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
+      await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created-${id}`).toSorted()));
     } finally {
       await cluster.moveSlots(moving, one);
     }
@@ -233,7 +233,7 @@ it(
     const staying = await start({ events: { lease: '1h', concurrency: 1 } });
     await eventually(async () => expect(await calls('xpending')).toBeGreaterThanOrEqual(PARTITIONS));
     const [first] = await createIn(staying, 1);
-    await eventually(() => expect(handled).toEqual([`created:${first!}`]));
+    await eventually(() => expect(handled).toEqual([`created-${first!}`]));
     const leaving = await start({ events: { lease: '1h', shutdownTimeout: '10ms', concurrency: 256 } }, [Hanging]);
     await listening(2);
     const ids = [first!, ...(await createIn(leaving, PARTITIONS))];
@@ -241,7 +241,7 @@ it(
     handlerGate = undefined;
     busy.open();
     await leaving.stop();
-    await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
+    await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created-${id}`).toSorted()));
     for (const finish of open) finish();
   },
   LONG,
@@ -276,10 +276,10 @@ it(
       await endIn(instance, [id]);
       await pause(50);
     }
-    const ended = () => handled.filter((id) => id.startsWith('deleted:')).toSorted();
-    const broadcast = () => heard.filter((id) => id.startsWith('deleted:')).toSorted();
-    const gone = `deleted:${own[0]!}`;
-    const expected = [gone, ...others.map((id) => `deleted:${id}`)].toSorted();
+    const ended = () => handled.filter((id) => id.startsWith('deleted-')).toSorted();
+    const broadcast = () => heard.filter((id) => id.startsWith('deleted-')).toSorted();
+    const gone = `deleted-${own[0]!}`;
+    const expected = [gone, ...others.map((id) => `deleted-${id}`)].toSorted();
     await eventually(() => expect(ended()).toEqual(expected));
     await eventually(() => expect(broadcast()).toEqual(expected));
     await node.restart();
@@ -287,7 +287,7 @@ it(
     await listening();
     handled.length = 0;
     const later = await createIn(instance);
-    await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created:${id}`).toSorted()));
+    await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created-${id}`).toSorted()));
   },
   LONG,
 );
@@ -304,7 +304,7 @@ it(
     const owners = await Promise.all(ids.map((id) => cluster.primaryOf(slotOf(partitions().of(id).prefix))));
     const own = ids.filter((_, i) => owners[i] === node).slice(0, concurrency);
     const others = ids.filter((_, i) => owners[i] !== node);
-    const ended = () => handled.filter((id) => id.startsWith('deleted:')).toSorted();
+    const ended = () => handled.filter((id) => id.startsWith('deleted-')).toSorted();
     const busy = new Gate();
     handlerGate = busy;
     await endIn(instance, own);
@@ -314,14 +314,14 @@ it(
     // Now the events in all places wait until they are acknowledged.
     busy.open();
     await endIn(instance, others);
-    const expected = [...own, ...others].map((id) => `deleted:${id}`).toSorted();
+    const expected = [...own, ...others].map((id) => `deleted-${id}`).toSorted();
     await eventually(() => expect(ended()).toEqual(expected));
     await node.restart();
     await cluster.untilStable();
     await listening();
     handled.length = 0;
     const later = await createIn(instance);
-    await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created:${id}`).toSorted()));
+    await eventually(() => expect(handled.toSorted()).toEqual(later.map((id) => `created-${id}`).toSorted()));
   },
   LONG,
 );
@@ -344,7 +344,7 @@ it(
     fails = () => false;
     handled.length = 0;
     expect(await groups.replayAll()).toBe(PARTITIONS);
-    await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created:${id}`).toSorted()));
+    await eventually(() => expect(handled.toSorted()).toEqual(ids.map((id) => `created-${id}`).toSorted()));
     expect(await groups.deadLetters()).toEqual([]);
     expect(await groups.remove('mail')).toBe('removed');
     expect(await groups.remove('default')).toBe('live');
@@ -440,8 +440,8 @@ describe('key events', () => {
           // No sweep is due. Redis notices an expired key when somebody looks at it.
           await eventually(async () => {
             await Promise.all(ids.map((id) => repositoryOf(instance).findById(id)));
-            const expired = handled.filter((id) => id.startsWith('expired:'));
-            expect(expired.toSorted()).toEqual(ids.map((id) => `expired:${id}`).toSorted());
+            const expired = handled.filter((id) => id.startsWith('expired-'));
+            expect(expired.toSorted()).toEqual(ids.map((id) => `expired-${id}`).toSorted());
           });
         }
       } finally {

@@ -78,7 +78,7 @@ it('poisonous sessions fill no more than the dead letters may take, and push out
   await isSettled();
   expect(await bytes()).toBeLessThan(1_200_000);
   const letters = await groups.deadLetters();
-  expect(letters[0]).toMatchObject({ handler: 'Orders.cancel', event: { id: `deleted:${genuine}` } });
+  expect(letters[0]).toMatchObject({ handler: 'Orders.cancel', event: { id: `deleted-${genuine}` } });
   const poison = letters.slice(1);
   expect(new Set(poison.map(({ handler }) => handler))).toEqual(new Set(['Reminders.remind']));
   expect(poison.length).toBeGreaterThan(8);

@@ -73,7 +73,7 @@ it.each([
   gate.open();
   await eventually(() => handled.length >= 101);
   // The first was being handled when it made room for an end.
-  expect(handled.slice(0, 2)).toEqual([`created:${victim}`, `deleted:${victim} apple`]);
+  expect(handled.slice(0, 2)).toEqual([`created-${victim}`, `deleted-${victim} apple`]);
   expect(await instance.module.get(SessionEventGroups).list()).toMatchObject([{ dropped: 262 }]);
   expect(EventInstance.log.matching(/262 events were removed that group "default" had not handled/)).toHaveLength(1);
 });

@@ -85,11 +85,11 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
   it('an event whose process is killed while handling it is handled by another process and delays no other event', async () => {
     const doomed = await startWorker({ HANG: '1' });
     const id = await endSession();
-    await doomed.saysLine(new RegExp(`^handling deleted:${id}`));
+    await doomed.saysLine(new RegExp(`^handling deleted-${id}`));
     const next = await startWorker();
     await doomed.end('SIGKILL');
     const others = [await endSession(), await endSession(), await endSession()];
-    for (const other of others) await next.saysLine(new RegExp(`^handled deleted:${other}$`));
+    for (const other of others) await next.saysLine(new RegExp(`^handled deleted-${other}$`));
     await isPending(1);
     expect(next.lines.join('\n')).not.toContain(id);
     monitor = await PollMonitor.start(store, store.keysOf(id).events);
@@ -97,18 +97,18 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
     await eventually(() => expect(monitor!.shortestPause()).toBeLessThan(1.5 * POLL_INTERVAL));
     const lapsed = (await store.now()) + LEASE;
     await store.server.stepClock(LEASE);
-    await next.saysLine(new RegExp(`^handled deleted:${id}$`));
+    await next.saysLine(new RegExp(`^handled deleted-${id}$`));
     expect(monitor.pollsUntilClaim(lapsed)).toBeLessThanOrEqual(1);
     await isPending(0);
-    expect(next.lines).toContain(`handling deleted:${id} ["apple"]`);
-    expect(next.lines.filter((line) => line === `handled deleted:${id}`)).toHaveLength(1);
+    expect(next.lines).toContain(`handling deleted-${id} ["apple"]`);
+    expect(next.lines.filter((line) => line === `handled deleted-${id}`)).toHaveLength(1);
     await next.end();
   });
 
   it('an event recorded while no process is running is delivered after the next start', async () => {
     const id = await endSession();
     const next = await startWorker();
-    await next.saysLine(new RegExp(`^handled deleted:${id}$`));
+    await next.saysLine(new RegExp(`^handled deleted-${id}$`));
     await isPending(0);
     expect(next.lines.filter((line) => line.startsWith('handled'))).toHaveLength(1);
   });

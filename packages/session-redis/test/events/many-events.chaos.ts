@@ -40,7 +40,7 @@ async function endSessions(): Promise<Set<string>> {
 
 /** The sessions whose end was handled, once for each time. */
 function handled(): string[] {
-  return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled deleted:(\S+)$/.exec(line)?.[1] ?? []));
+  return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled deleted-(\S+)$/.exec(line)?.[1] ?? []));
 }
 
 /** The sessions whose end is pending for an instance, or for any. */

@@ -386,7 +386,7 @@ describe('trimming', () => {
 });
 
 describe('a broadcast', () => {
-  const namesOf = (ids: readonly string[]) => ids.flatMap((id) => [`created:${id}`, `deleted:${id}`]);
+  const namesOf = (ids: readonly string[]) => ids.flatMap((id) => [`created-${id}`, `deleted-${id}`]);
   const isHeard = async (heard: readonly string[], names: readonly string[]) => {
     // By their number: a comparison with a description of the difference at each poll would block this process.
     await eventually(() => heard.length >= names.length).catch(() => undefined);
@@ -400,7 +400,7 @@ describe('a broadcast', () => {
     const ids: string[] = [];
     for (let i = 0; i < 40; i++) ids.push(...(await endSessions()));
     await isHeard(heard, namesOf(ids));
-    for (const id of ids) expect(heard.indexOf(`created:${id}`)).toBeLessThan(heard.indexOf(`deleted:${id}`));
+    for (const id of ids) expect(heard.indexOf(`created-${id}`)).toBeLessThan(heard.indexOf(`deleted-${id}`));
     expect(gaps).toEqual([]);
   });
 
@@ -414,7 +414,7 @@ describe('a broadcast', () => {
       const ids = await endSessions({ after: 1000 });
       await proxy.accept();
       await eventually(() => expect(heard).toHaveLength(2 * PARTITIONS));
-      expect(heard.slice(0, PARTITIONS).toSorted()).toEqual(ids.map((id) => `created:${id}`).sort());
+      expect(heard.slice(0, PARTITIONS).toSorted()).toEqual(ids.map((id) => `created-${id}`).sort());
       expect(gaps).toEqual([]);
     } finally {
       await stopAll();
@@ -433,11 +433,11 @@ describe('a broadcast', () => {
     await eventually(() => expect(said()).toHaveLength(1));
     const names: string[] = [];
     for (let round = 1; round <= 3; round++) {
-      names.push(`created:${await store.create({}, { id: idIn(1) })}`);
+      names.push(`created-${await store.create({}, { id: idIn(1) })}`);
       await isHeard(heard, names);
     }
     await store.client.del(events);
-    for (const partition of [0, 1]) names.push(`created:${await store.create({}, { id: idIn(partition) })}`);
+    for (const partition of [0, 1]) names.push(`created-${await store.create({}, { id: idIn(partition) })}`);
     await isHeard(heard, names);
     expect(said()).toHaveLength(1);
   });
@@ -454,13 +454,13 @@ describe('a broadcast', () => {
     for (let outage = 1; outage <= 2; outage++) {
       await eventually(() => expect(said()).toHaveLength(outage));
       for (let round = 1; round <= 3; round++) {
-        names.push(`created:${await store.create({}, { id: idIn(1) })}`);
+        names.push(`created-${await store.create({}, { id: idIn(1) })}`);
         await isDelivered();
       }
       expect(said()).toHaveLength(outage);
       await store.client.del(wanted);
       await eventually(async () => expect(await store.client.exists(wanted)).toBe(1));
-      names.push(`created:${await store.create({}, { id: idIn(0) })}`);
+      names.push(`created-${await store.create({}, { id: idIn(0) })}`);
       await isDelivered();
       await store.client.del(wanted);
       await store.client.hset(wanted, 'foreign', '1');
@@ -486,7 +486,7 @@ describe('a broadcast', () => {
       const behind = await store.now();
       // In one partition the instance has read further than in the others.
       await store.server.stepClock(MINUTE);
-      names.push(`created:${await store.create({}, { id: idIn(0), interval: -1 })}`);
+      names.push(`created-${await store.create({}, { id: idIn(0), interval: -1 })}`);
       await isHeard(heard, names);
       proxy.refuse();
       proxy.cut();

@@ -82,7 +82,7 @@ it('an event that always fails becomes a dead letter with reason and data, and c
     succeeded: ['Reminders.audit'],
   });
   expect(event).toBeInstanceOf(SessionDeletedEvent);
-  expect([event!.id, event!.session.getAttribute('cart')]).toEqual([`deleted:${id}`, 'apple']);
+  expect([event!.id, event!.session.getAttribute('cart')]).toEqual([`deleted-${id}`, 'apple']);
   expect(await store.pending('default')).toBe(0);
   await eventually(() =>
     expect(EventInstance.log.matching(/is a dead letter now, .*: "Reminders\.remind: Error: no mail"/)).toHaveLength(1),
@@ -94,9 +94,9 @@ it('an event that always fails becomes a dead letter with reason and data, and c
   expect(await groups.replay(letter)).toBe('replayed');
   await eventually(() => reminded.length === 1);
   await eventually(async () => (await store.pending('default')) === 0);
-  expect(reminded).toEqual([{ id: `deleted:${id}`, cart: 'apple', dataLost: false }]);
-  expect(audited).toEqual([`deleted:${id}`]);
-  expect(mirrored).toEqual([`deleted:${id}`]);
+  expect(reminded).toEqual([{ id: `deleted-${id}`, cart: 'apple', dataLost: false }]);
+  expect(audited).toEqual([`deleted-${id}`]);
+  expect(mirrored).toEqual([`deleted-${id}`]);
   expect(await groups.deadLetters()).toEqual([]);
 });
 
@@ -110,7 +110,7 @@ it('a replayed event has all its attempts and its data again', async () => {
   const second = await nextDeadLetter(groups, first);
   expect(second).toMatchObject({ attempts: ATTEMPTS, reason: first.reason, succeeded: ['Reminders.audit'] });
   expect([second.event!.at, second.event!.session.getAttribute('cart')]).toEqual([first.event!.at, 'apple']);
-  expect(audited).toEqual([`deleted:${id}`]);
+  expect(audited).toEqual([`deleted-${id}`]);
 });
 
 it('a retry that hangs leaves capacity for other events', async () => {

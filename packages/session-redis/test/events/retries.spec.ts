@@ -65,8 +65,8 @@ it('a handler is told which attempt it is, and log lines and dead letters name t
   expect(attempts).toEqual([1, 2, 3]);
   const groups = instances[0]!.module.get(SessionEventGroups);
   const [letter] = await groups.deadLetters();
-  expect(letter).toMatchObject({ attempts: 3, event: { id: `deleted:${id}`, attempt: 3 } });
-  const event = `Event deleted:${id} `;
+  expect(letter).toMatchObject({ attempts: 3, event: { id: `deleted-${id}`, attempt: 3 } });
+  const event = `Event deleted-${id} `;
   await eventually(() => {
     for (const attempt of [1, 2]) {
       expect(
@@ -98,7 +98,7 @@ it('of two handlers of an event, one that fails three times runs four times, and
   const id = await endSession('apple');
   await eventually(() => attempts.length === 4);
   await eventually(async () => (await store.pending(GROUP)) === 0);
-  const seen = { id: `deleted:${id}`, at: expect.any(Number), cart: 'apple' };
+  const seen = { id: `deleted-${id}`, at: expect.any(Number), cart: 'apple' };
   expect(attempts).toEqual([seen, attempts[0], attempts[0], attempts[0]]);
   expect(audited).toEqual([attempts[0]]);
   expect(await store.client.exists(store.keys.failing(GROUP), store.keys.retries(GROUP))).toBe(0);

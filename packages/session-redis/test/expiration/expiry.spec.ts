@@ -77,7 +77,7 @@ describe.each([
     for (const id of ids) {
       const event = await app.events.next('expired', id);
       expect(event.session.getAttribute('cart')).toEqual(['apple']);
-      expect(event).toMatchObject({ id: `expired:${id}`, dataLost: false });
+      expect(event).toMatchObject({ id: `expired-${id}`, dataLost: false });
     }
     await app.sweeper.runOnce({ ahead: 120_000 });
     // This event is recorded after any event of the sweep.

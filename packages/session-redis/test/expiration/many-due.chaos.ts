@@ -45,7 +45,7 @@ async function createDueSessions(): Promise<Set<string>> {
 
 /** The sessions that were handled, once for each time. */
 function reported(): string[] {
-  return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled expired:(\S+)$/.exec(line)?.[1] ?? []));
+  return workers.flatMap(({ lines }) => lines.flatMap((line) => /^handled expired-(\S+)$/.exec(line)?.[1] ?? []));
 }
 
 async function untilReported(ids: ReadonlySet<string>): Promise<void> {

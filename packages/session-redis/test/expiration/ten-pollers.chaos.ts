@@ -82,7 +82,7 @@ it('ten pollers, 50,000 sessions due in one second, five pollers killed: each en
 
   const handled = () => {
     const lines = workers.flatMap((worker) => worker.lines);
-    return new Set(lines.flatMap((line) => /^handled expired:(\S+)$/.exec(line)?.[1] ?? []));
+    return new Set(lines.flatMap((line) => /^handled expired-(\S+)$/.exec(line)?.[1] ?? []));
   };
   await eventually(() => expect(handled().size).toBe(SESSIONS), { timeout: PATIENCE, interval: 1000 });
   const data = new Set(

@@ -93,7 +93,7 @@ describe.each([
       const recorded = await recordedExpirations(store);
       expect(ids.map((id) => recorded.get(id))).toEqual(ids.map(() => 1));
       for (const id of ids) {
-        const handled = `handled expired:${id}`;
+        const handled = `handled expired-${id}`;
         if (!doomed.lines.includes(handled)) await next.saysLine(new RegExp(`^${handled}$`));
       }
       await next.end();

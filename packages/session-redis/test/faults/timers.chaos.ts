@@ -117,7 +117,7 @@ describe.each(TIMER_SERVERS)('%s', (_name, open) => {
         proxy.cut();
         proxy.release();
         const next = await start(store.server.url);
-        for (const id of ids) await next.saysLine(new RegExp(`^handled expired:${id}$`), { timeout: 120_000 });
+        for (const id of ids) await next.saysLine(new RegExp(`^handled expired-${id}$`), { timeout: 120_000 });
         const recorded = await recordedExpirations(store);
         expect(ids.map((id) => recorded.get(id))).toEqual(ids.map(() => 1));
       } finally {

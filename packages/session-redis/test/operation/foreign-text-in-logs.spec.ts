@@ -110,9 +110,9 @@ describe('foreign text in the log', () => {
   it('is quoted when it is in the error of a handler, the reason of a dead letter or the name of a group', async () => {
     await visitor();
     await isLogged(
-      /Failing\.group failed to handle session event created:\S+ Error: "evil\\n/,
-      /Failing\.broadcast failed to handle session event created:\S+ TypeError: "evil\\n/,
-      /EventEmitter listener failed for session event created:\S+ Error: "evil\\n/,
+      /Failing\.group failed to handle session event created-\S+ Error: "evil\\n/,
+      /Failing\.broadcast failed to handle session event created-\S+ TypeError: "evil\\n/,
+      /EventEmitter listener failed for session event created-\S+ Error: "evil\\n/,
       /is a dead letter now, see SessionEventGroups: "Failing\.group: Error: evil\\n/,
     );
   });

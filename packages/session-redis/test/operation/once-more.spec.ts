@@ -128,7 +128,7 @@ describe.each([1, 4])(
       await Promise.all(late.map((id) => store.runOutLongAgo(id)));
       await store.expireSoon(...expired);
       const ended = { deleted: [...endless, ...deleted], expired: [...late, ...expired] };
-      const ids = Object.entries(ended).flatMap(([type, some]) => some.map((id) => `${type}:${id}`));
+      const ids = Object.entries(ended).flatMap(([type, some]) => some.map((id) => `${type}-${id}`));
       await eventually(() => {
         expect(ids.filter((id) => !handled.includes(id) || !heard.includes(id))).toEqual([]);
       });
@@ -136,7 +136,7 @@ describe.each([1, 4])(
       asked = alive[0]!;
       // What a fault keeps from being acknowledged is handled again after the lease.
       await eventually(async () => {
-        expect(alive.filter((id) => !handled.includes(`created:${id}`))).toEqual([]);
+        expect(alive.filter((id) => !handled.includes(`created-${id}`))).toEqual([]);
         expect(await store.pending('default')).toBe(0);
       });
     }

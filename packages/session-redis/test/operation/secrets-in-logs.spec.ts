@@ -54,9 +54,9 @@ describe('the log contains no token and no value of an attribute', () => {
     const { agent } = await visitor();
     await agent.post('/logout');
     await isLogged(
-      /FailingHandlers\.fail failed to handle session event created:sha256/,
-      /FailingHandlers\.failToHear failed to handle session event created:sha256/,
-      /EventEmitter listener failed for session event deleted:sha256/,
+      /FailingHandlers\.fail failed to handle session event created-sha256/,
+      /FailingHandlers\.failToHear failed to handle session event created-sha256/,
+      /EventEmitter listener failed for session event deleted-sha256/,
       /failed in attempt 1 of 2/,
       /is a dead letter now/,
     );

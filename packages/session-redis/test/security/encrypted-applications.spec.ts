@@ -127,7 +127,7 @@ describe('events', () => {
     const wrong = await startHandlers(cartsOf(handled), [B], 2);
     await eventually(async () => expect(await store.deadLetters()).toHaveLength(1));
     const [letter] = await wrong.module.get(SessionEventGroups).deadLetters();
-    expect(letter).toMatchObject({ event: { id: `deleted:${id}` }, attempts: 2 });
+    expect(letter).toMatchObject({ event: { id: `deleted-${id}` }, attempts: 2 });
     expect(letter!.reason).toContain(`SessionEncryptionError: A session is encrypted under the key "${A.id}"`);
     expect(() => letter!.event!.session.getAttribute('cart')).toThrow(/encryption.keys/);
     // The copy of the data is encrypted as well.

@@ -160,10 +160,10 @@ it('events of all partitions are retried, made dead letters, replayed and claime
       return worker;
     };
     const doomed = await startWorker({ HANG: '1' });
-    await doomed.saysLine(/^handling deleted:/);
+    await doomed.saysLine(/^handling deleted-/);
     const next = await startWorker();
     await doomed.end('SIGKILL');
-    for (const id of [...fine, ...flaky, ...poison]) await next.saysLine(new RegExp(`^handled deleted:${id}$`));
+    for (const id of [...fine, ...flaky, ...poison]) await next.saysLine(new RegExp(`^handled deleted-${id}$`));
     await eventually(async () => {
       for (const { pending, lag } of await groups.list()) expect([pending, lag]).toEqual([0, 0]);
     });

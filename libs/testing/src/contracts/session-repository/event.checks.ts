@@ -42,7 +42,7 @@ const deletions: Checks = Object.fromEntries(
       assert.ok(event instanceof SessionDeletedEvent);
       assert.deepEqual(more, []);
       hasData(event, session);
-      assert.equal(event.id, `deleted:${session.id}`);
+      assert.equal(event.id, `deleted-${session.id}`);
       await t.expireAll();
       await t.reportExpired();
       assert.equal((await t.events()).length, 2);
@@ -110,7 +110,7 @@ export const EVENTS: CheckGroup = {
       assert.ok(event instanceof SessionCreatedEvent);
       assert.deepEqual(more, []);
       hasData(event, session);
-      assert.equal(event.id, `created:${session.id}`);
+      assert.equal(event.id, `created-${session.id}`);
       assert.equal(event.at, session.creationTime);
       const { maxInactiveInterval, absoluteTimeout } = event.session;
       assert.deepEqual([maxInactiveInterval, absoluteTimeout], [INTERVAL / SECOND, -1]);
@@ -122,7 +122,7 @@ export const EVENTS: CheckGroup = {
       const event = (await t.events()).at(-1);
       assert.ok(event instanceof SessionIdChangedEvent);
       hasData(event, session);
-      assert.equal(event.id, `id-changed:${session.id}`);
+      assert.equal(event.id, `id-changed-${session.id}`);
       assert.equal(event.previousSessionId, previousId);
       assert.deepEqual(await t.eventTypes(), ['created', 'id-changed']);
     },
@@ -281,7 +281,7 @@ export const EVENTS: CheckGroup = {
       assert.ok(event instanceof SessionExpiredEvent);
       assert.deepEqual(more, []);
       hasData(event, session);
-      assert.equal(event.id, `expired:${session.id}`);
+      assert.equal(event.id, `expired-${session.id}`);
       assert.ok(event.at > session.creationTime + INTERVAL);
       await t.reportExpired();
       assert.equal((await t.events()).length, 2);
@@ -481,7 +481,7 @@ export const EVENTS: CheckGroup = {
       const events = await t.events(first, second, session.id);
       assert.deepEqual(
         events.map(({ id }) => id),
-        [`created:${first}`, `id-changed:${second}`, `id-changed:${session.id}`, `deleted:${session.id}`],
+        [`created-${first}`, `id-changed-${second}`, `id-changed-${session.id}`, `deleted-${session.id}`],
       );
       events.forEach(({ at }, i) => t.isAbout(at - session.creationTime, i * MINUTE));
     },
