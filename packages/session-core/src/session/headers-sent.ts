@@ -5,11 +5,11 @@ import type { SessionResponse } from './session-response.js';
 // not get the cookie.
 
 /**
- * For a change that starts the session if it is new.
+ * For a change that starts a new session.
  * @throws SessionStateError when the cookie of a new session can no longer be set
  */
-export function assertStartable(isNew: boolean, response: SessionResponse | undefined): void {
-  if (isNew && response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+export function assertStartable(response: SessionResponse | undefined): void {
+  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
 }
 
 /** For a change of the token. @throws SessionStateError when the client would not get it */

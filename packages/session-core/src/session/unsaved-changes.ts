@@ -126,7 +126,7 @@ export class UnsavedChanges implements AttributesSession {
   /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
   assertStartable(): void {
     this.assertWritable();
-    assertStartable(this.isNew, this.response);
+    if (this.isNew) assertStartable(this.response);
   }
 
   /** For a change of the token. @throws SessionStateError when the client would not get it */

@@ -1,7 +1,7 @@
 import { Partitions } from '../partitions/partitions.js';
 import { SessionKeys } from './session-keys.js';
 
-/** The partitions of a namespace of sessions. */
+/** The partitions of a namespace of sessions. `Partitions.of()` says which one an id belongs to. */
 export class SessionPartitions extends Partitions<SessionKeys> {
   /** A pattern of Redis that matches the shadow keys of all partitions. */
   readonly shadows: string;

@@ -1,5 +1,4 @@
 import slotOf from 'cluster-key-slot';
-import { partitionOfId } from './partition-of-id.js';
 import type { PartitionKeys } from './partition-keys.js';
 
 const SLOTS = 16_384;
@@ -60,6 +59,12 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   shareOf(limit: number): number {
     return Math.ceil(limit / this.count);
   }
+}
+
+/** The number of the partition of an id, of so many. It depends on the whole id, because not all ids are random. */
+function partitionOfId(id: string, count: number): number {
+  // Skip the hash with one partition. It takes about a microsecond.
+  return count === 1 ? 0 : slotOf(id) % count;
 }
 
 /**

@@ -89,7 +89,7 @@ export const LIMITS: CheckGroup = {
 
     'ends the session that signed in first, also where the clock has not moved since': async (t) => {
       const ids: string[] = [];
-      for (let i = 0; i < AT_MOST; i++) ids.push(await signIn(t));
+      for (let i = 0; i < AT_MOST; i++) ids.push(await signIn(t, {}));
       const [first, second, third] = ids;
       const again = rotation(t, first!, {});
       assert.equal((await t.write(again)).outcome, 'saved');
