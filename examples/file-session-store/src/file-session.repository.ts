@@ -142,11 +142,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (!limit || indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== limit.principal) return true;
     const listed = await this.lookUp(PRINCIPAL_NAME_INDEX_NAME, limit.principal);
     const signedInAt = ({ authenticatedAt, creationTime }: SessionRecord) => authenticatedAt ?? creationTime;
-    // The latest sign-in first; of two at one time, that whose file came later.
-    const others = listed
-      .filter(({ id }) => id !== own)
-      .reverse()
-      .sort((a, b) => signedInAt(b) - signedInAt(a));
+    const others = listed.filter(({ id }) => id !== own).sort((a, b) => signedInAt(b) - signedInAt(a));
     const surplus = others.slice(limit.atMost - 1);
     if (surplus.length > 0 && limit.whenReached === 'refuse') return false;
     for (const { id } of surplus.reverse()) await this.#step({ kind: 'delete', id });

@@ -155,11 +155,10 @@ export interface DeleteSession {
  * enforces the limit in each change whose `indexes` list a session under that value, and in no other one.
  *
  * If there would be more, the store either answers `refused`, or ends the surplus first, as deleted and each session
- * once. It ends those whose sign-in, or creation where nobody signed in, is the longest ago; of two in one millisecond,
- * the one that the store saw first. It never lists more than `atMost` at once, however many changes it makes at the
- * same time. An expired session does not count, even if the store has not noticed its end yet. A change of a session
- * that is gone, or that ends its own session, ends no other session, unless the session has ended only while the store
- * made the change.
+ * once. It ends those whose sign-in, or creation where nobody signed in, is the longest ago. It never lists more than
+ * `atMost` at once, however many changes it makes at the same time. An expired session does not count, even if the
+ * store has not noticed its end yet. A change of a session that is gone, or that ends its own session, ends no other
+ * session, unless the session has ended only while the store made the change.
  */
 export interface SessionLimit {
   /** The value in the index of principals. */

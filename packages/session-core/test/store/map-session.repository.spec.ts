@@ -37,6 +37,26 @@ describe('MapSessionRepository', () => {
     expect(sweeps).toEqual([{ expired: 3 }, { expired: 0 }]);
   });
 
+  it('ends the session that signed in first, also while the clock stands still', async () => {
+    const maxSessions = { perPrincipal: 2, whenReached: 'end-oldest' } as const;
+    const repository = new MapSessionRepository({ clock: new ManualClock(), maxSessions });
+    const signIn = async (session = repository.createSession()) => {
+      session.signIn('ann');
+      await session.save();
+      return session;
+    };
+    const live = async () => (await repository.findByPrincipalName('ann')).map(({ id }) => id).toSorted();
+    const [first, second] = [await signIn(), await signIn()];
+    await signIn(first);
+    const third = await signIn();
+    expect(await live()).toEqual([first.id, third.id].toSorted());
+    await expect(repository.findById(second.id)).resolves.toBeNull();
+    third.changeSessionId();
+    await third.save();
+    const fourth = await signIn();
+    expect(await live()).toEqual([third.id, fourth.id].toSorted());
+  });
+
   it('keeps nothing of an id that was replaced a minute ago, each time', async () => {
     const clock = new ManualClock();
     const repository = new MapSessionRepository({ timeout: -1, clock });

@@ -1,16 +1,16 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { SessionLimit } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { Store, updateOf } from '../support/store.fixture.js';
+import { type SteppableStore, Store, updateOf } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
 const ANN = 'ann';
 const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, ANN]]);
 
-let store: Store;
+let store: SteppableStore;
 beforeAll(async () => {
-  store = await Store.open();
+  store = await Store.openSteppable();
 });
 afterAll(() => store.close());
 beforeEach(() => store.client.flushall());
@@ -35,6 +35,29 @@ it('a session that the epoch ends, and that is not ended yet, does not count', a
   await store.client.hset(store.keys.epoch, 'at', at!);
   expect(await store.isAlive(id)).toBe(true);
   expect(await signIn(one)).toMatchObject({ outcome: 'created' });
+});
+
+it('the session that signed in first ends first, also while the clock stands still', async () => {
+  await store.server.stopClock();
+  const two = limitOf(2, 'end-oldest');
+  const signInAgain = async (id: string) => {
+    const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+    const newId = store.id();
+    await store.scripts.save({ ...updateOf(id, { newId }), signIn: { butNot: [] }, ...times, indexes, limit: two });
+    return newId;
+  };
+  const listedIds = () => store.client.zrange(store.keys.index(PRINCIPAL_NAME_INDEX_NAME, ANN), 0, -1);
+  for (let round = 0; round < 5; round++) {
+    await store.client.flushall();
+    const [first] = [(await signIn(two)).id, (await signIn(two)).id];
+    const again = await signInAgain(first!);
+    const third = (await signIn(two)).id;
+    expect(await listedIds()).toEqual([again, third]);
+    const rotated = store.id();
+    await store.scripts.save({ ...updateOf(third, { newId: rotated }), limit: two });
+    const fourth = (await signIn(two)).id;
+    expect(await listedIds()).toEqual([rotated, fourth]);
+  }
 });
 
 it.each(['refuse', 'end-oldest'] as const)('a listed session that signs in again has its place (%s)', async (way) => {

@@ -87,20 +87,6 @@ export const LIMITS: CheckGroup = {
       assert.deepEqual(await live(t), [last[1]!, again.newId!, fifth].toSorted());
     },
 
-    'ends the session that signed in first, also where the clock has not moved since': async (t) => {
-      const ids: string[] = [];
-      for (let i = 0; i < AT_MOST; i++) ids.push(await signIn(t, {}));
-      const [first, second, third] = ids;
-      const again = rotation(t, first!, {});
-      assert.equal((await t.write(again)).outcome, 'saved');
-      const left = [second!, third!, again.newId!];
-      for (let i = 0; i < AT_MOST; i++) {
-        left.push(await signIn(t, {}));
-        left.shift();
-        assert.deepEqual(await live(t), left.toSorted());
-      }
-    },
-
     'is not reached by sessions that are over': async (t) => {
       const [first, second, third] = await signIns(t, AT_MOST, {});
       await t.repository.deleteById(second!);
