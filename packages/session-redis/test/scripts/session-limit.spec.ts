@@ -46,7 +46,7 @@ it('the session that signed in first ends first, also while the clock stands sti
     await store.scripts.save({ ...updateOf(id, { newId }), signIn: { butNot: [] }, ...times, indexes, limit: two });
     return newId;
   };
-  const listedIds = () => store.client.zrange(store.keys.index(PRINCIPAL_NAME_INDEX_NAME, ANN), 0, -1);
+  const listedIds = () => store.client.zrange(store.keys.index(PRINCIPAL_NAME_INDEX_NAME, ANN), '0', '-1');
   for (let round = 0; round < 5; round++) {
     await store.client.flushall();
     const [first] = [(await signIn(two)).id, (await signIn(two)).id];
