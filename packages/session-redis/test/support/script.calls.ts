@@ -195,6 +195,18 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     reply: { ended: 1, latest: undefined, problem: undefined, foreign: [] },
   },
   {
+    script: 'set-aside-index',
+    what: 'a stray key in the place of an index',
+    prepare: async (store) => {
+      const index = store.keys.index('principal', 'ann');
+      await openSession(store);
+      await store.client.del(index);
+      await store.client.sadd(index, ID);
+    },
+    send: (client, store) => sessionScripts(client, store).setAsideIndex(store.keys, 'principal', 'ann'),
+    reply: { type: 'set', key: 'nest:session:stray:index:principal:ann', listed: 1 },
+  },
+  {
     script: 'reserve-place',
     what: 'a place for a session',
     prepare: openSession,
