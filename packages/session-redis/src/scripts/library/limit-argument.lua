@@ -6,3 +6,6 @@ local function limit_in(text)
   local latest, principal = string.match(text, '^until (%d+) (.*)$')
   return latest and { latest = tonumber(latest), principal = principal }
 end
+
+-- Whether the time has passed for which there was room.
+local function is_late(limit, now) return limit and limit.latest and now > limit.latest end

@@ -53,6 +53,7 @@ if change.expected_field then
 end
 
 local now = now_in_ms()
+if is_late(change.limit, now) then return { 'late' } end
 local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
 add_changes(session, change, absolute_expiry, data_key, now)
 if is_over then

@@ -98,6 +98,7 @@ if session.id ~= id then return { 'saved', change.sign_in and session.authentica
 local refusal = refusal_of(session)
 if refusal then return refusal end
 local now, size, entries = now_in_ms(), nil, nil
+if is_late(change.limit, now) then return { 'late' } end
 local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
 add_changes(session, change, absolute_expiry, data_key_for(is_over and id or new.id, change), now)
 if is_over then
