@@ -16,8 +16,8 @@ const PATIENCE = 1000;
 const SHARE = 0.9;
 
 /**
- * Lets the instances take turns with the cleanup: each partition is cleaned up by one of them at a time, the first that asks.
- * take-cleanup-turn.lua gives it the turn.
+ * Lets the instances take turns with the cleanup: each partition is cleaned up by one of them at a time, the first that
+ * asks. take-cleanup-turn.lua gives it the turn.
  */
 @Injectable()
 export class CleanupTurns {
