@@ -335,6 +335,15 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await client.type(key)).toBe('hash');
   });
 
+  it('sets aside a key of another type in the place of the index of its principal', async () => {
+    expect(await userOf((await oldSession()).browser)).toBe('ann');
+    const [index] = await client.keys(`${NAMESPACE}:index:*`);
+    await client.del(index!);
+    await client.sadd(index!, 'unknown');
+    expect(await userOf((await oldSession()).browser)).toBe('ann');
+    expect(await client.zcard(index!)).toBe(1);
+  });
+
   it('takes no attribute of a name that belongs to the library', async () => {
     const names = {
       'nest-session.rememberMe': true,

@@ -11,6 +11,7 @@ import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 import { hashedIndexes } from './hashed-indexes.js';
+import { StrayIndexes } from './stray-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 
@@ -22,6 +23,7 @@ export class RedisForeignSessions extends ForeignSessions {
   readonly #options: RedisRepositoryOptions;
   readonly #limit: LimitAcrossPartitions;
   readonly #partitions: SessionPartitions;
+  readonly #strayIndexes: StrayIndexes;
 
   /** @internal `RedisSessionModule` does this. */
   constructor(
@@ -38,6 +40,7 @@ export class RedisForeignSessions extends ForeignSessions {
     this.#scripts = scripts;
     this.#options = options;
     this.#limit = limit;
+    this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
   }
 
   async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
@@ -48,9 +51,15 @@ export class RedisForeignSessions extends ForeignSessions {
     const data = text === null ? undefined : read(text);
     if (!data) return;
     const session = this.#sessionOf(id, data);
-    const principal = this.#options.maxSessions && session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    if (principal) await this.#limit.enter(id, principal);
+    await this.#strayIndexes.outOfTheWayOf(session.indexes, () => this.#store(session, timeToLive));
     // Delete the entry last, so that no session is lost if the process ends in between.
+    await this.#connection.run((client) => client.unlink(key), key);
+  }
+
+  async #store(session: TakenOverSession, timeToLive: number): Promise<void> {
+    const { id, indexes } = session;
+    const principal = this.#options.maxSessions && indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    if (principal) await this.#limit.enter(id, principal);
     const { encryption = new SessionEncryption() } = this.#options;
     const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
       outcome: await this.#scripts(client).takeOver(creation, timeToLive),
@@ -59,7 +68,6 @@ export class RedisForeignSessions extends ForeignSessions {
     const { outcome } = await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix);
     if (outcome === 'created') this.ends?.begin(id);
     if (principal && outcome === 'refused') await this.#limit.leave(id, principal);
-    await this.#connection.run((client) => client.unlink(key), key);
   }
 
   /** @throws SessionIndexError when the value of an index cannot be derived */

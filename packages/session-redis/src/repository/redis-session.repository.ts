@@ -188,7 +188,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
     const lists = (change.kind === 'create' || change.kind === 'update') && change.indexes.size > 0;
-    return lists ? this.#strayIndexes.outOfTheWayOf(change, () => this.#writeOnce(change)) : this.#writeOnce(change);
+    if (!lists) return this.#writeOnce(change);
+    return this.#strayIndexes.outOfTheWayOf(change.indexes, () => this.#writeOnce(change));
   }
 
   #writeOnce(change: SessionChange): Promise<WriteReply> {

@@ -1,5 +1,5 @@
 import { SessionStoreError } from '@nest-session/core';
-import type { SessionChange } from '@nest-session/core/store';
+import type { IndexChanges } from '@nest-session/core/store';
 import { isReply } from '../connection/reply.errors.js';
 import type { RequestConnection } from '../connection/request.connection.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
@@ -18,13 +18,13 @@ export class StrayIndexes {
     private readonly partitions: SessionPartitions,
   ) {}
 
-  /** Makes a write. When it fails for such keys, it is made once more without them. */
-  async outOfTheWayOf<T>(change: SessionChange, write: () => Promise<T>): Promise<T> {
+  /** Makes a write that changes these indexes. When it fails for such keys, it is made once more without them. */
+  async outOfTheWayOf<T>(indexes: IndexChanges, write: () => Promise<T>): Promise<T> {
     try {
       return await write();
     } catch (error) {
       const isStray = error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE');
-      if (!isStray || !(await this.#setAside(indexesOf(change)))) throw error;
+      if (!isStray || !(await this.#setAside(listing(indexes)))) throw error;
       return write();
     }
   }
@@ -48,8 +48,7 @@ export class StrayIndexes {
   }
 }
 
-/** The indexes in which a change lists its session. */
-function indexesOf(change: SessionChange): [name: string, hash: string][] {
-  if (change.kind !== 'create' && change.kind !== 'update') return [];
-  return [...change.indexes].flatMap(([name, hash]) => (hash === null ? [] : [[name, hash]]));
+/** Those that list the session from then on. */
+function listing(indexes: IndexChanges): [name: string, hash: string][] {
+  return [...indexes].flatMap(([name, hash]) => (hash === null ? [] : [[name, hash]]));
 }
