@@ -3,8 +3,6 @@
 local function is_wanted(events, kind)
   local wishes = redis.pcall('HVALS', events .. ':wanted')
   if not wishes[1] then return true end
-  for _, wish in ipairs(wishes) do
-    if string.find(wish, kind, 1, true) then return true end
-  end
+  if string.find(table.concat(wishes, ' '), kind, 1, true) then return true end
   return redis.call('EXISTS', events .. ':wanted:broadcast:' .. kind) == 1
 end
