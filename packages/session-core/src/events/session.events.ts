@@ -1,3 +1,4 @@
+import type { SessionDeletedReason } from '../session/session-change.js';
 import type { ReadonlySession } from '../session/session.js';
 
 export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
@@ -104,8 +105,12 @@ export abstract class SessionDestroyedEvent extends SessionEvent {}
 
 /** A session was deleted: by `signOut()`, `invalidate()`, `deleteById()`, `Sessions`, or a timeout of 0. */
 export class SessionDeletedEvent extends SessionDestroyedEvent {
-  constructor(init: SessionEventInit) {
+  /** Why it was deleted. A store that does not say so tells of `'revoked'`. */
+  readonly reason: SessionDeletedReason;
+
+  constructor(init: SessionEventInit & { readonly reason?: SessionDeletedReason | undefined }) {
     super('deleted', init);
+    this.reason = init.reason ?? 'revoked';
   }
 }
 

@@ -4,7 +4,7 @@ import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { SessionStateError } from '../errors/session.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { SessionRepository } from '../repository/session.repository.js';
+import { SessionRepository, signOutById } from '../repository/session.repository.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
@@ -103,7 +103,7 @@ export class BrowserSessions {
   async #endOther(alias: string): Promise<boolean> {
     const commit = this.#commit;
     const ids = this.#idsOf(this.#tokens.get(alias) ?? []);
-    const ended = await Promise.all(ids.map((id) => this.#repository.deleteById(id)));
+    const ended = await Promise.all(ids.map((id) => signOutById(this.#repository, id)));
     if (ids.length > 0) commit.onHeaders(() => this.#aliased?.forget(commit.request, commit.response, alias));
     return ended.includes(true);
   }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import type { SessionRepository } from '../repository/session.repository.js';
+import { type SessionRepository, signOutById } from '../repository/session.repository.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { FoundSession } from './request-session.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
@@ -58,7 +58,7 @@ export class KnownSessionLoader {
       others.map(async (other) => {
         // Otherwise the other library would still have it, and the next request would open it.
         if (other === foreignId) await foreign?.move(other);
-        await this.repository.deleteById(other);
+        await signOutById(this.repository, other);
       }),
     );
   }

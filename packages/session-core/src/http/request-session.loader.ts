@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import type { SessionRepository } from '../repository/session.repository.js';
+import { type SessionRepository, signOutById } from '../repository/session.repository.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
@@ -125,7 +125,7 @@ export class RequestSessionLoader {
     return async () => {
       // Otherwise the other library would still have it, and the next request would open it.
       await foreign?.move(id);
-      await this.repository.deleteById(id);
+      await signOutById(this.repository, id);
     };
   }
 

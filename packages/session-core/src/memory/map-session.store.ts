@@ -12,6 +12,7 @@ import {
   type DeleteSession,
   FORWARDING_TIME,
   type SessionChange,
+  type SessionDeletedReason,
   type UpdateReply,
   type UpdateSession,
   type WriteReply,
@@ -40,8 +41,6 @@ interface ForwardingMark {
   /** What the sign-in that left the mark has kept; undefined: it was none. */
   readonly kept: KeptAttributes | undefined;
 }
-
-type EndedEvent = typeof SessionDeletedEvent | typeof SessionExpiredEvent;
 
 /**
  * The sessions of `MapSessionRepository`. Each step is synchronous, hence atomic, and follows the rules of every store:
@@ -84,7 +83,7 @@ export class MapSessionStore {
         return { outcome: isForwarded ? 'forwarded' : 'touched' };
       case 'delete':
         if (!isListed(session, change)) return { outcome: 'gone' };
-        this.#end(session, SessionDeletedEvent);
+        this.#end(session, change.reason ?? 'revoked');
         return { outcome: isForwarded ? 'forwarded' : 'deleted' };
     }
   }
@@ -94,7 +93,7 @@ export class MapSessionStore {
     const now = this.clock.now();
     for (const [id, mark] of this.#forwarding) if (mark.until <= now) this.#forwarding.delete(id);
     const expired = [...this.#sessions.values()].filter((session) => session.deadline <= now);
-    for (const session of expired) this.#end(session, SessionExpiredEvent);
+    for (const session of expired) this.#end(session);
     return expired.length;
   }
 
@@ -102,7 +101,7 @@ export class MapSessionStore {
   endAll(): void {
     const now = this.clock.now();
     const live = [...this.#sessions.values()].filter((each) => each.deadline > now);
-    for (const each of live) this.#end(each, SessionDeletedEvent);
+    for (const each of live) this.#end(each, 'everybody');
   }
 
   #create(change: CreateSession): WriteReply {
@@ -168,7 +167,7 @@ export class MapSessionStore {
     if (!keepsIdle) this.#renew(session);
     else if (maxInactiveInterval !== undefined || absoluteTimeout !== undefined) this.#setEnd(session);
     if (session.deadline <= this.clock.now()) {
-      this.#end(session, maxInactiveInterval === 0 ? SessionDeletedEvent : SessionExpiredEvent);
+      this.#end(session, maxInactiveInterval === 0 ? 'invalidated' : undefined);
     } else if (newId !== undefined) {
       this.#changeId(session, newId, change);
     }
@@ -183,7 +182,7 @@ export class MapSessionStore {
         .toSorted((one, other) => one.order - other.order),
     );
     if (surplus === 'refused') return false;
-    for (const each of surplus) this.#end(each, SessionDeletedEvent);
+    for (const each of surplus) this.#end(each, 'limit');
     return true;
   }
 
@@ -214,9 +213,11 @@ export class MapSessionStore {
     this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
   }
 
-  #end(session: MapEntry, Ended: EndedEvent): void {
+  /** `reason`: why it is deleted; undefined: it has expired. */
+  #end(session: MapEntry, reason?: SessionDeletedReason): void {
     this.#sessions.delete(session.id);
-    this.record(new Ended(this.#eventOf(session)));
+    const init = this.#eventOf(session);
+    this.record(reason ? new SessionDeletedEvent({ ...init, reason }) : new SessionExpiredEvent(init));
   }
 
   /** The live sessions that an index lists. */

@@ -69,7 +69,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   async deleteIfListed(id: string, indexName: string, value: string): Promise<boolean> {
     const listed = indexEntry(indexName, value);
     if (!listed || !isWellFormedIdOrToken(id)) return false;
-    const { outcome } = await wrapStoreErrors(() => this.write({ kind: 'delete', id, listed }));
+    const { outcome } = await wrapStoreErrors(() => this.write({ kind: 'delete', id, listed, reason: 'revoked' }));
     return outcome !== 'gone';
   }
 

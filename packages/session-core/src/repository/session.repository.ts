@@ -8,7 +8,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../se
 import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
-import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
+import type { SessionChange, SessionDeletedReason, TouchOutcome, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
@@ -58,6 +58,7 @@ export interface StorePrimitives {
 
 let toPrimitives: (repository: SessionRepository) => StorePrimitives;
 let toPrincipals: typeof findPrincipals;
+let toSignOut: typeof signOutById;
 
 /** Returns the protected methods that a store implements. Applications do not call them. */
 export function storePrimitivesOf(repository: SessionRepository): StorePrimitives {
@@ -67,6 +68,11 @@ export function storePrimitivesOf(repository: SessionRepository): StorePrimitive
 /** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
 export function findPrincipals(repository: SessionRepository, ids: readonly string[]): Promise<(Session | null)[]> {
   return toPrincipals(repository, ids);
+}
+
+/** Like `deleteById()`, for another session of a client that signs out. */
+export function signOutById(repository: SessionRepository, id: string): Promise<boolean> {
+  return toSignOut(repository, id);
 }
 
 /**
@@ -85,6 +91,7 @@ export abstract class SessionRepository {
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
     });
     toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_NAME_INDEX_NAME]);
+    toSignOut = (repository, id) => repository.#delete(id, 'signed-out');
   }
 
   readonly #ids: SessionIds;
@@ -179,8 +186,12 @@ export abstract class SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async deleteById(id: string): Promise<boolean> {
+    return this.#delete(id, 'revoked');
+  }
+
+  async #delete(id: string, reason: SessionDeletedReason): Promise<boolean> {
     if (!isWellFormedIdOrToken(id)) return false;
-    const { outcome } = await this.#writer.write({ kind: 'delete', id });
+    const { outcome } = await this.#writer.write({ kind: 'delete', id, reason });
     return outcome !== 'gone';
   }
 

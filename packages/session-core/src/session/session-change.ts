@@ -140,6 +140,16 @@ export interface TouchSession {
   readonly id: string;
 }
 
+/**
+ * Why a session was deleted:
+ * - `signed-out`: by `signOut()`, or by `BrowserSessions.end()`;
+ * - `invalidated`: by `invalidate()`, or by a timeout of 0;
+ * - `revoked`: from outside, by `Sessions.end()`, `Sessions.endAll()` or a method of the repository;
+ * - `limit`: another sign-in of the user was one too many for `maxSessions`;
+ * - `everybody`: by `endEverySession()`.
+ */
+export type SessionDeletedReason = 'signed-out' | 'invalidated' | 'revoked' | 'limit' | 'everybody';
+
 /** Ends a live session. Answers `deleted`, `forwarded` or `gone`. */
 export interface DeleteSession {
   /** Tells the kinds of changes apart. */
@@ -148,6 +158,8 @@ export interface DeleteSession {
   readonly id: string;
   /** Answer `gone`, and end nothing, unless this index lists the session under this value. */
   readonly listed?: { readonly indexName: string; readonly value: string } | undefined;
+  /** What its deleted event says. @default 'revoked' */
+  readonly reason?: SessionDeletedReason | undefined;
 }
 
 /**

@@ -190,7 +190,8 @@ export class SessionSaver {
     const { id, ended } = this.stored;
     if (ended) return undefined;
     if (id === undefined) return this.#creation();
-    return this.changes.isInvalidated ? { kind: 'delete', id } : this.#update(id);
+    const { isInvalidated, reason } = this.changes;
+    return isInvalidated ? { kind: 'delete', id, reason } : this.#update(id);
   }
 
   #creation(): CreateSession | undefined {

@@ -178,6 +178,7 @@ export class TrackedSession implements Session {
 
   signOut(): void {
     this.invalidate();
+    this.#changes.reason = 'signed-out';
     this.#changes.beforeEnd = this.#changes.companions;
   }
 

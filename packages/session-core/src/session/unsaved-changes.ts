@@ -5,7 +5,7 @@ import { REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
 import { assertRotatable, assertStartable } from './headers-sent.js';
 import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
-import type { CreateSession, UpdateSession } from './session-change.js';
+import type { CreateSession, SessionDeletedReason, UpdateSession } from './session-change.js';
 import type { SessionResponse } from './session-response.js';
 import { endsNow, haveChanged, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
@@ -47,6 +47,8 @@ export class UnsavedChanges implements AttributesSession {
   readonly attributes = new TrackedAttributes(this);
   timeouts: SessionTimeouts;
   isInvalidated = false;
+  /** Why the session is deleted, once it is invalidated. */
+  reason: SessionDeletedReason = 'invalidated';
   /** Whether saves do not renew the idle timeout. */
   keepsIdle = false;
   /** The response of the request on whose behalf the session changes. */

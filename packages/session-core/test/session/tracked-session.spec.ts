@@ -161,7 +161,7 @@ describe('TrackedSession', () => {
       await expect(session.updateAttribute('a', () => 1)).rejects.toThrow(SessionStateError);
       await expect(session.save()).resolves.toBe('saved');
       await expect(session.save()).resolves.toBe('saved');
-      expect(writer.writes).toEqual([{ kind: 'delete', id: session.id }]);
+      expect(writer.writes).toEqual([{ kind: 'delete', id: session.id, reason: 'invalidated' }]);
       expect(session.isDeleted).toBe(true);
     });
 

@@ -202,7 +202,10 @@ export class LimitAcrossPartitions {
     if (known.get(keyOf(place)) !== 'live') return;
     const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: request.limit.principal };
     const end = (id: string) =>
-      this.connection.write((client) => this.sessions(client).delete(id, listed), this.partitions.of(id).prefix);
+      this.connection.write(
+        (client) => this.sessions(client).delete(id, { listed, reason: 'limit' }),
+        this.partitions.of(id).prefix,
+      );
     const replies = await Promise.all(place.ids.map(end));
     if (replies.some(({ outcome }) => outcome !== 'gone')) known.set(keyOf(place), 'over');
   }

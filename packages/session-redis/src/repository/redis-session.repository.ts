@@ -215,7 +215,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
             return scripts.save(update, room);
           });
         case 'delete':
-          return scripts.delete(change.id, change.listed);
+          return scripts.delete(change.id, change);
       }
     }, prefix);
   }

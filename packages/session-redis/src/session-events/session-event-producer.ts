@@ -56,7 +56,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
       case 'created':
         return new SessionCreatedEvent(init);
       case 'deleted':
-        return new SessionDeletedEvent(init);
+        return new SessionDeletedEvent({ ...init, reason: reasonIn(entry) });
       case 'expired':
         return new SessionExpiredEvent(init);
       case 'id-changed':
@@ -88,4 +88,9 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
       : SessionSnapshot.empty(sessionId, serializer);
     return { sessionId, at: Number(fieldOf(entry, 'at')), session, dataLost: record === undefined, attempt };
   }
+}
+
+/** Why a session was deleted, as end.lua recorded it. */
+function reasonIn(entry: StreamEntry): SessionDeletedEvent['reason'] | undefined {
+  return fieldOf(entry, 'cause') as SessionDeletedEvent['reason'] | undefined;
 }

@@ -26,7 +26,7 @@ class Handlers {
 
   @OnSessionEvent(SessionDeletedEvent)
   @OnSessionEvent(SessionExpiredEvent)
-  handle({ type, session }: SessionDeletedEvent) {
+  handle({ type, session }: SessionDeletedEvent | SessionExpiredEvent) {
     if (this.isBroken) throw new Error('broken');
     this.heard.push(`${type} ${String(session.getAttribute('cart'))}`);
   }

@@ -211,6 +211,7 @@ describe('retry-or-dead-letter', () => {
       group,
       entry: position,
       reason: 'Reminders.remind: Error: no mail',
+      cause: 'revoked',
       attempts: '2',
       done: '["Audit.write"]',
       type: 'deleted',

@@ -129,6 +129,27 @@ export const EVENTS: CheckGroup = {
 
     ...deletions,
 
+    'say why a session was deleted': async (t) => {
+      const ends: Partial<Record<SessionDeletedEvent['reason'], (session: TrackedSession) => Promise<unknown>>> = {
+        'signed-out': (session) => (session.signOut(), session.save()),
+        invalidated: (session) => (session.invalidate(), session.save()),
+        revoked: ({ id }) => t.repository.deleteById(id),
+        limit: ({ id }) => t.write({ kind: 'delete', id, reason: 'limit' }),
+      };
+      for (const [reason, end] of Object.entries(ends)) {
+        const session = await t.stored({ cart: ['apple'] }, (each) => (each.principalName = 'ann'));
+        await end(session);
+        const event = (await t.events(session.id)).at(-1);
+        assert.ok(event instanceof SessionDeletedEvent);
+        assert.equal(event.reason, reason);
+      }
+      const short = await t.stored({ a: 1 });
+      short.maxInactiveInterval = 0;
+      await t.saves(short);
+      const event = (await t.events(short.id)).at(-1);
+      assert.equal((event as SessionDeletedEvent).reason, 'invalidated');
+    },
+
     'record a deletion of each session that is ended with the others of its principal': async (t) => {
       if (!(t.repository instanceof IndexedSessionRepository)) return;
       const sessions: TrackedSession[] = [];
@@ -143,7 +164,7 @@ export const EVENTS: CheckGroup = {
         assert.ok(event instanceof SessionDeletedEvent);
         assert.deepEqual(more, []);
         assert.equal(event.session.getAttribute('i'), session.getAttribute('i'));
-        assert.equal(event.principalName, 'ann');
+        assert.deepEqual([event.principalName, event.reason], ['ann', 'revoked']);
       }
       assert.deepEqual(await t.eventTypes(kept!.id), ['created']);
     },
@@ -164,6 +185,7 @@ export const EVENTS: CheckGroup = {
         assert.ok(event instanceof SessionDeletedEvent);
         assert.deepEqual(more, []);
         assert.equal(event.session.getAttribute('n'), session.getAttribute('n'));
+        assert.equal(event.reason, 'everybody');
       }
       assert.deepEqual(await t.eventTypes(expired.id), ['created', 'expired']);
     },

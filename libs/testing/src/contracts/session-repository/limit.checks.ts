@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type SessionDeletedEvent } from '@nest-session/core';
 import { generateSessionKey, storePrimitivesOf } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { ROUNDS } from './at-once.js';
@@ -215,6 +215,8 @@ export const LIMIT_EVENTS: CheckGroup = {
           expected,
         );
       }
+      const [, ended] = await t.events(ids[0]!);
+      assert.equal((ended as SessionDeletedEvent).reason, 'limit');
     },
 
     'are one expired event for a session that took the place of the only other one of its minute': async (t) => {

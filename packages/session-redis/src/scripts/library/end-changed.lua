@@ -2,7 +2,8 @@
 -- Ends a session whose time is over by a change, with what that writes. Without anybody who wants the event, nothing is left
 -- to write to.
 local function end_changed(partition, session, change, retention, now)
-  local ending = { how = change.interval == 0 and 'deleted' or 'expired', at = now, retention = retention }
+  local ending = { how = 'expired', at = now, retention = retention }
+  if change.interval == 0 then ending.how, ending.cause = 'deleted', 'invalidated' end
   -- Most saves have no need to read it.
   session.index = session.index or redis.call('HGET', session.key, 'index')
   ending.is_wanted = is_wanted(partition.events, ending.how)

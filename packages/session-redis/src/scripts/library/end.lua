@@ -1,5 +1,6 @@
 -- include: record, keep-ended
--- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; `at`, the time; `retention` of
+-- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; the `cause` of a deletion, a
+-- SessionDeletedReason of session-core; `at`, the time; `retention` of
 -- the data in ms; and whether the event `is_wanted`. The event is the first write.
 local function end_session(partition, session, ending)
   local prefix, id, entries, size, score = partition.prefix, session.id, nil, 0, nil
@@ -15,7 +16,7 @@ local function end_session(partition, session, ending)
     -- include: index
     entries = recorded_entries(prefix, session.index)
   end
-  record(partition.events, ending.how, id, ending.at)
+  record(partition.events, ending.how, id, ending.at, 'cause', ending.cause)
   for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
   local is_last = size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size
   if is_last then redis.call('ZREM', partition.bucket_list, session.bucket) end

@@ -65,7 +65,7 @@ size, refusal = size_after(session.key, session.size, change)
 if refusal then return refusal end
 if change.indexes[1] then
   -- include: index-changes
-  entries, refusal = index_changes(partition, session, change, { how = 'deleted', at = now, retention = retention })
+  entries, refusal = index_changes(partition, session, change, retention, now)
   if refusal then return refusal end
 end
 

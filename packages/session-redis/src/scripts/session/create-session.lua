@@ -44,7 +44,7 @@ begin_session(partition, new, now)
 if limit ~= '' then
   -- include: index, limit-argument, limit-in-one-partition
   local principal = principal_in(new.entries or {})
-  local ending = { how = 'deleted', at = now, retention = retention }
+  local ending = { how = 'deleted', cause = 'limit', at = now, retention = retention }
   local refusal = principal and make_room(partition, principal.set, new.id, limit_in(limit), ending)
   if refusal then return refusal end
   -- It may have ended the last session in the bucket, which is then no longer listed.

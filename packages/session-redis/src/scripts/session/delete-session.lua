@@ -10,6 +10,7 @@
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
   ARGV[3] how long the session hash is kept after the end, in ms
+  ARGV[4] why: a SessionDeletedReason of session-core
 
   Returns
     {'deleted'}
@@ -18,12 +19,13 @@
 ]]
 -- include: live-session, clock, wanted, end
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local id, retention, index = ARGV[2], ARGV[3], KEYS[5]
+local id, retention, cause, index = ARGV[2], ARGV[3], ARGV[4], KEYS[5]
 
 local fields, live_id, key, shadow = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'index')
 if not fields then return { 'gone' } end
 if index and not redis.call('ZSCORE', index, live_id) then return { 'gone' } end
 local session = { id = live_id, key = key, shadow = shadow, bucket = fields[4], index = fields[5] }
-local wanted = is_wanted(partition.events, 'deleted')
-end_session(partition, session, { how = 'deleted', at = now_in_ms(), retention = retention, is_wanted = wanted })
+local ending = { how = 'deleted', cause = cause, at = now_in_ms(), retention = retention }
+ending.is_wanted = is_wanted(partition.events, 'deleted')
+end_session(partition, session, ending)
 return { live_id == id and 'deleted' or 'forwarded' }

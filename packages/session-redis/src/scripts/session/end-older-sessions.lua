@@ -16,7 +16,7 @@
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local epoch, retention = epoch_at(KEYS[3]), ARGV[2]
 
-local ending = { how = 'deleted', at = now_in_ms(), retention = retention }
+local ending = { how = 'deleted', cause = 'everybody', at = now_in_ms(), retention = retention }
 local ended = 0
 for i = 3, #ARGV do
   local times = read('HMGET', partition.prefix .. 'sessions:' .. ARGV[i], 'creationTime', 'authenticatedAt')

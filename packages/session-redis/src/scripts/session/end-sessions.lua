@@ -21,7 +21,7 @@ local index, retention, latest, amount, stays = KEYS[3], ARGV[2], ARGV[3], ARGV[
 for i = 5, #ARGV do stays[ARGV[i]] = true end
 local most = amount + #ARGV - 4
 
-local ending = { how = 'deleted', at = now_in_ms(), retention = retention }
+local ending = { how = 'deleted', cause = 'revoked', at = now_in_ms(), retention = retention }
 if latest == '' then latest = redis.call('ZRANGE', index, 0, 0, 'REV', 'WITHSCORES')[2] or '' end
 local found = latest == '' and {} or redis.call('ZRANGE', index, '-inf', latest, 'BYSCORE', 'LIMIT', 0, most)
 local ended, problem, left, stray = 0, '', {}, {}

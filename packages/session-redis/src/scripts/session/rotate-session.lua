@@ -95,9 +95,8 @@ local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
 -- A rotation that was sent twice finds the forwarding mark that it left itself.
 if not session or session.id ~= id and redis.call('GET', mark_key) ~= mark then return { 'gone' } end
 if session.id ~= id then return { 'saved', change.sign_in and session.authenticated_at or nil } end
-local refusal = refusal_of(session)
+local now, refusal, size, entries = now_in_ms(), refusal_of(session), nil, nil
 if refusal then return refusal end
-local now, size, entries = now_in_ms(), nil, nil
 if is_late(change.limit, now) then return { 'late' } end
 local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
 add_changes(session, change, absolute_expiry, data_key_for(is_over and id or new.id, change), now)
@@ -111,7 +110,7 @@ size, refusal = size_after(session.key, session.size, change)
 if refusal and not change.sign_in then return refusal end
 if session.index or change.indexes[1] then
   -- include: index-changes
-  entries, refusal = index_changes(partition, session, change, { how = 'deleted', at = now, retention = retention })
+  entries, refusal = index_changes(partition, session, change, retention, now)
   if refusal then return refusal end
 end
 

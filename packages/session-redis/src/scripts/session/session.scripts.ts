@@ -188,11 +188,14 @@ export class SessionScripts {
   }
 
   /** `listed`: where the session must be listed. */
-  async delete(id: string, listed?: DeleteSession['listed']): Promise<DeleteReply> {
+  async delete(
+    id: string,
+    { listed, reason = 'revoked' }: Pick<DeleteSession, 'listed' | 'reason'> = {},
+  ): Promise<DeleteReply> {
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
-    const args = [partition.prefix, id, this.rules.retention];
+    const args = [partition.prefix, id, this.rules.retention, reason];
     const [outcome] = (await this.#run('deleteSession', keys, args)) as ScriptReply<DeleteReply['outcome']>;
     return { outcome };
   }

@@ -434,9 +434,9 @@ export class ModelledRedisStore implements ModelledStore {
   ): OpenRedisRepository {
     const { partitions } = this.server;
     const scripts = this.#scriptsOn(client);
-    const end: SessionScripts['delete'] = async (id, listed) => {
-      const reply = await scripts.delete(id, listed);
-      const named = listed && { ...listed, value: valueOf(listed.value) };
+    const end: SessionScripts['delete'] = async (id, change) => {
+      const reply = await scripts.delete(id, change);
+      const named = change?.listed && { ...change.listed, value: valueOf(change.listed.value) };
       this.watcher.expectReply({ kind: 'delete', id, listed: named }, reply);
       return reply;
     };
