@@ -118,6 +118,7 @@ describe('demo', () => {
     expect(await session()).toMatchObject({ isNew: true, items: [] });
     expect(events.entries.filter((entry) => entry['sessionId'] === id).map(({ type }) => type)).toEqual([
       'id-changed',
+      'signed-in',
       'expired',
     ]);
     events.close();

@@ -58,7 +58,10 @@ describe('the engine room of the demo', () => {
           member: id,
         },
       ]);
-      expect(room.entries.map(([, fields]) => fields.slice(0, 4))).toEqual([['type', 'id-changed', 'session', id]]);
+      expect(room.entries.map(([, fields]) => fields.slice(0, 4))).toEqual([
+        ['type', 'id-changed', 'session', id],
+        ['type', 'signed-in', 'session', id],
+      ]);
       expect(room.groups).toMatchObject([{ name: 'default', lag: 0, consumers: [{}] }]);
     });
   });
@@ -110,7 +113,7 @@ describe('the engine room of the demo', () => {
     await theirs.next('deleted', otherId);
     await seen(mine, ({ a, entries }) => {
       expect(a.key).toContain(id);
-      expect(entries).toHaveLength(1);
+      expect(entries).toHaveLength(2);
     });
     // What comes after the end of the other session was recorded.
     const looks = mine.text.split('"type":"room"').length;

@@ -38,6 +38,7 @@ describe('the event streams of the demo', () => {
       expect(told(signedInEvents)).toEqual([
         ['created', annsId],
         ['id-changed', signedInId],
+        ['signed-in', signedInId],
         ['deleted', signedInId],
       ]);
     } finally {

@@ -434,7 +434,7 @@ describe('sessionRepositoryContract', () => {
     const open = () => ({ repository: new MapSessionRepository(), advance: () => {} });
     registerChecks(sessionRepositoryContract({ offers: ['events'], open }), runner);
     expect(registered).toContain('skipped: finds the sessions of a principal, and no others (indexes are not offered)');
-    expect(registered).toContain('record nothing but creations, rotations and ends');
+    expect(registered).toContain('record nothing but creations, rotations, sign-ins and ends');
     for (const part of ['index', 'events', 'outages', 'races between nodes']) expect(registered).toContain(part);
     expect(registered.filter((name) => name.startsWith('skipped:') && name.includes('(events'))).toEqual([]);
   });

@@ -54,6 +54,7 @@ export {
   SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  SessionSignedInEvent,
 } from './events/session.events.js';
 
 // security events

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import type { JournalEntry } from '../../src/engine-room/journal.js';
 
-const EVENTS = ['created', 'id-changed', 'deleted', 'expired'];
+const EVENTS = ['created', 'id-changed', 'signed-in', 'deleted', 'expired'];
 
 /** What the inspector of the demo has read, as far as tests look at it. */
 export interface Room {

@@ -1,7 +1,8 @@
 import type { SessionDeletedReason } from '../session/session-change.js';
+import { readDevice, type SessionInfo } from '../session/session-info.js';
 import type { ReadonlySession } from '../session/session.js';
 
-export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
+export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed', 'signed-in'] as const;
 
 /** The type of an event, which is the same for all events of its class. */
 export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
@@ -14,6 +15,8 @@ export interface SessionEventInit {
   readonly at: number;
   /** The session as it was, or an empty `SessionSnapshot` if its data was lost. */
   readonly session: ReadonlySession;
+  /** The client of the session, as `SessionRecord` has it. */
+  readonly device?: string | undefined;
   /** Whether the data was gone before the end was noticed. @default false */
   readonly dataLost?: boolean;
   /** The number of this attempt to handle the event. @default 1 */
@@ -49,6 +52,8 @@ export abstract class SessionEvent {
    * SessionStoreError.
    */
   readonly principalName: string | undefined;
+  /** The client that created the session, or signed in to it last; undefined unless the option `devices` is set. */
+  readonly device: SessionInfo['device'];
   /**
    * Whether the data was lost. That happens when the store notices the end only after the grace period (see the option
    * `grace`), and when no handler wanted the event at the time the session ended.
@@ -76,6 +81,7 @@ export abstract class SessionEvent {
       // for an anonymous one.
       Object.defineProperty(this, 'principalName', { enumerable: true, get: () => raise(error) });
     }
+    this.device = init.device === undefined ? undefined : readDevice(init.device);
     this.dataLost = init.dataLost ?? false;
     this.attempt = init.attempt ?? 1;
   }
@@ -97,6 +103,17 @@ function raise(error: unknown): never {
 export class SessionCreatedEvent extends SessionEvent {
   constructor(init: SessionEventInit) {
     super('created', init);
+  }
+}
+
+/**
+ * Somebody signed in by `signIn()`, whether the visitor had a session or not. `sessionId` is the id since then. The session
+ * was created, or rotated, by the same change, whose event comes first. A store may skip the event while no handler
+ * wants it.
+ */
+export class SessionSignedInEvent extends SessionEvent {
+  constructor(init: SessionEventInit) {
+    super('signed-in', init);
   }
 }
 
@@ -138,4 +155,5 @@ export const SESSION_EVENT_CLASSES = {
   deleted: SessionDeletedEvent,
   expired: SessionExpiredEvent,
   'id-changed': SessionIdChangedEvent,
+  'signed-in': SessionSignedInEvent,
 } satisfies Record<SessionEventType, unknown>;

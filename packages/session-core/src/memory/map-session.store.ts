@@ -1,9 +1,11 @@
 import {
   type SessionEvent,
+  type SessionEventInit,
   SessionCreatedEvent,
   SessionDeletedEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  SessionSignedInEvent,
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import {
@@ -128,6 +130,7 @@ export class MapSessionStore {
     this.#renew(session);
     this.#sessions.set(id, session);
     this.record(new SessionCreatedEvent(this.#eventOf(session)));
+    if (change.signsIn) this.record(new SessionSignedInEvent(this.#eventOf(session)));
     return { outcome: 'created', creationTime };
   }
 
@@ -211,6 +214,7 @@ export class MapSessionStore {
     session.id = newId;
     this.#sessions.set(newId, session);
     this.record(new SessionIdChangedEvent({ ...this.#eventOf(session), previousSessionId }));
+    if (kept) this.record(new SessionSignedInEvent(this.#eventOf(session)));
   }
 
   /** `reason`: why it is deleted; undefined: it has expired. */
@@ -264,12 +268,10 @@ export class MapSessionStore {
     return { ...session, absoluteTimeout: absoluteTimeoutOf(session), attributes: [...session.attributes], timeToLive };
   }
 
-  #eventOf(session: MapEntry): { sessionId: string; at: number; session: SessionSnapshot } {
-    return { sessionId: session.id, at: this.clock.now(), session: this.#snapshot(session) };
-  }
-
-  #snapshot(session: MapEntry): SessionSnapshot {
-    return new SessionSnapshot({ ...session, absoluteTimeout: absoluteTimeoutOf(session) }, this.serializer, this.ids);
+  #eventOf(session: MapEntry): SessionEventInit {
+    const record = { ...session, absoluteTimeout: absoluteTimeoutOf(session) };
+    const snapshot = new SessionSnapshot(record, this.serializer, this.ids);
+    return { sessionId: session.id, at: this.clock.now(), session: snapshot, device: session.device };
   }
 }
 

@@ -46,7 +46,8 @@ export function writeDevice(device: SessionDevice): string {
   return JSON.stringify(device);
 }
 
-function readDevice(text: string): SessionDevice | undefined {
+/** The device in the text that stores keep; undefined for a foreign text. */
+export function readDevice(text: string): SessionDevice | undefined {
   try {
     const { address, userAgent } = JSON.parse(text) as Record<keyof SessionDevice, unknown>;
     return {

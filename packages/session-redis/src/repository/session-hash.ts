@@ -104,8 +104,13 @@ export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo |
     ...times,
     authenticatedAt: authenticatedAt === null ? undefined : Number(authenticatedAt),
     timeToLive: ttl < 0 ? undefined : ttl,
-    device: device === null ? undefined : textIn(device),
+    device: deviceIn({ device }),
   });
+}
+
+/** Returns the text of the device in a session hash, or undefined if there is none. */
+export function deviceIn({ device }: { readonly device?: string | null }): string | undefined {
+  return typeof device === 'string' ? textIn(device) : undefined;
 }
 
 /** Returns the text of a JSON string, or undefined for other JSON. */

@@ -5,6 +5,7 @@ import {
   type SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  SessionSignedInEvent,
 } from '@nest-session/core';
 import {
   SessionEventHandlingError,
@@ -21,14 +22,14 @@ import {
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
-import { toSessionRecord } from '../repository/session-hash.js';
+import { deviceIn, toSessionRecord } from '../repository/session-hash.js';
 import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {
-  types: ['created', 'deleted', 'expired', 'id-changed'],
-  makingRoom: ['created', 'id-changed'],
-  onDemand: ['created'],
+  types: ['created', 'deleted', 'expired', 'id-changed', 'signed-in'],
+  makingRoom: ['created', 'id-changed', 'signed-in'],
+  onDemand: ['created', 'signed-in'],
   dueSets: ['expirations', 'ends'],
   data: { keyPrefix: 'sessions:', idField: 'session', endField: 'ended', endTypes: ['deleted', 'expired'] },
 };
@@ -61,6 +62,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
         return new SessionExpiredEvent(init);
       case 'id-changed':
         return new SessionIdChangedEvent({ ...init, previousSessionId: fieldOf(entry, 'previous') ?? '' });
+      case 'signed-in':
+        return new SessionSignedInEvent(init);
       default:
         return undefined;
     }
@@ -86,7 +89,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     const session = record
       ? new SessionSnapshot(record, serializer, this.options?.ids)
       : SessionSnapshot.empty(sessionId, serializer);
-    return { sessionId, at: Number(fieldOf(entry, 'at')), session, dataLost: record === undefined, attempt };
+    const at = Number(fieldOf(entry, 'at'));
+    return { sessionId, at, session, device: deviceIn(data), dataLost: record === undefined, attempt };
   }
 }
 

@@ -127,7 +127,7 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
     await start(NOTHING, { group: 'web' });
     await hasTold('web', '');
     await start(what, { group: 'worker' });
-    await hasTold('worker', what === ALL ? 'created deleted expired id-changed' : 'created');
+    await hasTold('worker', what === ALL ? 'created deleted expired id-changed signed-in' : 'created');
     for (let i = 0; i < 2 * partitions; i++) expect(await isRecorded()).toBe(true);
     await eventually(() => expect(heard).toEqual(Array.from({ length: 2 * partitions }, () => 'created')));
   });

@@ -34,7 +34,7 @@ const times = <T>(count: number, make: (i: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, i) => make(i)));
 const idOf = async (agent: HttpAgent) => ((await agent.get('/read')).json() as { id: string }).id;
 
-const TYPES = ['created', 'deleted', 'expired', 'id-changed'] as const;
+const TYPES = ['created', 'deleted', 'expired', 'id-changed', 'signed-in'] as const;
 
 /** Every key except the counters. */
 async function leftInRedis(): Promise<string[]> {

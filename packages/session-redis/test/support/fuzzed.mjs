@@ -49,7 +49,7 @@ const { ADAPTER, CONFIGURATION, REDIS_URL, SIGNING_KEYS = '' } = process.env;
 
 const wellFormed = (value) => (typeof value === 'string' && value.isWellFormed() ? value : undefined);
 
-const BOUNDS = { maxAttributes: 24, maxAttributeNameSize: 128, maxAttributeSize: 3000, maxSessionSize: 12_000 };
+const BOUNDS = { maxAttributes: 24, maxAttributeSize: 3000, maxSessionSize: 12_000 };
 
 const CONFIGURATIONS = {
   'cookies and headers': {
@@ -303,7 +303,7 @@ function controllerOf(routes, property, service) {
   return Routes;
 }
 
-const events = { created: 0, 'id-changed': 0, deleted: 0, expired: 0 };
+const events = { created: 0, 'id-changed': 0, 'signed-in': 0, deleted: 0, expired: 0 };
 class Handlers {
   count({ type }) {
     events[type]++;

@@ -175,7 +175,8 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'delete-session',
     what: 'the end of a listed session',
     prepare: openSession,
-    send: (client, store) => sessionScripts(client, store).delete(ID, { listed: { indexName: 'principal', value: 'ann' } }),
+    send: (client, store) =>
+      sessionScripts(client, store).delete(ID, { listed: { indexName: 'principal', value: 'ann' } }),
     reply: { outcome: 'deleted' },
   },
   {

@@ -7,6 +7,7 @@ import {
   type SessionEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  SessionSignedInEvent,
 } from '@nest-session/core';
 import type { TrackedSession } from '@nest-session/core/internal';
 import { atOnce, ROUNDS } from './at-once.js';
@@ -125,6 +126,36 @@ export const EVENTS: CheckGroup = {
       assert.equal(event.id, `id-changed-${session.id}`);
       assert.equal(event.previousSessionId, previousId);
       assert.deepEqual(await t.eventTypes(), ['created', 'id-changed']);
+    },
+
+    'record a sign-in, whatever the visitor had before, with who and which device': async (t) => {
+      const id = t.repository.createSession().id;
+      const newId = t.idFor(id);
+      const [phone, laptop] = [{ address: '10.0.0.0' }, { userAgent: 'Firefox' }];
+      const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
+      const attributes = new Map([
+        [PRINCIPAL_NAME_INDEX_NAME, '"ann"'],
+        ['cart', '["apple"]'],
+      ]);
+      const change = { attributes, indexes, maxInactiveInterval: INTERVAL / SECOND, absoluteTimeout: -1 };
+      const device = JSON.stringify(phone);
+      await t.write({ ...change, kind: 'create', id, presentedIds: [], signsIn: true, device });
+      await isSignIn(id, phone, ['created', 'signed-in']);
+      const signIn = { butNot: [] };
+      await t.write({ ...change, kind: 'update', id, newId, signIn, device: JSON.stringify(laptop) });
+      await isSignIn(newId, laptop, ['id-changed', 'signed-in']);
+      await t.write({ kind: 'delete', id: newId });
+      assert.deepEqual((await t.events(newId)).at(-1)!.device, laptop);
+
+      async function isSignIn(sessionId: string, client: SessionEvent['device'], types: string[]): Promise<void> {
+        assert.deepEqual(await t.eventTypes(sessionId), types);
+        const event = (await t.events(sessionId)).at(-1);
+        assert.ok(event instanceof SessionSignedInEvent);
+        hasData(event, await t.load(sessionId));
+        assert.equal(event.id, `signed-in-${sessionId}`);
+        assert.equal(event.at, event.session.authenticatedAt);
+        assert.deepEqual(event.device, client);
+      }
     },
 
     ...deletions,
@@ -469,7 +500,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(await t.eventTypes(id, newId), ['created', 'id-changed']);
     },
 
-    'record nothing but creations, rotations and ends': async (t) => {
+    'record nothing but creations, rotations, sign-ins and ends': async (t) => {
       const session = await t.stored({ n: 0 }, (each) => (each.principalName = 'ann'));
       const late = await t.load(session.id);
       session.setAttribute('a', 1);

@@ -1,6 +1,6 @@
--- include: keys, wanted, end
+-- include: keys, end
 -- Ends the session with an id, as end_session() does. Returns whether there was a live one; not one that is over. The second
--- result is the error of a stray key. Whether anybody wants the event is asked with the first session of a script.
+-- result is the error of a stray key.
 local function end_by_id(partition, id, ending)
   local session = { id = id, key = partition.prefix .. 'sessions:' .. id, shadow = partition.prefix .. 'sessions:expires:' .. id }
   local text, fields = read('GET', session.shadow), read('HMGET', session.key, 'lastAccessedTime', 'bucket', 'index')
@@ -9,7 +9,6 @@ local function end_by_id(partition, id, ending)
   if text == false or not fields or not fields[1] and redis.call('EXISTS', session.key) == 0 then return false end
   if text == nil then return false, wrong_type('string', session.shadow, id).err end
   session.bucket, session.index = fields[2], fields[3]
-  if ending.is_wanted == nil then ending.is_wanted = is_wanted(partition.events, ending.how) end
   end_session(partition, session, ending)
   return true
 end

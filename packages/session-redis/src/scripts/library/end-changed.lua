@@ -1,4 +1,4 @@
--- include: wanted, end, write-change
+-- include: end, write-change
 -- Ends a session whose time is over by a change, with what that writes. Without anybody who wants the event, nothing is left
 -- to write to.
 local function end_changed(partition, session, change, retention, now)
@@ -6,7 +6,6 @@ local function end_changed(partition, session, change, retention, now)
   if change.interval == 0 then ending.how, ending.cause = 'deleted', 'invalidated' end
   -- Most saves have no need to read it.
   session.index = session.index or redis.call('HGET', session.key, 'index')
-  ending.is_wanted = is_wanted(partition.events, ending.how)
   end_session(partition, session, ending)
   if ending.is_wanted then write_change(session.key, change) end
 end

@@ -31,10 +31,11 @@ local function fields_of(new, now)
   return list
 end
 
--- Stores the session, and records its `created` event unless nobody wants it.
+-- Stores the session, and records its `created` event, and that somebody has signed in, unless nobody wants it.
 local function store_session(partition, new, grace, now)
   -- The first write, which fails when the stream is a stray key.
   if is_wanted(partition.events, 'created') then record(partition.events, 'created', new.id, now) end
+  if new.signs_in and is_wanted(partition.events, 'signed-in') then record(partition.events, 'signed-in', new.id, now) end
   write_fields(new.key, fields_of(new, now))
   if new.ends_at then
     -- As set_end() does it, with one command less.

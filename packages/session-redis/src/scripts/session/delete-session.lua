@@ -17,7 +17,7 @@
     {'forwarded'}  deleted, under a later id than the given one
     {'gone'}       there is no live session, or the index does not list it
 ]]
--- include: live-session, clock, wanted, end
+-- include: live-session, clock, end
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, retention, cause, index = ARGV[2], ARGV[3], ARGV[4], KEYS[5]
 
@@ -25,7 +25,5 @@ local fields, live_id, key, shadow = live_session(partition.prefix, id, KEYS[3],
 if not fields then return { 'gone' } end
 if index and not redis.call('ZSCORE', index, live_id) then return { 'gone' } end
 local session = { id = live_id, key = key, shadow = shadow, bucket = fields[4], index = fields[5] }
-local ending = { how = 'deleted', cause = cause, at = now_in_ms(), retention = retention }
-ending.is_wanted = is_wanted(partition.events, 'deleted')
-end_session(partition, session, ending)
+end_session(partition, session, { how = 'deleted', cause = cause, at = now_in_ms(), retention = retention })
 return { live_id == id and 'deleted' or 'forwarded' }

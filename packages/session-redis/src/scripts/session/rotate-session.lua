@@ -35,7 +35,8 @@
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
--- include: whole-session, change, clock, times, member, size-estimate, data-keys, record, write-change, index-moves
+-- include: whole-session, change, clock, times, member, size-estimate, data-keys, record, wanted, epoch, write-change
+-- include: index-moves
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 8)
 local new = { id = ARGV[5], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
@@ -45,12 +46,9 @@ if change.clears then mark = 'cleared:' .. new.id elseif change.sign_in then mar
 
 -- The reply to a rotation that may not be made; nil when it may.
 local function refusal_of(session)
-  if change.sign_in then
-    -- include: epoch
-    -- A request that was open while every session was ended must not let one of them begin anew.
-    local is_over = is_ended_by(epoch_at(partition.prefix .. 'epoch'), session.created_at, session.authenticated_at)
-    if is_over then return { 'gone' } end
-  end
+  -- A request that was open while every session was ended must not let one of them begin anew.
+  local epoch = change.sign_in and epoch_at(partition.prefix .. 'epoch')
+  if epoch and is_ended_by(epoch, session.created_at, session.authenticated_at) then return { 'gone' } end
   local refusal = other_data_key(session, change)
   if not refusal and change.expected_field then
     -- include: update-conflict
@@ -69,6 +67,7 @@ local function renew_and_record(session, ends_at, sets_end, now)
     rebucket(partition, session, ends_at, now)
   end
   record(partition.events, 'id-changed', new.id, now, 'previous', session.id)
+  if change.sign_in and is_wanted(partition.events, 'signed-in') then record(partition.events, 'signed-in', new.id, now) end
   if sets_end then set_end(session.key, session.shadow, ends_at, grace) end
 end
 

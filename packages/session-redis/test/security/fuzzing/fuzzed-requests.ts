@@ -106,7 +106,7 @@ export function describeFuzzedRequests(count: number, givenSeed = Date.now() % 2
           expect({ path, succeeded: Math.min(succeeded(path), enough) }).toEqual({ path, succeeded: enough });
         }
         const { events } = counts;
-        for (const type of ['created', 'id-changed', 'deleted'] as const) {
+        for (const type of ['created', 'id-changed', 'signed-in', 'deleted'] as const) {
           expect({ type, events: Math.min(events[type], enough) }).toEqual({ type, events: enough });
         }
         const refused = {

@@ -13,7 +13,7 @@ export type Adapter = 'express' | 'fastify';
 export interface Counts {
   /** By path and status. */
   readonly responses: Readonly<Record<string, number>>;
-  readonly events: Readonly<Record<'created' | 'id-changed' | 'deleted' | 'expired', number>>;
+  readonly events: Readonly<Record<'created' | 'id-changed' | 'signed-in' | 'deleted' | 'expired', number>>;
 }
 
 /** `fuzzed.mjs` in a process of its own, on a Redis of its own. */

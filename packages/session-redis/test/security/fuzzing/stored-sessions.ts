@@ -8,7 +8,7 @@ const PATTERNS = patternsOfKeys('(?:\\{\\d-\\d\\}:)?', {
   '<value>': TEXT,
   '<principal>': TEXT,
   '<group>': 'default',
-  '<type>': '(?:created|id-changed|deleted|expired)',
+  '<type>': '(?:created|id-changed|signed-in|deleted|expired)',
 });
 
 /** The fields of a session hash, beside the attributes, as docs/redis-data-model.md has them. */

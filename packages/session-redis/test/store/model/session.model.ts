@@ -419,6 +419,7 @@ export class SessionModel {
     apply(indexes, session.indexes);
     this.#sessions.push(session);
     this.#predict('created', session);
+    if (change.signsIn) this.#predict('signed-in', session);
     return { outcome: 'created', creationTime: this.now };
   }
 
@@ -471,6 +472,7 @@ export class SessionModel {
       Object.assign(session.ids.at(-1)!, { until: this.now + MOVED_FOR, kept: signIn });
       session.ids.push({ id: newId, until: Infinity });
       this.#predict('id-changed', session, id);
+      if (signIn) this.#predict('signed-in', session);
     }
     return undefined;
   }
