@@ -15,6 +15,7 @@ import type { BackgroundService } from '../timing/background-service.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 import type { SweepResult } from '../cleanup/sweep.counter.js';
+import { foundInCall, tracedSweep } from './traced-sweep.js';
 import { shownError } from '@nest-session/core/internal';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
@@ -108,7 +109,8 @@ export class ExpiredSessionListener implements BackgroundService {
   async #claimIn(partition: SessionKeys, members: readonly string[]): Promise<void> {
     for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
       const batch = members.slice(i, i + this.#batchSize);
-      await this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
+      const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
+      await tracedSweep('key_event', this.partitions, claim, foundInCall);
     }
   }
 
