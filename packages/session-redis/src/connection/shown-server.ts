@@ -16,5 +16,6 @@ export async function shownServer(client: Redis | Cluster): Promise<string | und
 export function shownKind(client: Redis | Cluster): string {
   if (!isCluster(client)) return client.options.sentinels ? 'Sentinel' : 'standalone';
   const primaries = client.nodes('master').length;
+  if (primaries === 0) return 'Cluster';
   return `Cluster with ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
 }

@@ -8,7 +8,7 @@ import { eventually, freePort, RedisCluster, RedisServer } from '@nest-session/t
 import { Redis } from 'ioredis';
 import { HandTimer } from '../support/hand.timer.js';
 import { Sentinel } from '../support/sentinel.js';
-import { withAllRights } from '../support/with-all-rights.js';
+import { ALL_RIGHTS, withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -135,7 +135,8 @@ describe('the line at the start', () => {
   it('names the number of primaries of a Cluster', async () => {
     const cluster = await RedisCluster.start();
     try {
-      const { start } = await linesOf({ redis: { cluster: { nodes: [cluster.addresses[0]!] }, partitions: 3 } });
+      const nodes = [cluster.addresses[0]!];
+      const { start } = await linesOf({ redis: { cluster: { nodes }, partitions: 3, ...ALL_RIGHTS } });
       expect(start).toEqual([
         expect.stringContaining(
           `keeps sessions in ${running}, Cluster with 3 primaries: Cluster of 127.0.0.1:${cluster.addresses[0]!.port}; `,
@@ -173,13 +174,21 @@ describe('the line at the start', () => {
     expect(lines.all.join()).not.toMatch(/a-user|secret/);
   });
 
+  it('is there when a Cluster cannot be reached', async () => {
+    const nodes = [{ host: '127.0.0.1', port: await freePort() }];
+    const { start } = await linesOf({ redis: { cluster: { nodes }, commandTimeout: '100ms' } });
+    expect(start.join()).toContain(
+      `keeps sessions in Redis of unknown version, Cluster: Cluster of 127.0.0.1:${nodes[0]!.port}; `,
+    );
+  });
+
   it('is there when the application does not start', async () => {
-    await client.hset('newer:meta', 'version', '99');
+    await client.hset('other:meta', 'version', '99');
     const lines = new Lines();
-    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, namespace: 'newer' })];
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, namespace: 'other' })];
     const app = await Test.createTestingModule({ imports }).setLogger(lines).compile();
     await expect(app.init()).rejects.toThrow('have format 99');
-    expect(lines.start).toEqual([expect.stringContaining(`127.0.0.1:${server.port}; namespace "newer"`)]);
+    expect(lines.start).toEqual([expect.stringContaining(`127.0.0.1:${server.port}; namespace "other"`)]);
   });
 
   it('costs one command', async () => {
