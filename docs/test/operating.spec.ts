@@ -20,7 +20,9 @@ let lines: LogLine[];
 
 beforeAll(async () => {
   const text = section(await readFile(join(ROOT, 'docs/operating.md'), 'utf8'), 'Log lines');
-  rows = [...text.matchAll(/^\| (`.+) \|$/gm)].map(([, row]) => rowOf(row!));
+  // The tables stand under headings of their subjects.
+  const tables = text.slice(text.indexOf('\n### '));
+  rows = [...tables.matchAll(/^\| (`.+) \|$/gm)].map(([, row]) => rowOf(row!));
   lines = (await logLines()).filter(({ path, text: line }) => !isMessageOfError({ path, text: line }));
 });
 
