@@ -61,6 +61,7 @@ import type { ConsumerIdentity } from './scripts/delivery/delivery.scripts.js';
 import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
+import { StartLog } from './start.log.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
@@ -153,6 +154,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   OlderSessionSweeper,
   ExpiredSessionListener,
   TimedSessionListener,
+  StartLog,
   CleanupTurns,
   Cleanup,
   ...DELIVERY_PROVIDERS,

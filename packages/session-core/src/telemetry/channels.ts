@@ -78,15 +78,20 @@ export interface SessionSweepContext {
 
 /** The names of the channels, and what their messages are about. */
 export interface SessionChannels {
+  /** Calls that read the store. */
   readonly 'nest-session:load': SessionLoadContext;
+  /** Calls that change the store. */
   readonly 'nest-session:save': SessionSaveContext;
+  /** Calls of handlers. */
   readonly 'nest-session:event': SessionHandlerContext;
+  /** Searches for sessions that are due. */
   readonly 'nest-session:sweep': SessionSweepContext;
 }
 
 export const loadChannel = channelOf('nest-session:load');
 export const saveChannel = channelOf('nest-session:save');
 export const eventChannel = channelOf('nest-session:event');
+/** The channel that stores tell of their searches for sessions that are due. */
 export const sweepChannel = channelOf('nest-session:sweep');
 
 function channelOf<Name extends keyof SessionChannels>(name: Name): TracingChannel<Name, SessionChannels[Name]> {

@@ -8,7 +8,11 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import type { KeyspaceHealth, KeyspaceSubscription } from '../notifications/keyspace-subscription.options.js';
+import type {
+  KeyspaceHealth,
+  KeyspaceState,
+  KeyspaceSubscription,
+} from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -35,6 +39,9 @@ const MINUTE = 60_000;
  */
 @Injectable()
 export class ExpiredSessionListener implements BackgroundService {
+  #know!: (state: KeyspaceState) => void;
+  /** Resolves when it is known for the first time whether Redis announces expired sessions. */
+  readonly firstState = new Promise<KeyspaceState>((resolve) => (this.#know = resolve));
   readonly #batchSize: number;
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
@@ -148,11 +155,13 @@ export class ExpiredSessionListener implements BackgroundService {
   #report({ state, reason }: KeyspaceHealth): void {
     if (state === 'listening') {
       logger.log('Redis announces expired sessions');
+      this.#know(state);
       void this.#substitute?.close();
       this.#substitute = undefined;
     } else if (reason !== undefined) {
       logger.warn(`Redis does not announce expired sessions; the cleanup job will find them: ${reason}`);
       if (state === 'silent' || state === 'refused') this.#substitute ??= this.#listenToAllKeys();
+      else if (state !== 'connecting') this.#know(state);
     }
   }
 
@@ -165,6 +174,7 @@ export class ExpiredSessionListener implements BackgroundService {
       onGap: () => this.#catchUp(),
       onHealth: ({ state }) => {
         if (state === 'listening') logger.log('Redis announces expired keys, sessions among them');
+        if (state !== 'connecting') this.#know(state);
       },
     });
   }
