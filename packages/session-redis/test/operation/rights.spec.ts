@@ -494,6 +494,7 @@ describe('without the right', () => {
     const instance = await start(ONLY_REQUESTS);
     await expect(stored(instance)).rejects.toMatchObject({
       name: 'SessionStoreError',
+      message: expect.stringMatching(/\. Grant this user of Redis the rights of docs\/redis-acl\.md$/) as string,
       // Redis 7.0, and its later versions and Valkey.
       cause: { message: expect.stringMatching(/can't run this command|no permissions to run the 'zadd'/) as string },
     });
@@ -508,7 +509,7 @@ describe('without the right', () => {
     await grant(ALONE);
     const instance = await start({ notifications: 'off' }, [handlers]);
     await storedAndEnded(instance);
-    const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: `);
+    const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: .*\\. Grant this user of Redis `);
     await eventually(() => expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]));
     await instance.stop();
   });
