@@ -8,6 +8,7 @@ import {
   SessionEvent,
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { signIn } from '@nest-session/testing';
 import passport from 'passport';
 import { Strategy } from 'passport-local';
 import { closeApps, startApp } from '../support/express-session.app.js';
@@ -115,7 +116,7 @@ describe('passport-local with @nestjs/passport and sessions', () => {
       providers: [LocalStrategy, Users],
       configure,
     });
-    return { sessions: app.get(IndexedSessionRepository, { strict: false }), agent: agent() };
+    return { app, sessions: app.get(IndexedSessionRepository, { strict: false }), agent: agent() };
   }
 
   it('signs in under a new id and without the attributes of the visitor', async () => {
@@ -152,6 +153,16 @@ describe('passport-local with @nestjs/passport and sessions', () => {
     expect((await agent.get('/me')).json()).toEqual({ user: null, cart: null, principal: null });
     expect((await old.get('/me')).json()).toMatchObject({ user: null });
     expect(await sessions.findByPrincipalName('ann')).toEqual([]);
+  });
+
+  it('knows a client of the test kit by what Passport keeps in the session, not by the principal alone', async () => {
+    const { app } = await start();
+    const principalName = 'ann';
+    const known = await signIn(app, { principalName, attributes: { passport: { user: 'ann' } } });
+    expect((await known.get('/me')).json()).toEqual({ user: { id: 'ann' }, cart: null, principal: 'ann' });
+    expect((await known.post('/password')).status).toBe(201);
+    const unknown = await signIn(app, { principalName });
+    expect((await unknown.get('/me')).json()).toEqual({ user: null, cart: null, principal: 'ann' });
   });
 
   describe('reports', () => {
