@@ -2,6 +2,7 @@
 // `nest-session-redis repartition` moves the sessions of a namespace to another number of partitions while its
 // applications are stopped. See docs/repartitioning.md. `nest-session-redis expirations` moves the ends of the sessions
 // to the store that the option `expirations` names. See docs/expiry.md.
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { moveExpirations, repartition } from '@nest-session/redis';
 
@@ -18,10 +19,15 @@ first. You can interrupt both commands and run them again.
   --partitions <number>  expirations: the option partitions (default 1)
   --retention <time>     expirations: the option events.retention (default 1h)
   --url <url>            the URL of Redis (default REDIS_URL, or redis://localhost:6379 if that is not set)
-  --namespace <name>     the option namespace (default nest:session)`;
+  --namespace <name>     the option namespace (default nest:session)
+  -h, --help             print this
+  -v, --version          print the version of @nest-session/redis`;
+const MORE = 'See nest-session-redis --help';
+const STORES = ['buckets', 'sorted-set'];
 
 const text = { type: 'string' };
-const COMMON = { url: text, namespace: text, help: { type: 'boolean' } };
+const FLAGS = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } };
+const COMMON = { url: text, namespace: text, ...FLAGS };
 const COMMANDS = new Map([
   ['expirations', { run: moveEnds, required: { to: text }, optional: { partitions: text, retention: text } }],
   ['repartition', { run: move, required: { from: text, to: text } }],
@@ -47,8 +53,9 @@ async function main() {
     COMMON,
     ...[...COMMANDS.values()].flatMap((each) => [each.required, each.optional]),
   );
-  const { values, positionals } = parseArgs({ allowPositionals: true, options });
+  const { values, positionals } = parsed(options);
   if (values.help) return console.log(USAGE);
+  if (values.version) return console.log(version());
   const [name, unexpected] = positionals;
   if (name === undefined) throw new Error(USAGE);
   assertKnown(name);
@@ -66,7 +73,26 @@ async function main() {
 function assertKnown(name) {
   if (COMMANDS.has(name)) return;
   const names = [...COMMANDS.keys()].join(', ');
-  throw new Error(`Unknown command ${JSON.stringify(name)}. The commands are ${names}. See nest-session-redis --help`);
+  throw new Error(`Unknown command ${JSON.stringify(name)}. The commands are ${names}. ${MORE}`);
+}
+
+/** @throws an error that says what is wrong, without the remarks of Node.js */
+function parsed(options) {
+  try {
+    return parseArgs({ allowPositionals: true, options });
+  } catch (error) {
+    const [problem] = error.message.split(/\.?(?:\n|$| To )/);
+    throw new Error(`${problem}. ${MORE}`, { cause: error });
+  }
+}
+
+function version() {
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
+}
+
+function numberOf(option, given) {
+  if (/^\d+$/.test(given)) return Number(given);
+  throw new Error(`--${option} must be a whole number, but is ${JSON.stringify(given)}. ${MORE}`);
 }
 
 /** The options that both commands have. */
@@ -75,8 +101,10 @@ function common({ url = process.env.REDIS_URL || 'redis://localhost:6379', names
 }
 
 async function moveEnds({ to, partitions = '1', ...others }) {
+  if (!STORES.includes(to))
+    throw new Error(`--to must be ${STORES.join(' or ')}, but is ${JSON.stringify(to)}. ${MORE}`);
   const events = { retention: others.retention };
-  const options = { ...common(others), events, partitions: Number(partitions), expirations: to };
+  const options = { ...common(others), events, partitions: numberOf('partitions', partitions), expirations: to };
   const { moved, ended, left } = await moveExpirations(options, { signal: stopping.signal });
   console.log(`${moved} sessions moved, ${ended} had ended`);
   if (left > 0)
@@ -93,7 +121,7 @@ async function move({ from, to, ...others }) {
     if (line !== last) console.log(line);
     last = line;
   };
-  const counts = { from: Number(from), to: Number(to) };
+  const counts = { from: numberOf('from', from), to: numberOf('to', to) };
   await repartition(common(others), { ...counts, signal: stopping.signal, onProgress });
   console.log(`All sessions are in ${to} partitions. Set the option partitions to ${to}, and start the applications.`);
 }

@@ -3,7 +3,7 @@ import { partitionsByNode } from './connection/node-with.js';
 import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 import { resolveRedisSessionOptions } from './configuration/redis-session.options.js';
 import { checkStore, recordedPartitions } from './connection/check-store.js';
-import { closeConnections, createConnections } from './connection/redis-connections.js';
+import { withConnections } from './connection/with-connections.js';
 import { BucketExpirationStore } from './expiration/bucket-expiration.store.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { SweepCounter } from './cleanup/sweep.counter.js';
@@ -31,7 +31,8 @@ const MOST_PASSES = 10;
  * Moves the ends of all sessions to where the option `expirations` says, while applications use them. Not necessary:
  * what is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`;
  * `expirations` is required. It can be ended at any time, and run again.
- * @throws InvalidSessionOptionsError when `expirations` is missing, or when no application has started in the namespace
+ * @throws InvalidSessionOptionsError when `expirations` is missing, or when no application has started in the
+ *   namespace; SessionStoreError when Redis cannot be reached
  */
 export async function moveExpirations(
   options: RedisSessionModuleOptions,
@@ -44,10 +45,7 @@ export async function moveExpirations(
     ]);
   }
   const partitions = new SessionPartitions(resolved.namespace, resolved.partitions);
-  const connections = createConnections(resolved);
-  const { background: client } = connections;
-  try {
-    await client.connect();
+  return withConnections(resolved, async ({ background: client }) => {
     await recordedPartitions(client, partitions);
     await checkStore({ run: (command) => command(client) }, partitions);
     const scripts = new SessionScripts(client, partitions, keepingRules(resolved, partitions));
@@ -73,7 +71,5 @@ export async function moveExpirations(
       if (left === 0) break;
     }
     return { moved, ended, left };
-  } finally {
-    await closeConnections(connections);
-  }
+  });
 }

@@ -76,8 +76,7 @@ export class HttpAgent {
    * The client keeps session tokens wherever the application's `SessionIdResolver` puts them, in cookies or in headers.
    */
   static async for(app: INestApplication, options: HttpAgentOptions = {}): Promise<HttpAgent> {
-    const server = app.getHttpServer() as { readonly listening: boolean };
-    if (!server.listening) await app.listen(0, '127.0.0.1');
+    await listening(app);
     const { headers } = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });
     const tokenHeaders = headers.filter((name) => name.toLowerCase() !== 'cookie');
     return new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
@@ -211,4 +210,16 @@ function encode(body: unknown, headers: OutgoingHttpHeaders): Buffer | undefined
   const content = Buffer.isBuffer(body) ? body : Buffer.from(isText ? body : JSON.stringify(body));
   headers['content-length'] ??= content.length;
   return content;
+}
+
+/** By server: what the application has begun, and would do a second time. */
+const starts = new WeakMap<object, Promise<unknown>>();
+
+/** Makes the application listen on a free port unless it does, once for all clients that are created meanwhile. */
+async function listening(app: INestApplication): Promise<void> {
+  const server = app.getHttpServer() as { readonly listening: boolean };
+  const start = starts.get(server) ?? (server.listening ? undefined : app.listen(0, '127.0.0.1'));
+  if (!start) return;
+  starts.set(server, start);
+  await start.finally(() => starts.delete(server));
 }

@@ -71,6 +71,23 @@ describe('signIn and sessionOf', () => {
     expect(await sessionOf(shop, await HttpAgent.for(shop))).toBeNull();
   });
 
+  it.each(['express', 'fastify'] as const)(
+    'start an application once for clients that are created at once, on %s',
+    async (platform) => {
+      const shop = await open({}, platform);
+      let starts = 0;
+      Object.assign(shop.get(SessionEventRecorder), { onApplicationBootstrap: () => void starts++ });
+      const clients = await Promise.all([
+        signIn(shop, { principalName: 'ada' }),
+        HttpAgent.for(shop),
+        signIn(shop, { principalName: 'bob' }),
+      ]);
+      const users = await Promise.all(clients.map(async (each) => (await sessionOf(shop, each))?.principalName));
+      expect([starts, users]).toEqual([1, ['ada', undefined, 'bob']]);
+      expect((await clients[0]!.get('/account')).status).toBe(200);
+    },
+  );
+
   it('create a session that is indexed and reported, as after any login', async () => {
     const shop = await open();
     const ada = await signIn(shop, { principalName: 'ada', maxInactiveInterval: 60 });

@@ -62,6 +62,15 @@ export function assertPrincipalName(name: unknown): void {
   }
 }
 
+/** @throws TypeError for anything but a boolean: a form sends the text `false`, which counts as true */
+export function assertRemember(remember: unknown): void {
+  if (typeof remember === 'boolean') return;
+  throw new TypeError(
+    `Option \`remember\` of signIn() is a boolean, but is of type ${typeof remember}: convert what a client sends, for ` +
+      'example with ParseBoolPipe',
+  );
+}
+
 /** Half of a surrogate pair has no encoding in UTF-8. */
 function isWellFormedName(name: unknown): boolean {
   return typeof name === 'string' && name !== '' && !/\p{Surrogate}/u.test(name);

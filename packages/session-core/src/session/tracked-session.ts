@@ -1,5 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { assertFree, assertPrincipalName, isOwnAttribute } from './attribute-names.js';
+import { assertFree, assertPrincipalName, assertRemember, isOwnAttribute } from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
@@ -171,6 +171,7 @@ export class TrackedSession implements Session {
 
   signIn(name: string, { remember = false, keep }: SessionSignIn = {}): void {
     assertPrincipalName(name);
+    assertRemember(remember);
     this.#changes.assertRotatable();
     this.#changes.signIn(name, remember ? this.#changes.rememberedFor : undefined, keep);
     this.#saver.rotate();

@@ -1,7 +1,14 @@
 import { Controller, Get, type INestApplication, Injectable, Post, Req, Res, UseGuards } from '@nestjs/common';
 import { AuthGuard, PassportModule, PassportSerializer, PassportStrategy } from '@nestjs/passport';
-import { IndexedSessionRepository, OnSessionEvent, SessionIdChangedEvent } from '@nest-session/core';
+import {
+  IndexedSessionRepository,
+  OnSessionEvent,
+  RecentlyAuthenticated,
+  Session,
+  SessionEvent,
+} from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { signIn } from '@nest-session/testing';
 import passport from 'passport';
 import { Strategy } from 'passport-local';
 import { closeApps, startApp } from '../support/express-session.app.js';
@@ -42,7 +49,7 @@ class LoginGuard extends AuthGuard('local') {
 
 @Controller()
 class AccountController {
-  static changes: SessionIdChangedEvent[] = [];
+  static events: unknown[] = [];
 
   @Get('cart')
   cart(@Req() req: any) {
@@ -53,6 +60,19 @@ class AccountController {
   @UseGuards(LoginGuard)
   login(@Req() req: any) {
     return { user: req.user, keys: Object.keys(req.session) };
+  }
+
+  @Post('login/signed')
+  @UseGuards(LoginGuard)
+  signed(@Req() req: any, @Session() session: Session) {
+    session.signIn(req.user.id);
+    return { user: req.user, keys: Object.keys(req.session) };
+  }
+
+  @Post('password')
+  @RecentlyAuthenticated('5m')
+  password(@Req() req: any) {
+    return { user: req.user };
   }
 
   /** As main.ts of an Express application would. */
@@ -75,9 +95,9 @@ class AccountController {
     req.logout((error?: Error) => (error ? res.status(500).json(error.message) : res.redirect('/me')));
   }
 
-  @OnSessionEvent(SessionIdChangedEvent)
-  changed(event: SessionIdChangedEvent) {
-    AccountController.changes.push(event);
+  @OnSessionEvent(SessionEvent)
+  record({ type, principalName }: SessionEvent) {
+    AccountController.events.push([type, principalName]);
   }
 }
 
@@ -96,7 +116,7 @@ describe('passport-local with @nestjs/passport and sessions', () => {
       providers: [LocalStrategy, Users],
       configure,
     });
-    return { sessions: app.get(IndexedSessionRepository, { strict: false }), agent: agent() };
+    return { app, sessions: app.get(IndexedSessionRepository, { strict: false }), agent: agent() };
   }
 
   it('signs in under a new id and without the attributes of the visitor', async () => {
@@ -135,11 +155,60 @@ describe('passport-local with @nestjs/passport and sessions', () => {
     expect(await sessions.findByPrincipalName('ann')).toEqual([]);
   });
 
-  it('reports a login as one change of id', async () => {
+  it('knows a client of the test kit by what Passport keeps in the session, not by the principal alone', async () => {
+    const { app } = await start();
+    const principalName = 'ann';
+    const known = await signIn(app, { principalName, attributes: { passport: { user: 'ann' } } });
+    expect((await known.get('/me')).json()).toEqual({ user: { id: 'ann' }, cart: null, principal: 'ann' });
+    expect((await known.post('/password')).status).toBe(201);
+    const unknown = await signIn(app, { principalName });
+    expect((await unknown.get('/me')).json()).toEqual({ user: null, cart: null, principal: 'ann' });
+  });
+
+  describe('reports', () => {
+    beforeEach(() => (AccountController.events = []));
+
+    it('a login of a visitor with a session as a change of id, and no sign-in', async () => {
+      const { agent } = await start();
+      await agent.get('/cart');
+      await agent.post('/login', CREDENTIALS);
+      expect(AccountController.events).toEqual([
+        ['created', undefined],
+        ['id-changed', 'ann'],
+      ]);
+    });
+
+    it('a login of a visitor without a session as its creation, and no sign-in', async () => {
+      const { agent } = await start();
+      await agent.post('/login', CREDENTIALS);
+      expect(AccountController.events).toEqual([['created', 'ann']]);
+    });
+
+    it('a logout as a change of id that names nobody', async () => {
+      const { agent } = await start();
+      await agent.post('/login', CREDENTIALS);
+      await agent.post('/logout');
+      expect(AccountController.events.slice(1)).toEqual([['id-changed', undefined]]);
+    });
+
+    it('a sign-in when the handler calls signIn() after the guard, with another change of id', async () => {
+      const { agent } = await start();
+      await agent.post('/login/signed', CREDENTIALS);
+      expect(AccountController.events).toEqual([
+        ['created', 'ann'],
+        ['id-changed', 'ann'],
+        ['signed-in', 'ann'],
+      ]);
+    });
+  });
+
+  it('lets a user pass who must have signed in recently, only when the handler of the login calls signIn()', async () => {
     const { agent } = await start();
-    await agent.get('/cart');
-    AccountController.changes = [];
     await agent.post('/login', CREDENTIALS);
-    expect(AccountController.changes).toEqual([expect.objectContaining({ principalName: 'ann' })]);
+    expect((await agent.post('/password')).status).toBe(401);
+    const login = await agent.post('/login/signed', CREDENTIALS);
+    expect(login.json()).toEqual({ user: { id: 'ann' }, keys: ['cookie', 'passport'] });
+    const password = await agent.post('/password');
+    expect([password.status, password.json()]).toEqual([201, { user: { id: 'ann' } }]);
   });
 });

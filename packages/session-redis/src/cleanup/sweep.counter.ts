@@ -1,6 +1,7 @@
 import { shownError } from '@nest-session/core/internal';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { logger } from '../logging/redis-session.logger.js';
+import { withAdvice } from '../logging/with-advice.js';
 
 /** The outcome for something that was noted as due. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
@@ -63,9 +64,12 @@ export class SweepCounter {
     }
     // During a shutdown, failures are expected.
     if (this.failures.length > 0 && !signal?.aborted) {
-      logger.error(
-        `${this.failures.length} batches of the sweep failed; the next sweep repeats them: ${shownError(this.failures[0])}`,
-      );
+      const { length, 0: first } = this.failures;
+      const failed =
+        length === 1
+          ? '1 batch of the sweep failed; the next sweep repeats it'
+          : `${length} batches of the sweep failed; the next sweep repeats them`;
+      logger.error(withAdvice(`${failed}: ${shownError(first)}`, first));
     }
   }
 }

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { withAdvice } from '../logging/with-advice.js';
 
 interface Batch {
   /** Resolves when enough replicas have what was written. */
@@ -79,7 +80,8 @@ export class ReplicatedWrites {
       );
     } catch (cause) {
       if (this.#sent === batch) this.#sent = undefined;
-      batch.reject(new SessionStoreError(`Redis cannot wait for replicas: ${(cause as Error).message}`, { cause }));
+      const reason = withAdvice(`Redis cannot wait for replicas: ${(cause as Error).message}`, cause);
+      batch.reject(new SessionStoreError(reason, { cause }));
     }
   }
 }

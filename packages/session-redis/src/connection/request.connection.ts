@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers';
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { withAdvice } from '../logging/with-advice.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { Partitions } from '../partitions/partitions.js';
 import { RequestDeadlines } from './request-deadlines.js';
@@ -24,16 +25,6 @@ interface Call {
   /** The connection on which a command of it may have been sent. */
   sentOn: Redis | undefined;
 }
-
-/** What to do about an error of Redis. */
-const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
-  [/^(MOVED|CROSSSLOT)/, '. This is a node of a Cluster: set option `cluster`, not `url`'],
-  [
-    /^OOM/,
-    ' Redis is full: raise its maxmemory, or free memory. Leave maxmemory-policy at noeviction: an evicted session ends ' +
-      'without an event',
-  ],
-];
 
 // Milliseconds between two attempts while the keys of a slot move.
 const UNTIL_MOVED = 20;
@@ -206,6 +197,5 @@ function wasNotSent(error: unknown): boolean {
 function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  const advice = ADVICE.find(([kind]) => kind.test(message))?.[1] ?? '';
-  return new SessionStoreError(`Redis failed: ${message}${advice}`, { cause: error });
+  return new SessionStoreError(withAdvice(`Redis failed: ${message}`, error), { cause: error });
 }

@@ -3,6 +3,7 @@ import { SessionStoreError } from '@nest-session/core';
 import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
+import { withAdvice } from '../logging/with-advice.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
@@ -89,7 +90,7 @@ export class StoreConnections implements BackgroundService {
     } catch (cause) {
       if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) {
         await this.instances.leave().catch(() => undefined);
-        throw cause;
+        throw cause instanceof SessionStoreError ? refusal(cause) : cause;
       }
       if (!this.options.requireAtStart) return false;
       return refuse('does not reply', cause);
@@ -101,7 +102,7 @@ export class StoreConnections implements BackgroundService {
     const { background } = this.connections;
     await this.instances.sign().catch(() => undefined);
     await this.#check({ run: (command) => command(background) }).catch((error: unknown) =>
-      logger.error(`The check of the data in Redis failed: ${String(error)}`),
+      logger.error(withAdvice(`The check of the data in Redis failed: ${String(error)}`, error)),
     );
   }
 
@@ -113,6 +114,11 @@ export class StoreConnections implements BackgroundService {
 
 function refuse(state: string, cause: unknown): never {
   throw new SessionStoreError(`Redis ${state}, and option \`requireAtStart\` is set: ${shownError(cause)}`, { cause });
+}
+
+/** Redis replies and does not allow this: waiting for it would not help. */
+function refusal(cause: SessionStoreError): SessionStoreError {
+  return new SessionStoreError(`RedisSessionModule cannot start: ${cause.reason}`, { cause });
 }
 
 /** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */

@@ -1,4 +1,5 @@
 import { logger } from './redis-session.logger.js';
+import { withAdvice } from './with-advice.js';
 import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 /** Logs one line when repeated work begins to fail, one for each further reason, and one when it succeeds again. */
@@ -14,7 +15,8 @@ export class FailureLog {
   failed(error: unknown): void {
     const lasts = this.#reasons.isKnown;
     if (!this.#reasons.add(error)) return;
-    logger.error(`${this.failing}${lasts ? ', now for another reason' : ''}: ${shownError(error)}`);
+    const line = `${this.failing}${lasts ? ', now for another reason' : ''}: ${shownError(error)}`;
+    logger.error(withAdvice(line, error));
   }
 
   succeeded(): void {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type RedisSessionModuleOptions, resolveRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { closeConnections, createConnections } from '../connection/redis-connections.js';
+import { withConnections } from '../connection/with-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { RepartitionRun } from './repartition-run.js';
 
@@ -32,7 +32,7 @@ export interface RepartitionOptions {
  * application starts until it has resolved. It can end at any time, even by a crash, and be run again. Resolves to the
  * number of sessions that it has moved, which is 0 if they were moved before.
  * @throws InvalidSessionOptionsError if an application runs, or if there are not `from` partitions; SessionStoreError
- *   if stray keys are in the way; and the error of ioredis if Redis fails
+ *   if Redis cannot be reached, or if stray keys are in the way; and the error of ioredis if Redis fails later
  */
 export async function repartition(
   options: RedisSessionModuleOptions,
@@ -42,13 +42,9 @@ export async function repartition(
     throw new InvalidSessionOptionsError('RedisSessionModule', ['Options `from` and `to` must be different numbers.']);
   }
   const resolved = resolveRedisSessionOptions({ ...options, partitions: to });
-  const connections = createConnections(resolved);
-  try {
-    await connections.background.connect();
-    const name = `${hostname()}:${process.pid}:${randomUUID()}`;
-    const target = new SessionPartitions(resolved.namespace, resolved.partitions);
-    return await new RepartitionRun(connections.background, target, name).run({ from, signal, onProgress });
-  } finally {
-    await closeConnections(connections);
-  }
+  const target = new SessionPartitions(resolved.namespace, resolved.partitions);
+  const name = `${hostname()}:${process.pid}:${randomUUID()}`;
+  return withConnections(resolved, ({ background }) =>
+    new RepartitionRun(background, target, name).run({ from, signal, onProgress }),
+  );
 }

@@ -147,13 +147,29 @@ it('a new reason of an outage is one line, however often and with however many c
     await eventually(() => expect(logged).toHaveLength(3));
     expect(logged).toEqual([
       expect.stringMatching(/^Redis cannot be reached, retrying: .*ECONNREFUSED/),
-      expect.stringMatching(/^Redis still cannot be reached, for another reason: .*WRONGPASS/),
+      expect.stringMatching(
+        /^Redis still .*, for another reason: .*WRONGPASS.*\. Correct user and password in the url, /,
+      ),
       'Redis can be reached again',
     ]);
     expect(logged.join()).not.toContain('a-secret');
   } finally {
     await closeConnections(own);
     await Promise.all([first.stop(), second?.stop()]);
+  }
+});
+
+it('a Redis whose password the url does not have is logged with what to do', async () => {
+  const redis = await RedisServer.start({ args: ['--requirepass', 'a-secret'] });
+  const own = createConnections(resolveRedisSessionOptions({ url: redis.url }));
+  try {
+    own.background.connect().catch(() => undefined);
+    const line =
+      /^Redis cannot be reached, retrying: .*NOAUTH.*\. Redis requires a password: put user and password into the url, /;
+    await eventually(() => expect(logged).toEqual([expect.stringMatching(line)]));
+  } finally {
+    await closeConnections(own);
+    await redis.stop();
   }
 });
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
@@ -25,12 +26,34 @@ it.each(['find --principal ada', 'find', '--namespace shop find', 'find --help']
 it.each([
   ['', 'Usage: nest-session-redis'],
   ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis'],
-  ['expirations --principal ada', "Unknown option '--principal'"],
+  ['expirations --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
+  ['-x', "Unknown option '-x'. See nest-session-redis --help\n"],
+  ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
+  ['repartition --from --to 4', "Option '--from' argument is ambiguous. See nest-session-redis --help\n"],
+  ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
+  ['expirations --to buckets --partitions x', '--partitions must be a whole number, but is "x". See'],
+  ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
+  ['repartition --from 1 --to 4.5', '--to must be a whole number, but is "4.5". See nest-session-redis --help\n'],
 ])('nest-session-redis fails with what is wrong: %s', async (line, message) => {
   const { code, stdout, stderr } = await run(line);
   expect({ code, stdout, stderr: stderr.slice(0, message.length) }).toEqual({ code: 1, stdout: '', stderr: message });
 });
 
-it('nest-session-redis --help prints the usage', async () => {
-  expect(await run('--help')).toEqual({ code: 0, stdout: expect.stringMatching(/^Usage: /) as string, stderr: '' });
+it.each(['repartition --from 1 --to 4', 'expirations --to buckets'])(
+  'nest-session-redis ends with what to do when Redis cannot be reached: %s',
+  async (line) => {
+    const { code, stderr } = await run(`${line} --url redis://ada:secret@127.0.0.1:1`);
+    const reason = 'Error: "connect ECONNREFUSED 127.0.0.1:1"';
+    const last = `Redis (127.0.0.1:1) cannot be reached: ${reason}. Start it, or correct its address`;
+    expect({ code, last: stderr.trimEnd().split('\n').at(-1) }).toEqual({ code: 1, last });
+  },
+);
+
+it.each(['--help', '-h', 'repartition -h'])('nest-session-redis %s prints the usage', async (line) => {
+  expect(await run(line)).toEqual({ code: 0, stdout: expect.stringMatching(/^Usage: /) as string, stderr: '' });
+});
+
+it.each(['--version', '-v'])('nest-session-redis %s prints the version of the package', async (line) => {
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
+  expect(await run(line)).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
 });

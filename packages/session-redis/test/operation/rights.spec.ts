@@ -18,7 +18,7 @@ import {
   SessionExpirationSweeper,
 } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -489,11 +489,46 @@ describe('without the right', () => {
     await instance.stop();
   });
 
+  it.each([
+    { what: 'to HMGET', rights: ['-hmget'] },
+    { what: 'to HSETNX in a new namespace', rights: ['-hsetnx'] },
+    { what: 'to the keys of the namespace', rights: ['resetkeys', '~others:*'] },
+  ])('$what, the application does not start, and says what to do', async ({ rights }) => {
+    await grant(ALONE);
+    await admin.acl('SETUSER', 'app', ...rights);
+    await expect(start(ONLY_REQUESTS)).rejects.toMatchObject({
+      name: 'SessionStoreError',
+      message: expect.stringMatching(
+        /^RedisSessionModule cannot start: Redis failed: NOPERM .*\. Grant this user of Redis the rights of docs\/redis-acl\.md$/,
+      ) as string,
+    });
+  });
+
+  it('to HMGET, an application that started without Redis logs what to do once Redis is there', async () => {
+    const port = await freePort();
+    const url = `redis://app:a-long-secret@127.0.0.1:${port}`;
+    const instance = await start({ ...ONLY_REQUESTS, url, commandTimeout: '200ms' });
+    const args = ['--user', 'app', 'on', '>a-long-secret', '~*', '+info', '+client'];
+    const redis = await RedisServer.start({ port, args });
+    const line = /^error Sessions cannot be used: ReplyError: "NOPERM .*"\. Grant this user of Redis the rights of/;
+    await eventually(() => expect(EventInstance.log.matching(line)).toHaveLength(1));
+    await instance.stop();
+    await redis.stop();
+  });
+
+  it('to anything beyond a look at the format of the data, the application starts', async () => {
+    await grant(ALONE);
+    await (await start(ONLY_REQUESTS)).stop();
+    await admin.acl('SETUSER', 'app', '-@all', '+hmget', '+info');
+    await (await start({})).stop();
+  });
+
   it('to a command of a script, requests fail, and what the script wrote before stays', async () => {
     await grant(ALONE, ['zadd']);
     const instance = await start(ONLY_REQUESTS);
     await expect(stored(instance)).rejects.toMatchObject({
       name: 'SessionStoreError',
+      message: expect.stringMatching(/\. Grant this user of Redis the rights of docs\/redis-acl\.md$/) as string,
       // Redis 7.0, and its later versions and Valkey.
       cause: { message: expect.stringMatching(/can't run this command|no permissions to run the 'zadd'/) as string },
     });
@@ -508,7 +543,7 @@ describe('without the right', () => {
     await grant(ALONE);
     const instance = await start({ notifications: 'off' }, [handlers]);
     await storedAndEnded(instance);
-    const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: `);
+    const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: .*\\. Grant this user of Redis `);
     await eventually(() => expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]));
     await instance.stop();
   });

@@ -1,0 +1,26 @@
+// The reply to a script has another first word, and other words in each version of Redis.
+const DENIED = /^NOPERM|executing the script can't run|no permissions to/;
+
+/** What to do about an error of Redis. */
+const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
+  [/^(MOVED|CROSSSLOT)/, 'This is a node of a Cluster: set option `cluster`, not `url`'],
+  [
+    /^OOM/,
+    'Redis is full: raise its maxmemory, or free memory. Leave maxmemory-policy at noeviction: an evicted session ends ' +
+      'without an event',
+  ],
+  [
+    /^NOAUTH/,
+    'Redis requires a password: put user and password into the url, redis://user:password@host, or into the options of ' +
+      'your client',
+  ],
+  [/^WRONGPASS/, 'Correct user and password in the url, redis://user:password@host, or in the options of your client'],
+  [DENIED, 'Grant this user of Redis the rights of docs/redis-acl.md'],
+];
+
+/** A text that ends with an error of Redis, and what to do about it where that is known. */
+export function withAdvice(text: string, error: unknown): string {
+  const { message = String(error) } = Object(error) as { readonly message?: string };
+  const advice = ADVICE.find(([kind]) => kind.test(message))?.[1];
+  return advice === undefined ? text : `${text.replace(/\.$/, '')}. ${advice}`;
+}
