@@ -45,6 +45,7 @@ import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
+import { SessionHealth } from './health/session-health.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -158,6 +159,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionEventProducer,
   { provide: EventProducer, useExisting: SessionEventProducer },
   SessionEventGroups,
+  SessionHealth,
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

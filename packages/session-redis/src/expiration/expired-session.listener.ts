@@ -8,7 +8,7 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import type { KeyspaceHealth, KeyspaceSubscription } from '../notifications/keyspace-subscription.options.js';
+import type { KeyspaceHealth, KeyspaceState, KeyspaceSubscription } from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -54,6 +54,11 @@ export class ExpiredSessionListener implements BackgroundService {
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {
     this.#batchSize = batchSize;
+  }
+
+  /** Whether Redis announces expired sessions, or expired keys, which sessions are among. */
+  get state(): KeyspaceState {
+    return this.#substitute?.health.state === 'listening' ? 'listening' : this.notifications.health.state;
   }
 
   start(): void {
