@@ -8,7 +8,11 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import type { KeyspaceHealth, KeyspaceState, KeyspaceSubscription } from '../notifications/keyspace-subscription.options.js';
+import type {
+  KeyspaceHealth,
+  KeyspaceState,
+  KeyspaceSubscription,
+} from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
