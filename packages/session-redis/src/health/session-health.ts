@@ -84,8 +84,8 @@ export class SessionHealth {
   }
 }
 
-function shown({ oldestUnreadAge, ...group }: GroupLag): object {
-  return { ...group, oldestUnreadAge: Math.round(oldestUnreadAge / 1000) };
+function shown(group: GroupLag): GroupLag {
+  return { ...group, oldestUnreadAge: Math.round(group.oldestUnreadAge / 1000) };
 }
 
 function sum(numbers: readonly number[]): number {
