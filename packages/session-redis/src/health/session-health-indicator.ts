@@ -3,6 +3,7 @@ import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/term
 import type { Duration } from '@nest-session/core';
 import { OptionReader } from '@nest-session/core/internal';
 import { SessionHealth } from './session-health.js';
+import type { HealthLook } from './session-health-report.js';
 
 /** Options of `SessionHealthIndicator.isHealthy()`. */
 export interface SessionHealthOptions {
@@ -21,7 +22,7 @@ export class SessionHealthIndicator {
   constructor(
     @Inject(HealthIndicatorService) private readonly indicators: HealthIndicatorService,
     // Not there in a test that replaces RedisSessionModule.
-    @Optional() @Inject(SessionHealth) private readonly health?: Pick<SessionHealth, 'look'>,
+    @Optional() @Inject(SessionHealth) private readonly health?: HealthLook,
   ) {}
 
   /**

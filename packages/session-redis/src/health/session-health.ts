@@ -10,20 +10,14 @@ import type { KeyspaceState } from '../notifications/keyspace-subscription.optio
 import { RedisSessionRepository } from '../repository/redis-session.repository.js';
 import { failureWord } from './failure-word.js';
 import { RecentRise } from './recent-rise.js';
-
-/** What a look at the sessions has found. */
-export interface SessionHealthReport {
-  readonly state: 'up' | 'degraded' | 'down';
-  /** For everybody to read: words and numbers, no address, password, id or value. */
-  readonly data: Readonly<Record<string, unknown>>;
-}
+import type { HealthLook, SessionHealthReport } from './session-health-report.js';
 
 /**
  * Looks whether sessions can be loaded, and whether all works that no request waits for. It is apart from Terminus,
  * which an application need not have.
  */
 @Injectable()
-export class SessionHealth {
+export class SessionHealth implements HealthLook {
   readonly #dropped = new RecentRise();
   readonly #lostDeadLetters = new RecentRise();
 
@@ -36,7 +30,6 @@ export class SessionHealth {
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications'>,
   ) {}
 
-  /** `late`: the age in milliseconds from which on an unread event is late. Resolves within the command timeout. */
   async look(late: number): Promise<SessionHealthReport> {
     const [load, read] = await Promise.allSettled([this.#load(), this.groups.read()]);
     if (load.status === 'rejected') {
