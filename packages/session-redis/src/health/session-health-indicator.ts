@@ -37,11 +37,12 @@ export class SessionHealthIndicator {
    * - `up`: all of it is well.
    *
    * Beside `reasons`, the result has `redis` (`'up'` or `'down'`), `notifications` (a `KeyspaceState`, or `'off'`) and
-   * `groups`: `name`, `lag` (unread events, of which at most 1,000 are counted in each partition), `oldestUnreadAge` (the
+   * `groups`: `name`, `lag` (unread events, of which at most 100 are counted in each partition), `oldestUnreadAge` (the
    * age of the oldest of them in seconds), and `dropped` and `lostDeadLetters` as in `SessionEventGroups.list()`. It has no
    * address, password, id, value or name of a user.
    *
-   * A check costs one load and one read-only script in each partition, all in one round trip.
+   * A check costs one load and one read-only script in each partition, all in one round trip. Without
+   * `RedisSessionModule`, as in a test that replaces it, it looks at nothing and reports `up`.
    * @throws InvalidSessionOptionsError when `late` is no duration
    */
   async isHealthy<const Key extends string>(

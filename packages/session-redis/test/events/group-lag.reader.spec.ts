@@ -66,14 +66,14 @@ describe.each([1, 2])('the lags of groups with %d partitions', (partitions) => {
     expect(await reader.read()).toMatchObject([{ name: 'mail', lag: 3 * partitions }]);
   });
 
-  it('count at most 1,000 unread events in each partition', async () => {
+  it('count at most 100 unread events in each partition', async () => {
     await inEach(async (keys) => {
       const pipeline = store.client.pipeline();
-      for (let i = 0; i < 1100; i++) pipeline.xadd(keys.events, '*', 'type', 'created');
+      for (let i = 0; i < 150; i++) pipeline.xadd(keys.events, '*', 'type', 'created');
       await pipeline.exec();
       await store.client.xgroup('CREATE', keys.events, 'mail', '0');
     });
-    expect(await reader.read()).toMatchObject([{ name: 'mail', lag: 1000 * partitions }]);
+    expect(await reader.read()).toMatchObject([{ name: 'mail', lag: 100 * partitions }]);
   });
 
   it('are 0 when the clock of Redis was set back', async () => {
