@@ -2,6 +2,7 @@
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
+export { SESSION_HANDLER_RUNNER, type SessionHandlerRunner } from './events/session-event.dispatcher.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
@@ -45,3 +46,4 @@ export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
+export { sweepChannel, traced } from './telemetry/channels.js';

@@ -9,7 +9,6 @@ import {
 import { ModuleRef } from '@nestjs/core';
 import { CleanupJob } from './cleanup/cleanup.job.js';
 import { DuePoller } from './cleanup/due-poller.js';
-import { startLine } from './configuration/start-line.js';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { closeConnection } from './connection/close-connection.js';
@@ -25,6 +24,7 @@ import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { logger } from './logging/redis-session.logger.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
+import { StartLog } from './start.log.js';
 import type { BackgroundService } from './timing/background-service.js';
 import { settledWithin } from './timing/settled-within.js';
 
@@ -35,6 +35,7 @@ function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions)
     foundation: [StoreConnections, LivingInstances],
     /** These find work. They end when the shutdown begins, before Nest closes the server. */
     sources: [
+      StartLog,
       TimedSessionListener,
       ...(notifications === 'auto' ? [ExpiredSessionListener] : []),
       PartitionSignals,
@@ -76,10 +77,10 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
 
   async onApplicationBootstrap(): Promise<void> {
     const { foundation, sources, listeners, handling } = this.#services;
-    logger.log(startLine(this.options));
     try {
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
+      await this.#tellStart();
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       void closeConnections(this.connections);
       throw error;
@@ -108,6 +109,13 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     await this.#finish(this.#handled);
     for (const service of this.#services.foundation.toReversed()) await this.#finish(this.#stop([service]));
     void closeConnections(this.connections);
+  }
+
+  /** Where Redis was looked for helps to find out why the application has not started. */
+  async #tellStart(): Promise<void> {
+    const log = this.providers.get(StartLog);
+    log.start();
+    await log.stop();
   }
 
   #all(services: readonly Type<BackgroundService>[]): BackgroundService[] {

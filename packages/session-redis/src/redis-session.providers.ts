@@ -9,7 +9,7 @@ import { Cleanup } from './cleanup/cleanup.js';
 import { CleanupJob } from './cleanup/cleanup.job.js';
 import { CleanupTurns } from './cleanup/cleanup-turns.js';
 import { DuePoller } from './cleanup/due-poller.js';
-import { DueSweeper } from './cleanup/due.sweeper.js';
+import { type DueList, DueSweeper } from './cleanup/due.sweeper.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import {
   type RedisSessionModuleOptions,
@@ -45,7 +45,9 @@ import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
+import { foundInPass, tracedSweep } from './expiration/traced-sweep.js';
 import { SessionHealth } from './health/session-health.js';
+import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -60,6 +62,7 @@ import type { ConsumerIdentity } from './scripts/delivery/delivery.scripts.js';
 import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
+import { StartLog } from './start.log.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
@@ -128,8 +131,7 @@ const VALUES: Provider[] = [
   {
     provide: DuePoller,
     inject: [SortedSetExpirationStore, SessionPartitions, PartitionSignals],
-    useFactory: (store: SortedSetExpirationStore, { all }: SessionPartitions, signals: PartitionSignals) =>
-      new DuePoller('sessions', store, all, signals),
+    useFactory: duePoller,
   },
 ];
 
@@ -153,6 +155,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   OlderSessionSweeper,
   ExpiredSessionListener,
   TimedSessionListener,
+  StartLog,
   CleanupTurns,
   Cleanup,
   ...DELIVERY_PROVIDERS,
@@ -214,8 +217,23 @@ function ofSessionModule<T>(provided: T | undefined): T {
 }
 
 function repositoryOptions(
-  { serializer, encryption }: ResolvedRedisSessionOptions,
+  { serializer, encryption, namespace }: ResolvedRedisSessionOptions,
   options: ResolvedSessionOptions | undefined,
 ): RedisRepositoryOptions {
-  return { ...ofSessionModule(options), serializer, encryption };
+  return { ...ofSessionModule(options), serializer, encryption, namespace };
+}
+
+function duePoller(
+  store: SortedSetExpirationStore,
+  partitions: SessionPartitions,
+  signals: PartitionSignals,
+): DuePoller<SessionKeys> {
+  const claimIn: DueList<SessionKeys>['claimIn'] = (keys, tally, options) =>
+    tracedSweep(
+      'poll',
+      partitions,
+      () => store.claimIn(keys, tally, options),
+      () => foundInPass(tally.result),
+    );
+  return new DuePoller('sessions', { claimIn }, partitions.all, signals);
 }

@@ -20,8 +20,15 @@ import {
   sessionEventName,
   type SessionEventType,
 } from './session.events.js';
+import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/channels.js';
 import { logger } from '../logging/session.logger.js';
 import { shownStack, shownText } from '../logging/shown-error.js';
+
+/** Calls a handler, for example in the context of a span. */
+export type SessionHandlerRunner = (run: () => unknown, context: SessionHandlerContext) => unknown;
+
+/** The injection token of a `SessionHandlerRunner`. No tracing channel can make a span the parent of what a call does. */
+export const SESSION_HANDLER_RUNNER = Symbol('SESSION_HANDLER_RUNNER');
 
 /** Tells `SessionEventDispatcher.dispatch()` how to treat an event that was dispatched before. */
 export interface DispatchOptions {
@@ -50,6 +57,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
     @Inject(EventEmitterBridge) private readonly mirror: EventEmitterBridge,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
+    @Optional() @Inject(SESSION_HANDLER_RUNNER) private readonly runner?: SessionHandlerRunner,
   ) {
     this.#ready = new Promise<void>((resolve) => (this.#bootstrapped = resolve)).then(async () => {
       await this.mirror.ready();
@@ -176,8 +184,18 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   async #callAll(handlers: readonly SessionEventHandler[], event: SessionEvent): Promise<FailedHandler[]> {
     const what = `session event ${this.#shown(event)}`;
-    const results = await Promise.all(handlers.map(({ name, handle }) => this.#call(name, what, () => handle(event))));
+    const results = await Promise.all(
+      handlers.map((each) => this.#call(each.name, what, () => this.#run(each, event))),
+    );
     return results.filter((result) => result !== undefined);
+  }
+
+  #run({ name, broadcast, handle }: SessionEventHandler, event: SessionEvent): unknown {
+    const { runner } = this;
+    if (!runner && !eventChannel.hasSubscribers) return handle(event);
+    const { type, at, attempt } = event;
+    const context = { handler: name, type, eventId: this.#shown(event), at, attempt, broadcast };
+    return traced(eventChannel, context, () => (runner ? runner(() => handle(event), context) : handle(event)));
   }
 
   /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */

@@ -6,7 +6,6 @@ import type { FoundSession } from './request-session.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
 import type { SessionExtension } from './session-extension.js';
 import { isTouchDue, SessionTouch } from './session-touch.js';
-import type { StoreFailureLog } from './store-failure.log.js';
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids'>;
 
@@ -16,7 +15,6 @@ export class KnownSessionLoader {
     private readonly repository: SessionRepository,
     private readonly presented: Pick<RequestSessionLoader, 'presentedIds'>,
     private readonly options: Options,
-    private readonly failures: StoreFailureLog,
     private readonly extension: Pick<SessionExtension, 'takeover'> = {},
   ) {}
 
@@ -28,7 +26,6 @@ export class KnownSessionLoader {
     const presentedIds = [id];
     try {
       const found = await this.repository.findByIds(Array.from({ length: messages }, () => id));
-      this.failures.succeeded();
       const companions = [() => this.#endOthers(request, id)];
       const touch = this.#touchOf(found[0]);
       return found.map((loaded) => ({
@@ -39,7 +36,6 @@ export class KnownSessionLoader {
         touch: touch && new SessionTouch(async () => (await touch.send()) ?? 'failed'),
       }));
     } catch (loadError) {
-      this.failures.failed(loadError);
       return Array.from({ length: messages }, () => ({ presentedIds, loadError }));
     }
   }

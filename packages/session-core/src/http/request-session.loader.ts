@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { type SessionRepository, signOutById } from '../repository/session.repository.js';
+import { type SessionRepository, signOutById, storeCallsOf } from '../repository/session.repository.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
@@ -15,7 +15,6 @@ import type { SessionExtension } from './session-extension.js';
 import { cookieLifetimeOf } from './cookie-lifetime.js';
 import type { ForeignSession } from './session-takeover.js';
 import { isTouchDue, SessionTouch } from './session-touch.js';
-import type { StoreFailureLog } from './store-failure.log.js';
 
 interface PresentedToken {
   readonly token: SessionToken;
@@ -35,7 +34,6 @@ export class RequestSessionLoader {
     private readonly repository: SessionRepository,
     private readonly resolver: SessionIdResolver,
     private readonly options: Options,
-    private readonly failures: StoreFailureLog,
     private readonly extension: Pick<SessionExtension, 'takeover'> = {},
   ) {
     // Made once: every request passes it on.
@@ -78,7 +76,6 @@ export class RequestSessionLoader {
     try {
       const [found = NONE] = await findPresented(this.repository, [presentedIds]);
       const { sessions, counts } = found;
-      this.failures.succeeded();
       const loadError = all.length > 1 ? this.#conflictIn(request, found) : undefined;
       if (loadError) return { presented: first.token, presentedIds, loadError };
       const unknown = sessions.indexOf(null);
@@ -91,7 +88,6 @@ export class RequestSessionLoader {
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
       return { presented, presentedIds, loaded, companions, touch, foreign };
     } catch (loadError) {
-      this.failures.failed(loadError);
       return { presented: first.token, presentedIds, loadError };
     }
   }
@@ -131,7 +127,7 @@ export class RequestSessionLoader {
 
   /** Also when it was moved before: the process may have ended before the other library lost it. */
   async #move(foreign: ForeignSession, id: string, existing: Session | null): Promise<Session | null> {
-    await foreign.move(id);
+    await storeCallsOf(this.repository).run(() => foreign.move(id));
     return existing ?? this.repository.findById(id);
   }
 
@@ -139,8 +135,7 @@ export class RequestSessionLoader {
   async #lookAgain({ id }: Session): Promise<TouchOutcome | 'failed'> {
     try {
       return (await this.repository.findById(id)) ? 'touched' : 'gone';
-    } catch (error) {
-      this.failures.failed(error);
+    } catch {
       return 'failed';
     }
   }

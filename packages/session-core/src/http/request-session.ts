@@ -12,12 +12,10 @@ import type { SessionExtension } from './session-extension.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch } from './session-touch.js';
-import type { StoreFailureLog } from './store-failure.log.js';
 
 /** The parts of the application that all of its requests share. */
 export interface RequestSessionParts {
   readonly repository: SessionRepository;
-  readonly failures: StoreFailureLog;
   /** What another package of this library adds. */
   readonly extension: SessionExtension;
 }
@@ -175,13 +173,10 @@ export class RequestSession {
 
   async #save(): Promise<void> {
     if (!this.#session) return;
-    const { failures } = this.parts;
     try {
       await this.#session.save();
-      failures.succeeded();
     } catch (error) {
       this.#hasFailed = true;
-      if (error instanceof SessionStoreError) failures.failed(error);
       throw error;
     }
   }

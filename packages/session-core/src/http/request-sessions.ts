@@ -16,7 +16,6 @@ import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
 import { SessionScope } from './session.scope.js';
-import { StoreFailureLog } from './store-failure.log.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
 interface Opened {
@@ -113,14 +112,13 @@ export class RequestSessions implements OnModuleInit {
     // would give the wrong reason.
     const repository = this.#findRepository();
     const { resolver, options, extension } = this;
-    const failures = new StoreFailureLog();
-    const loader = new RequestSessionLoader(repository, resolver, options, failures, extension);
-    const known = new KnownSessionLoader(repository, loader, options, failures, extension);
+    const loader = new RequestSessionLoader(repository, resolver, options, extension);
+    const known = new KnownSessionLoader(repository, loader, options, extension);
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
-    const parts = { repository, resolver, failures, functions, mayCreate, deviceOf: deviceOfRequest, extension };
+    const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension };
     return { loader, known, parts };
   }
 

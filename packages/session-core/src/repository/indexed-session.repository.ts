@@ -3,7 +3,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
-import { SessionRepository, storeError, wrapStoreErrors } from './session.repository.js';
+import { SessionRepository, sizesOf, storeCallsOf } from './session.repository.js';
 
 /** A repository that also finds sessions by their principal, or by another index. */
 export abstract class IndexedSessionRepository extends SessionRepository {
@@ -20,7 +20,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
     const entry = indexEntry(indexName, value);
     if (!entry) return [];
-    const records = await wrapStoreErrors(() => this.lookUp(entry.indexName, entry.value));
+    const records = await storeCallsOf(this).read('list', () => this.lookUp(entry.indexName, entry.value), sizesOf);
     return records.map((record) => this.restore(record));
   }
 
@@ -33,10 +33,14 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   async *listByIndex(indexName: string, value: string): AsyncIterable<SessionInfo> {
     const entry = indexEntry(indexName, value);
     if (!entry) return;
+    const sessions = this.list(entry.indexName, entry.value)[Symbol.asyncIterator]();
+    const calls = storeCallsOf(this);
     try {
-      yield* this.list(entry.indexName, entry.value);
-    } catch (error) {
-      throw storeError(error);
+      // The channel tells of the first page: how soon the others come is up to the caller.
+      let next = await calls.read('list', () => sessions.next(), isFound);
+      for (; !next.done; next = await calls.run(() => sessions.next())) yield next.value;
+    } finally {
+      await sessions.return?.();
     }
   }
 
@@ -47,7 +51,9 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    */
   async countByIndex(indexName: string, value: string): Promise<number> {
     const entry = indexEntry(indexName, value);
-    return entry ? wrapStoreErrors(() => this.count(entry.indexName, entry.value)) : 0;
+    if (!entry) return 0;
+    const count = () => this.count(entry.indexName, entry.value);
+    return storeCallsOf(this).read('count', count, (found) => ({ found }));
   }
 
   /**
@@ -58,7 +64,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    */
   async deleteByIndex(indexName: string, value: string, except: readonly string[] = []): Promise<number> {
     const entry = indexEntry(indexName, value);
-    return entry ? wrapStoreErrors(() => this.endListed(entry.indexName, entry.value, except)) : 0;
+    return entry ? storeCallsOf(this).endAll(() => this.endListed(entry.indexName, entry.value, except)) : 0;
   }
 
   /**
@@ -69,7 +75,8 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   async deleteIfListed(id: string, indexName: string, value: string): Promise<boolean> {
     const listed = indexEntry(indexName, value);
     if (!listed || !isWellFormedIdOrToken(id)) return false;
-    const { outcome } = await wrapStoreErrors(() => this.write({ kind: 'delete', id, listed, reason: 'revoked' }));
+    const change = { kind: 'delete', id, listed, reason: 'revoked' } as const;
+    const { outcome } = await storeCallsOf(this).write(change, () => this.write(change));
     return outcome !== 'gone';
   }
 
@@ -105,4 +112,8 @@ export abstract class IndexedSessionRepository extends SessionRepository {
     }
     return ended;
   }
+}
+
+function isFound({ done }: IteratorResult<SessionInfo>): { found: number } {
+  return { found: done ? 0 : 1 };
 }

@@ -3,7 +3,7 @@ import type { SecurityEvents } from '../security-events/security.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
-import { type SessionBounds, UNBOUNDED } from '../session/session-bounds.js';
+import { type SessionBounds, sizeOf, UNBOUNDED } from '../session/session-bounds.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
 import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
@@ -13,9 +13,12 @@ import type { SessionRecord } from '../session/session-record.js';
 import type { SessionWriter } from '../session/session-writer.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
+import { StoreCalls } from './store-calls.js';
 
 /** The options of the application that a repository needs. `SESSION_OPTIONS` contains them. */
 export interface SessionRepositoryOptions {
+  /** Tells this store from others in tracing channels. @default '' */
+  readonly namespace?: string | undefined;
   /** The idle timeout of sessions with a signed-in user, in seconds. -1 means none. @default 1800 */
   readonly timeout?: number | undefined;
   /** The idle timeout of sessions without a signed-in user, in seconds. -1 means none. @default timeout */
@@ -59,6 +62,7 @@ export interface StorePrimitives {
 let toPrimitives: (repository: SessionRepository) => StorePrimitives;
 let toPrincipals: typeof findPrincipals;
 let toSignOut: typeof signOutById;
+let toCalls: typeof storeCallsOf;
 
 /** Returns the protected methods that a store implements. Applications do not call them. */
 export function storePrimitivesOf(repository: SessionRepository): StorePrimitives {
@@ -68,6 +72,11 @@ export function storePrimitivesOf(repository: SessionRepository): StorePrimitive
 /** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
 export function findPrincipals(repository: SessionRepository, ids: readonly string[]): Promise<(Session | null)[]> {
   return toPrincipals(repository, ids);
+}
+
+/** What a repository calls its store with. */
+export function storeCallsOf(repository: SessionRepository): StoreCalls {
+  return toCalls(repository);
 }
 
 /** Like `deleteById()`, for another session of a client that signs out. */
@@ -92,15 +101,19 @@ export abstract class SessionRepository {
     });
     toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_NAME_INDEX_NAME]);
     toSignOut = (repository, id) => repository.#delete(id, 'signed-out');
+    toCalls = (repository) => repository.#calls;
   }
 
   readonly #ids: SessionIds;
+  readonly #calls: StoreCalls;
   readonly #writer: SessionWriter;
 
   protected constructor(options: SessionRepositoryOptions = {}) {
     const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1, ids = new SessionIds() } = options;
     this.#ids = ids;
-    const write = (change: SessionChange) => wrapStoreErrors(() => this.write(change));
+    const calls = new StoreCalls(options.namespace ?? '', ids);
+    this.#calls = calls;
+    const write = (change: SessionChange) => calls.write(change, () => this.write(change));
     this.#writer = {
       warnings: new WarnOnce(),
       indexes: options.indexes ?? new SessionIndexes(),
@@ -150,12 +163,17 @@ export abstract class SessionRepository {
     const wellFormed = ids.filter(isWellFormedIdOrToken);
     // Most requests present one id.
     const distinct = wellFormed.length > 1 ? [...new Set(wellFormed)] : wellFormed;
-    const records = distinct.length > 0 ? await wrapStoreErrors(() => this.load(distinct, only)) : [];
+    const records = distinct.length > 0 ? await this.#load(distinct, only) : [];
     const found = new Map(records.map((record) => [record.id, record]));
     return ids.map((id) => {
       const record = found.get(id);
       return record ? this.restore(only ? withOnly(only, record) : record) : null;
     });
+  }
+
+  #load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]> {
+    const id = ids.length === 1 ? ids[0] : undefined;
+    return this.#calls.read('load', () => this.load(ids, only), sizesOf, id);
   }
 
   /**
@@ -201,7 +219,7 @@ export abstract class SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   now(): Promise<number> {
-    return wrapStoreErrors(() => this.readClock());
+    return this.#calls.run(() => this.readClock());
   }
 
   /** Returns the time by the store's clock. Override it in a store that has its own clock. */
@@ -216,7 +234,7 @@ export abstract class SessionRepository {
    * @throws SessionStoreError when the store failed, or does not implement this
    */
   endEverySession(): Promise<void> {
-    return wrapStoreErrors(() => this.endEvery());
+    return this.#calls.endAll(() => this.endEvery());
   }
 
   /** Implements `endEverySession()`. Resolves when sessions that began before the call can no longer be found. */
@@ -249,6 +267,12 @@ export abstract class SessionRepository {
   }
 }
 
+/** How many sessions were read, and the bytes of their attributes. */
+export function sizesOf(records: readonly SessionRecord[]): { found: number; size: number } {
+  const sizes = records.flatMap(({ attributes }) => [...attributes].map(([name, text]) => sizeOf(name, text)));
+  return { found: records.length, size: sizes.reduce((sum, size) => sum + size, 0) };
+}
+
 function withOnly(names: readonly string[], record: SessionRecord): SessionRecord {
   return { ...record, attributes: [...record.attributes].filter(([name]) => names.includes(name)) };
 }
@@ -261,30 +285,4 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
     maxAttributeSize: maxAttributeSize ?? UNBOUNDED.maxAttributeSize,
     maxSessionSize: maxSessionSize ?? UNBOUNDED.maxSessionSize,
   };
-}
-
-/** Calls a store. @throws SessionStoreError for any error that the store throws */
-export function wrapStoreErrors<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return call().catch(raise);
-  } catch (error) {
-    return Promise.reject(storeError(error));
-  }
-}
-
-function raise(error: unknown): never {
-  throw storeError(error);
-}
-
-/** Turns an error of a store into a SessionStoreError. */
-export function storeError(error: unknown): SessionStoreError {
-  if (error instanceof SessionStoreError) return error;
-  return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
-}
-
-/** Returns the name and code of an error, without its message, because the message may quote a value. */
-function kindOf(error: unknown): string {
-  if (!(error instanceof Error)) return typeof error;
-  const { name, code } = error as NodeJS.ErrnoException;
-  return code === undefined ? name : `${name} ${code}`;
 }

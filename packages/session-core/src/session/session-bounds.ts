@@ -136,7 +136,8 @@ function count(text: StoredText | null | undefined): 0 | 1 {
   return text === null || text === undefined ? 0 : 1;
 }
 
-function sizeOf(name: string, text: StoredText | null | undefined): number {
+/** The bytes that an attribute takes in UTF-8. */
+export function sizeOf(name: string, text: StoredText | null | undefined): number {
   if (text === null || text === undefined) return 0;
   return Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes);
 }

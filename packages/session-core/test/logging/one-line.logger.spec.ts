@@ -14,7 +14,7 @@ const RAW = /[\p{Cc}\u2028\u202e]/u;
 
 const seen: unknown[][] = [];
 const record = (...args: unknown[]) => void seen.push(args);
-const recorder: LoggerService = { log: record, warn: record, error: record };
+const recorder: LoggerService = { verbose: record, log: record, warn: record, error: record };
 
 beforeEach(() => {
   seen.length = 0;
@@ -24,13 +24,16 @@ beforeEach(() => {
 describe('OneLineLogger', () => {
   const logger = new OneLineLogger('Test');
 
-  it.each(['log', 'warn', 'error'] as const)('%s() writes one line, and nothing that commands a terminal', (level) => {
-    logger[level](`a ${EVIL} b`);
-    const [[line = '', ...others] = []] = seen;
-    expect(line).not.toMatch(RAW);
-    expect(line).toMatch(/^a evil\\u000d\\u000a\\u001b\[31m.* b$/);
-    expect(others.at(-1)).toBe('Test');
-  });
+  it.each(['verbose', 'log', 'warn', 'error'] as const)(
+    '%s() writes one line, and nothing that commands a terminal',
+    (level) => {
+      logger[level](`a ${EVIL} b`);
+      const [[line = '', ...others] = []] = seen;
+      expect(line).not.toMatch(RAW);
+      expect(line).toMatch(/^a evil\\u000d\\u000a\\u001b\[31m.* b$/);
+      expect(others.at(-1)).toBe('Test');
+    },
+  );
 
   it('leaves the lines of a stack, and no other ends of lines in it', () => {
     logger.error('It failed', `Error: ${EVIL}\n    at a (b.js:1:1)\n    at ${EVIL}\n    at c`);

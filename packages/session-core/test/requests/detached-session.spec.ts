@@ -2,7 +2,6 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { DetachedSession } from '../../src/http/detached-session.js';
 import { SessionExtension } from '../../src/http/session-extension.js';
-import { StoreFailureLog } from '../../src/http/store-failure.log.js';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { Logger } from '@nestjs/common';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
@@ -14,7 +13,7 @@ async function start() {
   const repository = new GatedRepository();
   const { id } = await storedIn(repository);
   const loaded = await repository.findById(id);
-  const parts = { repository, failures: new StoreFailureLog(), extension: new SessionExtension() };
+  const parts = { repository, extension: new SessionExtension() };
   const detached = new DetachedSession(parts, request, { loaded });
   const visit = (count: number) => detached.session.setAttribute('visits', count);
   const visits = async () => (await repository.findById(id))?.getAttribute('visits');

@@ -23,7 +23,6 @@ import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError
 import { SharedResponseFunctions } from '../../src/http/response-functions.js';
 import { ResponseCommit } from '../../src/http/response-commit.js';
 import { SessionExtension } from '../../src/http/session-extension.js';
-import { StoreFailureLog } from '../../src/http/store-failure.log.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
@@ -241,7 +240,6 @@ describe('SessionInterceptor', () => {
       const parts = {
         repository: store,
         resolver: new CookieSessionIdResolver(),
-        failures: new StoreFailureLog(),
         functions: new SharedResponseFunctions(),
         extension: new SessionExtension(),
       };

@@ -100,7 +100,9 @@ export class StoreConnections implements BackgroundService {
     // The application already runs, so an error can only be logged.
     const { background } = this.connections;
     await this.instances.sign().catch(() => undefined);
-    await this.#check({ run: (command) => command(background) }).catch((error: unknown) => logger.error(String(error)));
+    await this.#check({ run: (command) => command(background) }).catch((error: unknown) =>
+      logger.error(`The check of the data in Redis failed: ${String(error)}`),
+    );
   }
 
   async #check(connection: Connection): Promise<void> {

@@ -29,18 +29,18 @@ const MOST_ATTEMPTS = 5;
 /** Encrypts the attributes of sessions on their way to Redis, and decrypts them. Without keys it encrypts nothing. */
 export class SessionEncryption {
   /** Without a key, nothing is encrypted. */
-  readonly #hasKeys: boolean;
+  readonly hasKeys: boolean;
 
   constructor(
     private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: PLAIN_VALUES_WITHOUT_KEYS },
   ) {
-    this.#hasKeys = !rules.ring.isEmpty;
+    this.hasKeys = !rules.ring.isEmpty;
   }
 
   /** Returns a session whose texts are decrypted when they are read. */
   decrypted(record: StoredRecord): SessionRecord {
     const { id, attributes, dataKey } = record;
-    if (dataKey === undefined && !this.#hasKeys) return record;
+    if (dataKey === undefined && !this.hasKeys) return record;
     const memo = new EncryptedSession(this.rules, id, dataKey);
     const texts = attributes.map(([name, stored]) => {
       memo.note(name, stored);
@@ -61,7 +61,7 @@ export class SessionEncryption {
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
     // Avoid another promise, so that applications without encryption pay nothing for it.
-    return this.#hasKeys ? this.#create(change, send) : send(change);
+    return this.hasKeys ? this.#create(change, send) : send(change);
   }
 
   save<R extends EncryptedReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
@@ -104,6 +104,6 @@ export class SessionEncryption {
 
   #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {
     if (memo instanceof EncryptedSession) return memo;
-    return this.#hasKeys ? new EncryptedSession(this.rules, id) : undefined;
+    return this.hasKeys ? new EncryptedSession(this.rules, id) : undefined;
   }
 }

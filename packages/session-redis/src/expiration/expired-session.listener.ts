@@ -19,6 +19,7 @@ import type { BackgroundService } from '../timing/background-service.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 import type { SweepResult } from '../cleanup/sweep.counter.js';
+import { foundInCall, tracedSweep } from './traced-sweep.js';
 import { shownError } from '@nest-session/core/internal';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
@@ -38,6 +39,9 @@ const MINUTE = 60_000;
  */
 @Injectable()
 export class ExpiredSessionListener implements BackgroundService {
+  #know!: (state: KeyspaceState) => void;
+  /** Resolves when it is known for the first time whether Redis announces expired sessions. */
+  readonly firstState = new Promise<KeyspaceState>((resolve) => (this.#know = resolve));
   readonly #batchSize: number;
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
@@ -117,7 +121,8 @@ export class ExpiredSessionListener implements BackgroundService {
   async #claimIn(partition: SessionKeys, members: readonly string[]): Promise<void> {
     for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
       const batch = members.slice(i, i + this.#batchSize);
-      await this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
+      const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
+      await tracedSweep('key_event', this.partitions, claim, foundInCall);
     }
   }
 
@@ -155,11 +160,13 @@ export class ExpiredSessionListener implements BackgroundService {
   #report({ state, reason }: KeyspaceHealth): void {
     if (state === 'listening') {
       logger.log('Redis announces expired sessions');
+      this.#know(state);
       void this.#substitute?.close();
       this.#substitute = undefined;
     } else if (reason !== undefined) {
       logger.warn(`Redis does not announce expired sessions; the cleanup job will find them: ${reason}`);
       if (state === 'silent' || state === 'refused') this.#substitute ??= this.#listenToAllKeys();
+      else if (state !== 'connecting') this.#know(state);
     }
   }
 
@@ -172,6 +179,7 @@ export class ExpiredSessionListener implements BackgroundService {
       onGap: () => this.#catchUp(),
       onHealth: ({ state }) => {
         if (state === 'listening') logger.log('Redis announces expired keys, sessions among them');
+        if (state !== 'connecting') this.#know(state);
       },
     });
   }

@@ -12,6 +12,7 @@ import { BucketExpirationStore } from './bucket-expiration.store.js';
 import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
 import { SweepCounter, type SweepResult } from '../cleanup/sweep.counter.js';
+import { foundInPass, tracedSweep } from './traced-sweep.js';
 
 /** The name of the cleanup job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
@@ -31,7 +32,7 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   constructor(
     @InjectConnection('background') private readonly client: Redis,
     @Inject(BACKGROUND_SESSION_SCRIPTS) scripts: SessionScripts,
-    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all'>,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all' | 'namespace'>,
     @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
     @Inject(BackgroundLimiter) limiter: BackgroundLimiter,
   ) {
@@ -46,7 +47,11 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
    * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same
    * time.
    */
-  async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
+  runOnce(options: SweepOptions = {}): Promise<SweepResult> {
+    return tracedSweep('sweep', this.partitions, () => this.#run(options), foundInPass);
+  }
+
+  async #run(options: SweepOptions): Promise<SweepResult> {
     const tally = new SweepCounter((options.ahead ?? 0) > 0);
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const passes = await Promise.allSettled(nodes.map((its) => this.sweep(its, tally, options)));

@@ -11,6 +11,7 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
+import { foundInCall, tracedSweep } from './traced-sweep.js';
 
 // Milliseconds that a timer waits for an answer.
 const PATIENCE = 5000;
@@ -45,7 +46,7 @@ export class TimedSessionListener implements BackgroundService {
   constructor(
     @Inject(REDIS_SESSION_OPTIONS) options: ListenerOptions,
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: Pick<SessionScripts, 'claimExpired'>,
-    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'of'>,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'of' | 'namespace'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
     @Inject(ScheduledEnds) private readonly ends: Pick<ScheduledEnds, 'delayOf'>,
   ) {
@@ -116,7 +117,8 @@ export class TimedSessionListener implements BackgroundService {
     const outcomes = claims.last.then(() => {
       if (claims.next === batch) claims.next = undefined;
       const members = ids.map((id) => partition.memberOf(id));
-      return this.limiter.run(() => this.scripts.claimExpired(partition, members), partition.prefix);
+      const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, members), partition.prefix);
+      return tracedSweep('timer', this.partitions, claim, foundInCall);
     });
     const batch = { ids, outcomes };
     claims.next = batch;

@@ -184,12 +184,13 @@ it(
   LONG,
 );
 
-it('without the right to CLUSTER SLOTS, requests fail, and one line in the log says why', async () => {
+it('without the right to CLUSTER SLOTS, requests fail, and the log says why', async () => {
   await grant(EVERY_PROCESS, ['cluster|slots']);
   const get = await start({ ...ONLY_REQUESTS, commandTimeout: '300ms' });
   await expect(stored(get)).rejects.toMatchObject({ name: 'SessionStoreError' });
   expect(EventInstance.log.lines).toEqual([
     expect.stringMatching(/^error Redis cannot be reached, retrying: .*NOPERM.*slots/),
+    expect.stringMatching(/^error The session store failed/),
   ]);
 });
 

@@ -8,7 +8,12 @@ import type * as ioredis from 'ioredis';
 type Client = typeof ioredis.default;
 type Command = Parameters<ioredis.Redis['sendCommand']>[0];
 
-const CHANNELS = ['command', 'batch', 'connect'].map((name) => tracingChannel<string>(`ioredis:${name}`));
+type Channel = TracingChannel<string, { result?: unknown }>;
+
+const CHANNELS = ['command', 'batch', 'connect'].map((name) => tracingChannel(`ioredis:${name}`) as Channel);
+const OWN_CHANNELS = ['load', 'save', 'event', 'sweep'].map(
+  (name) => tracingChannel(`nest-session:${name}`) as Channel,
+);
 
 /** What a process shows of the commands that it sends with an ioredis, to whoever looks in one of the known ways. */
 export class Telemetry {
@@ -16,11 +21,13 @@ export class Telemetry {
   readonly #undo: (() => void)[] = [];
   #isAway = false;
   /** How often each of them has shown something. */
-  readonly #shown = { channels: 0, spans: 0 };
+  readonly #shown = { channels: 0, 'own channels': 0, spans: 0 };
 
   constructor(private readonly client: Client) {
     this.#watchCommands();
-    this.#watchChannels();
+    // A message of ioredis may have the reply as well, which no instrumentation passes on.
+    for (const each of CHANNELS) this.#watch('channels', each, (message) => ({ ...message, result: undefined }));
+    for (const each of OWN_CHANNELS) this.#watch('own channels', each, (message) => message);
     this.#instrument();
   }
 
@@ -73,17 +80,18 @@ export class Telemetry {
     }
   }
 
-  /** A message may have the reply as well, which no instrumentation passes on. */
-  #watchChannels(): void {
-    for (const channel of CHANNELS as TracingChannel<string, { result?: unknown }>[]) {
-      const see = (message: { result?: unknown }) => {
-        this.#shown.channels++;
-        this.see({ ...message, result: undefined });
-      };
-      const subscribers = { start: see, end: see, asyncStart: see, asyncEnd: see, error: see };
-      channel.subscribe(subscribers);
-      this.#undo.push(() => channel.unsubscribe(subscribers));
-    }
+  #watch(
+    kind: 'channels' | 'own channels',
+    channel: Channel,
+    part: (message: { result?: unknown }) => { result?: unknown },
+  ): void {
+    const see = (message: { result?: unknown }) => {
+      this.#shown[kind]++;
+      this.see(part(message));
+    };
+    const subscribers = { start: see, end: see, asyncStart: see, asyncEnd: see, error: see };
+    channel.subscribe(subscribers);
+    this.#undo.push(() => channel.unsubscribe(subscribers));
   }
 
   /** OpenTelemetry's spans, and what the hook of Sentry, which is built on it, takes for the key of a cache entry. */

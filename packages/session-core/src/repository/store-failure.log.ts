@@ -1,7 +1,6 @@
-import { SessionStoreError } from '../errors/session.errors.js';
+import type { SessionStoreError } from '../errors/session.errors.js';
 import { FailureReasons } from '../logging/failure-reasons.js';
 import { logger } from '../logging/session.logger.js';
-import { shownError } from '../logging/shown-error.js';
 
 // Milliseconds without a failure. While a part of the store is down, calls fail and succeed in turn.
 const CALM = 5000;
@@ -16,13 +15,13 @@ export class StoreFailureLog {
   /** Monotonic time. */
   #lastFailure = 0;
 
-  failed(error: unknown): void {
+  failed(error: SessionStoreError): void {
     this.#lastFailure = performance.now();
     this.#failures++;
     const lasts = this.#reasons.isKnown;
     if (!this.#reasons.add(error)) return;
     // Only the reason, because the cause may quote a value.
-    const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
+    const reason = JSON.stringify(error.reason);
     logger.error(
       lasts
         ? `The session store still fails, for another reason: ${reason}`
@@ -30,10 +29,13 @@ export class StoreFailureLog {
     );
   }
 
-  succeeded(): void {
-    if (this.#failures === 0 || performance.now() - this.#lastFailure < CALM) return;
+  /** Returns whether the outage is over. */
+  succeeded(): boolean {
+    if (this.#failures === 0) return true;
+    if (performance.now() - this.#lastFailure < CALM) return false;
     logger.log(`The session store works again after ${this.#failures} failed calls`);
     this.#failures = 0;
     this.#reasons.clear();
+    return true;
   }
 }

@@ -1,7 +1,8 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { SessionStoreError } from '@nest-session/core';
-import { StoreFailureLog } from '../../src/http/store-failure.log.js';
+import { MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '../../src/index.js';
+import type { SessionChange } from '../../src/store.js';
+import { StoreFailureLog } from '../../src/repository/store-failure.log.js';
 
 const lines: string[] = [];
 const record = (...args: unknown[]) => void lines.push(args.join(' '));
@@ -47,3 +48,52 @@ it('logs the reason of a failure without its cause, which may quote stored value
   expect(lines).toHaveLength(1);
   expect(lines[0]).not.toContain('secret');
 });
+
+it.each<
+  [
+    string,
+    (repository: MapSessionRepository, session: ReturnType<MapSessionRepository['createSession']>) => Promise<unknown>,
+  ]
+>([
+  ['load', (repository, { id }) => repository.findById(id)],
+  ['save', (_, session) => (session.setAttribute('a', 2), session.save())],
+  ['update', (_, session) => session.updateAttribute('a', () => 2)],
+  ['touch', (repository, session) => repository.touch(session)],
+  ['look-up', (repository) => repository.findByPrincipalName('ann')],
+  [
+    'list',
+    async (repository) => {
+      for await (const _session of repository.listByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann')) return;
+    },
+  ],
+  ['count', (repository) => repository.countByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann')],
+  ['end of many', (repository) => repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann')],
+])('logs a %s that fails', async (_, call) => {
+  const repository = new BreakableRepository();
+  const session = repository.createSession();
+  session.setAttribute('a', 1);
+  await session.save();
+  repository.isBroken = true;
+  await expect(call(repository, session)).rejects.toThrow(SessionStoreError);
+  expect(lines).toEqual([expect.stringMatching(/^The session store failed.*: "The store failed: Error"/)]);
+});
+
+class BreakableRepository extends MapSessionRepository {
+  isBroken = false;
+
+  protected override load(ids: readonly string[]) {
+    return this.isBroken ? broken() : super.load(ids);
+  }
+
+  protected override write(change: SessionChange) {
+    return this.isBroken ? broken() : super.write(change);
+  }
+
+  protected override lookUp(indexName: string, value: string) {
+    return this.isBroken ? broken() : super.lookUp(indexName, value);
+  }
+}
+
+async function broken(): Promise<never> {
+  throw new Error('on purpose');
+}

@@ -1,0 +1,110 @@
+import { SessionStoreError } from '../errors/session.errors.js';
+import type { SessionChange, WriteReply } from '../session/session-change.js';
+import type { SessionIds } from '../session/session-token.js';
+import { StoreFailureLog } from './store-failure.log.js';
+import {
+  loadChannel,
+  saveChannel,
+  type SessionLoadContext,
+  type SessionSaveContext,
+  traced,
+} from '../telemetry/channels.js';
+
+type Call<T> = () => Promise<T>;
+
+/**
+ * Calls a store: turns any error that it throws into a SessionStoreError, logs the first failure and the recovery, and
+ * tells the tracing channels.
+ */
+export class StoreCalls {
+  readonly #failures = new StoreFailureLog();
+  #hasFailed = false;
+
+  constructor(
+    private readonly namespace: string,
+    private readonly ids: Pick<SessionIds, 'shown'>,
+  ) {}
+
+  /** `tell`: what the channel tells of the result. `id`: of the session, if it is one. */
+  read<T>(
+    operation: SessionLoadContext['operation'],
+    call: Call<T>,
+    tell: (result: T) => Pick<SessionLoadContext, 'found' | 'size'>,
+    id?: string,
+  ): Promise<T> {
+    if (!loadChannel.hasSubscribers) return this.run(call);
+    const context = { operation, namespace: this.namespace, sessionId: this.#shown(id) };
+    return traced(loadChannel, context, () => this.run(call), tell);
+  }
+
+  write(change: SessionChange, call: Call<WriteReply>): Promise<WriteReply> {
+    if (!saveChannel.hasSubscribers) return this.run(call);
+    const context = { operation: operationOf(change), namespace: this.namespace, sessionId: this.#shown(change.id) };
+    return traced<WriteReply, SessionSaveContext>(
+      saveChannel,
+      context,
+      () => this.run(call),
+      ({ outcome }) => ({ outcome }),
+    );
+  }
+
+  /** For the ends of many sessions. */
+  endAll<T>(call: Call<T>): Promise<T> {
+    if (!saveChannel.hasSubscribers) return this.run(call);
+    const context = { operation: 'end_all', namespace: this.namespace } as const;
+    return traced<T, SessionSaveContext>(
+      saveChannel,
+      context,
+      () => this.run(call),
+      () => ({ outcome: 'ended' }),
+    );
+  }
+
+  /** A call that no channel tells of. @throws SessionStoreError for any error of the store */
+  run<T>(call: Call<T>): Promise<T> {
+    try {
+      return call().then(this.#succeeded, this.#failed) as Promise<T>;
+    } catch (error) {
+      return Promise.reject(this.#noted(error));
+    }
+  }
+
+  readonly #succeeded = <T>(result: T): T => {
+    if (this.#hasFailed) this.#hasFailed = !this.#failures.succeeded();
+    return result;
+  };
+
+  readonly #failed = (error: unknown): never => {
+    throw this.#noted(error);
+  };
+
+  #noted(error: unknown): SessionStoreError {
+    const failure = storeError(error);
+    this.#hasFailed = true;
+    this.#failures.failed(failure);
+    return failure;
+  }
+
+  #shown(id: string | undefined): string | undefined {
+    return id === undefined ? undefined : this.ids.shown(id);
+  }
+}
+
+function operationOf(change: SessionChange): SessionSaveContext['operation'] {
+  if (change.kind !== 'update') return change.kind;
+  if (change.newId !== undefined) return 'change_id';
+  return change.expected ? 'update' : 'save';
+}
+
+/** Turns an error of a store into a SessionStoreError. */
+function storeError(error: unknown): SessionStoreError {
+  if (error instanceof SessionStoreError) return error;
+  return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
+}
+
+/** Returns the name and code of an error, without its message, because the message may quote a value. */
+function kindOf(error: unknown): string {
+  if (!(error instanceof Error)) return typeof error;
+  const { name, code } = error as NodeJS.ErrnoException;
+  return code === undefined ? name : `${name} ${code}`;
+}
