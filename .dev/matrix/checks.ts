@@ -110,6 +110,26 @@ test('a route that does without its session does so before a guard of the root m
   await eventually(async () => assert.deepEqual((await customer.get('/welcome')).json(), { user: 'ann' }));
 });
 
+test('@nestjs/terminus reports the sessions as up, degraded and down', async () => {
+  await post(await enter(books), '/basket', { item: 'apple' });
+  assert.deepEqual(await healthOf(books), [200, 'ok', 'up', undefined, undefined]);
+  await admin.xgroup('CREATE', 'books:events', 'nobody', '0');
+  const reasons = ['A group is late'];
+  const { version } = createRequire(`${process.cwd()}/`)('@nestjs/terminus/package.json') as { version: string };
+  const isOf11 = version.startsWith('11.');
+  const degraded = isOf11 ? [200, 'ok', 'up', true, reasons] : [200, 'degraded', 'degraded', undefined, reasons];
+  assert.deepEqual(await healthOf(books, '?late=1ms'), degraded);
+  await admin.xgroup('DESTROY', 'books:events', 'nobody');
+  redis.freeze();
+  try {
+    const down = [503, 'error', 'down', undefined, ['Redis did not reply within 5000 ms']];
+    assert.deepEqual(await healthOf(books), down);
+  } finally {
+    redis.thaw();
+  }
+  await eventually(async () => assert.equal((await healthOf(books))[0], 200));
+});
+
 test('an expired session reaches @OnSessionEvent and @OnEvent, with its data', async () => {
   const customer = await enter(books);
   await post(customer, '/basket', { item: 'apple' });
@@ -154,6 +174,7 @@ test('a test of the application does without Redis, and need not wait for an exp
   assert.equal((await basketOf(ann)).isNew, true);
   assert.equal(shop.get(Heard).bySession.count('expired'), 1);
   assert.equal(shop.get(SessionEventRecorder).count('expired'), 1);
+  assert.deepEqual(await healthOf(shop), [200, 'ok', 'up', undefined, undefined]);
   await shop.close();
 });
 
@@ -184,4 +205,12 @@ async function post(customer: HttpAgent, path: string, body?: object): Promise<H
 
 async function basketOf(customer: HttpAgent, cookie?: string): Promise<Basket> {
   return (await customer.get('/basket', cookie === undefined ? {} : { headers: { cookie } })).json();
+}
+
+/** Asked without a session, which the guard would load. */
+async function healthOf(shop: INestApplication, query = ''): Promise<unknown[]> {
+  const response = await (await enter(shop)).get(`/health${query}`);
+  const { status, details } = response.json<{ status: string; details: { sessions: Record<string, unknown> } }>();
+  const { sessions } = details;
+  return [response.status, status, sessions['status'], sessions['degraded'], sessions['reasons']];
 }

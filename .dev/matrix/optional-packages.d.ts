@@ -1,4 +1,5 @@
-// The declarations of @nestjs/graphql and @nestjs/apollo name types of packages that an application need not have.
+// The declarations of @nestjs/graphql, @nestjs/apollo and @nestjs/terminus name types of packages that an application need not
+// have.
 declare module '@apollo/gateway' {
   export type GatewayConfig = unknown;
 }

@@ -11,6 +11,7 @@ import {
   Injectable,
   Module,
   Post,
+  Query,
   Res,
 } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
@@ -18,6 +19,7 @@ import { EventEmitterModule, OnEvent } from '@nestjs/event-emitter';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { ScheduleModule } from '@nestjs/schedule';
+import { HealthCheck, HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
 import {
   OnSessionEvent,
@@ -29,6 +31,7 @@ import {
   SessionOutagePolicy,
 } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
+import { SessionHealthIndicator } from '@nest-session/redis/terminus';
 import { SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 
 declare module '@nest-session/core' {
@@ -109,6 +112,20 @@ class ShopController {
   }
 }
 
+@Controller('health')
+class HealthController {
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly sessions: SessionHealthIndicator,
+  ) {}
+
+  @Get()
+  @HealthCheck()
+  check(@Query('late') late?: string) {
+    return this.health.check([() => this.sessions.isHealthy('sessions', late === undefined ? {} : { late })]);
+  }
+}
+
 /** What this application was told of. */
 @Injectable()
 export class Heard {
@@ -136,8 +153,9 @@ class CustomerGuard implements CanActivate {
 }
 
 @Module({
-  controllers: [ShopController],
-  providers: [Baskets, Heard, { provide: APP_GUARD, useClass: CustomerGuard }],
+  imports: [TerminusModule.forRoot({ logger: false })],
+  controllers: [ShopController, HealthController],
+  providers: [Baskets, Heard, SessionHealthIndicator, { provide: APP_GUARD, useClass: CustomerGuard }],
 })
 class ShopModule {}
 

@@ -569,6 +569,14 @@ redis.call('HSET', key, unpack(change.set))`,
     spec: 'cluster-delivery',
     test: 'each partition is cleaned up by one of the instances in a period, and by any of them in the next',
   },
+  {
+    mistake: 'A health check counts the event that a group has read last',
+    in: 'stream/look-at-groups',
+    code: "'(' .. group['last-delivered-id']",
+    instead: "group['last-delivered-id']",
+    spec: 'group-lag.reader',
+    test: 'count unread events that others between them have made room for',
+  },
 
   // Encryption.
   {

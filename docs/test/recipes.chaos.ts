@@ -439,9 +439,10 @@ describe('the recipe health-and-deploys, in production', () => {
       expect([await statusOf(instance, '/health/live'), await statusOf(instance, '/health/ready')]).toEqual([200, 200]);
       const health = await instance.agent().get('/health/sessions');
       const { error } = health.json<{ error: object }>();
+      const reasons = ['Redis did not reply within 1000 ms (ECONNREFUSED)'];
       expect({ status: health.status, error }).toEqual({
         status: 503,
-        error: { store: { status: 'down' }, events: { status: 'down' } },
+        error: { sessions: { status: 'down', redis: 'down', reasons } },
       });
     },
     SLOWLY,

@@ -2,6 +2,7 @@ import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
+import { SessionHealth } from './health/session-health.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
@@ -28,6 +29,8 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     SessionExpirationSweeper,
     SessionEventGroups,
     KeyspaceNotificationListener,
+    // For @nest-session/redis/terminus.
+    SessionHealth,
   ],
 })
 export class RedisSessionModule {

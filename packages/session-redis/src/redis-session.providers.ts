@@ -46,6 +46,7 @@ import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/sess
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { foundInPass, tracedSweep } from './expiration/traced-sweep.js';
+import { SessionHealth } from './health/session-health.js';
 import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
@@ -161,6 +162,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionEventProducer,
   { provide: EventProducer, useExisting: SessionEventProducer },
   SessionEventGroups,
+  SessionHealth,
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

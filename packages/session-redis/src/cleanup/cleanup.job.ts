@@ -7,6 +7,8 @@ import type { Cleanup } from './cleanup.js';
 
 // Milliseconds. Keeps instances, whose clocks agree, from sweeping all at once.
 const LONGEST_JITTER = 500;
+// Milliseconds in which a tick should have done its work.
+const PATIENCE = 5000;
 
 /**
  * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job. The job skips
@@ -17,6 +19,8 @@ export class CleanupJob implements BackgroundService {
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
   #tick: Promise<void> | undefined;
+  /** Monotonic time. */
+  #lateFrom = Infinity;
 
   /** `name`: in `SchedulerRegistry`. */
   constructor(
@@ -40,9 +44,15 @@ export class CleanupJob implements BackgroundService {
     });
   }
 
+  /** Whether two ticks have passed since every partition was cleaned up. */
+  get isLate(): boolean {
+    return performance.now() > this.#lateFrom;
+  }
+
   start(): void {
     this.registry?.addCronJob(this.name, this.#job);
     this.#job.start();
+    this.#expectTicks();
   }
 
   /** Aborts a running tick, and resolves when it has finished. */
@@ -57,10 +67,16 @@ export class CleanupJob implements BackgroundService {
     const { signal } = this.#stopping;
     try {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
-      await this.cleanup.run(this.#job.nextDate().toMillis() - Date.now(), signal);
+      const isWhole = await this.cleanup.run(this.#job.nextDate().toMillis() - Date.now(), signal);
+      if (isWhole) this.#expectTicks();
       this.#failures.succeeded();
     } catch (error) {
       if (!signal.aborted) this.#failures.failed(error);
     }
+  }
+
+  #expectTicks(): void {
+    const [, second] = this.#job.nextDates(2);
+    this.#lateFrom = performance.now() + second!.toMillis() - Date.now() + PATIENCE;
   }
 }

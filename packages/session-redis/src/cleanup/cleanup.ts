@@ -27,6 +27,8 @@ interface Tick {
   isFirst: boolean;
   /** Whether there was something to clean up. */
   isBusy: boolean;
+  /** Whether this or another instance has cleaned up every partition. */
+  isWhole: boolean;
 }
 
 /**
@@ -52,10 +54,13 @@ export class Cleanup {
     return this.sweeper.what;
   }
 
-  /** `period`: milliseconds until the next tick. Rejects with the first error, after everything else is done. */
-  async run(period: number, signal: AbortSignal): Promise<void> {
+  /**
+   * `period`: milliseconds until the next tick. Resolves to whether every partition has been cleaned up by then. Rejects
+   * with the first error, after everything else is done.
+   */
+  async run(period: number, signal: AbortSignal): Promise<boolean> {
     const end = performance.now() + period;
-    const tick: Tick = { end, signal, errors: [], late: 0, isFirst: false, isBusy: false };
+    const tick: Tick = { end, signal, errors: [], late: 0, isFirst: false, isBusy: false, isWhole: true };
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const work = Promise.all(nodes.map((its) => this.#passOver(its, tick))).then(async () => {
       reportLate(this.what, tick.late);
@@ -64,7 +69,9 @@ export class Cleanup {
     });
     // What fails later, when the node replies again, a later tick repeats.
     work.catch(() => undefined);
-    if (await settledWithin(Math.min(period, LONGEST_TIMER), work)) await work;
+    if (!(await settledWithin(Math.min(period, LONGEST_TIMER), work))) return false;
+    await work;
+    return tick.isWhole;
   }
 
   /** The partitions of one node, one after the other: what waits here, another instance may take. */
@@ -72,9 +79,13 @@ export class Cleanup {
     const pass = { swept: new SweepCounter(false), trimmed: new TrimCounter() };
     for (const partition of shuffled(partitions)) {
       const left = tick.end - performance.now();
-      if (left <= 0 || tick.signal.aborted) break;
+      if (left <= 0 || tick.signal.aborted) {
+        tick.isWhole = false;
+        break;
+      }
       try {
         const turn = await this.turns.take(partition, left);
+        if (turn === 'silent' || turn === 'busy') tick.isWhole = false;
         if (turn === 'silent') break;
         const isOwn = turn === 'due' || turn === 'clean';
         tick.isFirst ||= isOwn && partition === this.partitions.all[0];

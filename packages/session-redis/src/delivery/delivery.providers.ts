@@ -26,6 +26,7 @@ import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
 import { EventLoader } from './event.loader.js';
 import { EventTrimmer } from './event.trimmer.js';
+import { GroupLagReader } from './group-lag.reader.js';
 import { PACE } from './retry-rules.js';
 import { BlockingEventReader, SignalledEventReader, UnreadEventReader } from './unread-event.reader.js';
 
@@ -65,6 +66,7 @@ export const DELIVERY_PROVIDERS: Provider[] = [
   EventBroadcaster,
   EventTrimmer,
   DeadLetterReader,
+  GroupLagReader,
 ];
 
 function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {

@@ -64,6 +64,11 @@ export class ExpiredSessionListener implements BackgroundService {
     this.#batchSize = batchSize;
   }
 
+  /** Whether Redis announces expired sessions, or expired keys, which sessions are among. */
+  get state(): KeyspaceState {
+    return this.#substitute?.health.state === 'listening' ? 'listening' : this.notifications.health.state;
+  }
+
   start(): void {
     this.notifications.listen({
       // Not the channel of `expired`, which also carries the keys of all other applications. With four instances, each

@@ -1,6 +1,6 @@
 import { Controller, Get, Inject } from '@nestjs/common';
-import { HealthCheck, HealthCheckService, HealthIndicatorService, TerminusModule } from '@nestjs/terminus';
-import { SessionRepository } from '@nest-session/core';
+import { HealthCheck, HealthCheckService, TerminusModule } from '@nestjs/terminus';
+import { SessionHealthIndicator } from '@nest-session/redis/terminus';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
@@ -11,44 +11,34 @@ LeakGuard.install();
 class HealthController {
   constructor(
     @Inject(HealthCheckService) private readonly health: HealthCheckService,
-    @Inject(HealthIndicatorService) private readonly indicators: HealthIndicatorService,
-    @Inject(SessionRepository) private readonly sessions: SessionRepository,
+    @Inject(SessionHealthIndicator) private readonly sessions: SessionHealthIndicator,
   ) {}
 
   @Get()
   @HealthCheck()
   check() {
-    return this.health.check([() => this.store()]);
-  }
-
-  private async store() {
-    const indicator = this.indicators.check('store');
-    try {
-      await this.sessions.findById(this.sessions.createSession().id);
-      return indicator.up();
-    } catch {
-      return indicator.down();
-    }
+    return this.health.check([() => this.sessions.isHealthy('sessions')]);
   }
 }
 
 it.each(['express', 'fastify'] as const)(
-  '@nestjs/terminus reports the store as up, and as down once Redis is, on %s',
+  '@nestjs/terminus reports the sessions as up, and as down once Redis is, on %s',
   async (adapter) => {
     const redis = await RedisServer.start();
     const app = await App.start({
       adapter,
-      redis: { url: redis.url, commandTimeout: '1s' },
+      redis: { url: redis.url, notifications: 'off', commandTimeout: '1s' },
       imports: [TerminusModule.forRoot({ logger: false })],
       controllers: [HealthController],
+      providers: [SessionHealthIndicator],
     });
     const health = async () => {
       const { status, ...response } = await app.agent().get('/health');
       return { status, details: response.json<{ details: unknown }>().details };
     };
-    expect(await health()).toEqual({ status: 200, details: { store: { status: 'up' } } });
+    expect(await health()).toMatchObject({ status: 200, details: { sessions: { status: 'up', redis: 'up' } } });
     await redis.stop();
-    expect(await health()).toEqual({ status: 503, details: { store: { status: 'down' } } });
+    expect(await health()).toMatchObject({ status: 503, details: { sessions: { status: 'down', redis: 'down' } } });
     await app.stop();
   },
 );

@@ -109,4 +109,21 @@ describe('a pass of the cleanup', () => {
     expect(takes).toHaveBeenCalledTimes(5);
     await instance.stop();
   });
+
+  it('was whole when this or another instance had the turn of each partition, and its own turns ended in time', async () => {
+    const { instance, cleanup } = await startAtRest({ partitions: 4 });
+    const takes = jest.spyOn(CleanupTurns.prototype, 'take');
+    for (const turn of ['taken', 'clean'] as const) {
+      takes.mockResolvedValue(turn);
+      expect({ turn, isWhole: await cleanup.run(DAY, signal) }).toEqual({ turn, isWhole: true });
+    }
+    for (const turn of ['silent', 'busy'] as const) {
+      takes.mockResolvedValue('taken').mockResolvedValueOnce(turn);
+      expect({ turn, isWhole: await cleanup.run(DAY, signal) }).toEqual({ turn, isWhole: false });
+    }
+    takes.mockResolvedValue('taken');
+    expect(await cleanup.run(0, signal)).toBe(false);
+    expect(await cleanup.run(DAY, AbortSignal.abort())).toBe(false);
+    await instance.stop();
+  });
 });

@@ -21,6 +21,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { GroupLagReader } from '../../src/delivery/group-lag.reader.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
@@ -74,6 +75,7 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
     'stream/remove-consumer',
     'stream/trim-events',
     'stream/trim-dead-letters',
+    'stream/look-at-groups',
   ],
   handlers: [
     'stream/create-group',
@@ -204,6 +206,8 @@ async function serve(): Promise<void> {
   await admin.xgroup('CREATECONSUMER', 'nest:session:events', 'others', 'dead');
   await instance.get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
   await instance.get(EventTrimmer).runOnce();
+  // For a health check.
+  expect(await instance.get(GroupLagReader).read()).toMatchObject([{ name: 'others' }]);
   await Promise.all([idle.stop(), instance.stop()]);
 }
 

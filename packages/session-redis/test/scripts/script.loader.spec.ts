@@ -57,6 +57,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'stream/remove-group': 'RemoveGroupReply',
   'stream/remove-consumer': 'RemoveConsumerReply',
   'stream/count-events': 'CountReply',
+  'stream/look-at-groups': null,
   'stream/read-events': 'ReadReply',
   'stream/replay-dead-letter': 'ReplayReply',
   'stream/discard-dead-letter': 'DiscardReply',

@@ -474,6 +474,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reads: true,
   },
   {
+    script: 'look-at-groups',
+    what: 'the groups',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).lookAtGroups(store.keys, 10),
+    reply: [[ME.group, 0, 0, 0, 0]],
+    reads: true,
+  },
+  {
     script: 'read-events',
     what: 'events',
     prepare: openSession,

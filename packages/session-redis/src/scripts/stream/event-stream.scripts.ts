@@ -39,6 +39,8 @@ export type CreateGroupReply = 'created' | 'exists';
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
+/** A group in a partition: its name, unread events, the age of the oldest in ms, dropped events, lost dead letters. */
+export type LookReply = [name: string, unread: number, age: number, dropped: number, lost: number];
 export type ReadReply =
   | ['read', entries: StreamReply[]]
   | ['begin', position: string]
@@ -60,6 +62,7 @@ const SOURCES = loadScripts('stream', {
   removeGroup: 'remove-group',
   removeConsumer: 'remove-consumer',
   countEvents: 'count-events',
+  lookAtGroups: 'look-at-groups',
   readEvents: 'read-events',
   replayDeadLetter: 'replay-dead-letter',
   discardDeadLetter: 'discard-dead-letter',
@@ -125,6 +128,11 @@ export class EventStreamScripts {
   /** Counts up to `limit` events after a position. */
   async countEvents({ events }: PartitionKeys, position: string, limit: number): Promise<CountReply> {
     return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
+  }
+
+  /** How far each group is behind; of its unread events, up to `limit` are counted. */
+  async lookAtGroups({ events, dropped, lostDeadLetters }: PartitionKeys, limit: number): Promise<LookReply[]> {
+    return (await this.#client.lookAtGroups(3, events, dropped, lostDeadLetters, limit)) as LookReply[];
   }
 
   /**

@@ -1,0 +1,86 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { SessionStoreError } from '@nest-session/core';
+import { CleanupJob } from '../cleanup/cleanup.job.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { OutageLog } from '../connection/outage.log.js';
+import { type GroupLag, GroupLagReader } from '../delivery/group-lag.reader.js';
+import { ExpiredSessionListener } from '../expiration/expired-session.listener.js';
+import type { KeyspaceState } from '../notifications/keyspace-subscription.options.js';
+import { RedisSessionRepository } from '../repository/redis-session.repository.js';
+import { failureWord } from './failure-word.js';
+import { RecentRise } from './recent-rise.js';
+import type { HealthLook, SessionHealthReport } from './session-health-report.js';
+
+/**
+ * Looks whether sessions can be loaded, and whether all works that no request waits for. It is apart from Terminus,
+ * which an application need not have.
+ */
+@Injectable()
+export class SessionHealth implements HealthLook {
+  readonly #dropped = new RecentRise();
+  readonly #lostDeadLetters = new RecentRise();
+
+  constructor(
+    @Inject(RedisSessionRepository) private readonly sessions: RedisSessionRepository,
+    @Inject(GroupLagReader) private readonly groups: Pick<GroupLagReader, 'read'>,
+    @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'isLate'>,
+    @Inject(ExpiredSessionListener) private readonly listener: Pick<ExpiredSessionListener, 'state'>,
+    @Inject(OutageLog) private readonly outage: Pick<OutageLog, 'reason'>,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications'>,
+  ) {}
+
+  async look(late: number): Promise<SessionHealthReport> {
+    const [load, read] = await Promise.allSettled([this.#load(), this.groups.read()]);
+    if (load.status === 'rejected') {
+      return { state: 'down', data: { redis: 'down', reasons: [this.#reasonOf(load.reason)] } };
+    }
+    const groups = read.status === 'fulfilled' ? read.value : undefined;
+    const notifications = this.#notifications;
+    const problems = {
+      'Redis does not announce expired sessions': !['listening', 'off'].includes(notifications),
+      'No cleanup has finished for two ticks': this.cleanup.isLate,
+      'The groups cannot be read': !groups,
+      ...(groups && this.#problemsOf(groups, late)),
+    };
+    const reasons = Object.entries(problems).flatMap(([reason, isThere]) => (isThere ? [reason] : []));
+    const data = { redis: 'up', notifications, ...(groups && { groups: groups.map(shown) }) };
+    return reasons.length === 0 ? { state: 'up', data } : { state: 'degraded', data: { ...data, reasons } };
+  }
+
+  get #notifications(): KeyspaceState | 'off' {
+    return this.options.notifications === 'off' ? 'off' : this.listener.state;
+  }
+
+  /** As a request does that brings the token of a session which has ended. */
+  async #load(): Promise<void> {
+    await this.sessions.findById(this.sessions.createSession().id);
+  }
+
+  #problemsOf(groups: readonly GroupLag[], late: number): Record<string, boolean> {
+    return {
+      'A group is late': groups.some(({ oldestUnreadAge }) => oldestUnreadAge > late),
+      'Events were dropped within the last hour': this.#dropped.note(sum(groups.map((each) => each.dropped))),
+      'Dead letters were lost within the last hour': this.#lostDeadLetters.note(
+        sum(groups.map((each) => each.lostDeadLetters)),
+      ),
+    };
+  }
+
+  /** Why a load failed. */
+  #reasonOf(error: unknown): string {
+    const { cause, reason } = error instanceof SessionStoreError ? error : { cause: error, reason: '' };
+    // With a cause, the reason quotes it.
+    const what = cause === undefined ? reason : 'Redis failed';
+    const word = failureWord(this.outage.reason ?? cause);
+    return word === undefined ? what : `${what} (${word})`;
+  }
+}
+
+function shown(group: GroupLag): GroupLag {
+  return { ...group, oldestUnreadAge: Math.round(group.oldestUnreadAge / 1000) };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
