@@ -1,7 +1,7 @@
 import { shownError } from '@nest-session/core/internal';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { logger } from '../logging/redis-session.logger.js';
-import { withAdvice } from '../logging/with-advice.js';
+import { adviceFor } from '../logging/advice.js';
 
 /** The outcome for something that was noted as due. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
@@ -65,11 +65,10 @@ export class SweepCounter {
     // During a shutdown, failures are expected.
     if (this.failures.length > 0 && !signal?.aborted) {
       const { length, 0: first } = this.failures;
-      const failed =
-        length === 1
-          ? '1 batch of the sweep failed; the next sweep repeats it'
-          : `${length} batches of the sweep failed; the next sweep repeats them`;
-      logger.error(withAdvice(`${failed}: ${shownError(first)}`, first));
+      const batches = length === 1 ? '1 batch' : `${length} batches`;
+      logger.error(
+        `${batches} of the sweep failed, for the next one to repeat: ${shownError(first)}${adviceFor(first)}`,
+      );
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
-import { withAdvice } from '../logging/with-advice.js';
+import { adviceFor } from '../logging/advice.js';
 import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
@@ -57,7 +57,7 @@ export class OutageLog {
     this.#reason = reason;
     if (!this.#reasons.add(reason)) return;
     const line = lasts ? 'Redis still cannot be reached, for another reason' : 'Redis cannot be reached, retrying';
-    logger.error(withAdvice(`${line}: ${shownError(reason)}`, reason));
+    logger.error(`${line}: ${shownError(reason)}${adviceFor(reason)}`);
   }
 
   /** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */

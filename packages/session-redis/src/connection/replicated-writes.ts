@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { withAdvice } from '../logging/with-advice.js';
+import { adviceFor } from '../logging/advice.js';
 
 interface Batch {
   /** Resolves when enough replicas have what was written. */
@@ -80,8 +80,8 @@ export class ReplicatedWrites {
       );
     } catch (cause) {
       if (this.#sent === batch) this.#sent = undefined;
-      const reason = withAdvice(`Redis cannot wait for replicas: ${(cause as Error).message}`, cause);
-      batch.reject(new SessionStoreError(reason, { cause }));
+      const reason = `Redis cannot wait for replicas: ${(cause as Error).message}`;
+      batch.reject(new SessionStoreError(reason + adviceFor(cause), { cause }));
     }
   }
 }

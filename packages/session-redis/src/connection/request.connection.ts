@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers';
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { withAdvice } from '../logging/with-advice.js';
+import { adviceFor } from '../logging/advice.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { Partitions } from '../partitions/partitions.js';
 import { RequestDeadlines } from './request-deadlines.js';
@@ -197,5 +197,5 @@ function wasNotSent(error: unknown): boolean {
 function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  return new SessionStoreError(withAdvice(`Redis failed: ${message}`, error), { cause: error });
+  return new SessionStoreError(`Redis failed: ${message}${adviceFor(error)}`, { cause: error });
 }

@@ -3,7 +3,7 @@ import { SessionStoreError } from '@nest-session/core';
 import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
-import { withAdvice } from '../logging/with-advice.js';
+import { adviceFor } from '../logging/advice.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
@@ -102,7 +102,7 @@ export class StoreConnections implements BackgroundService {
     const { background } = this.connections;
     await this.instances.sign().catch(() => undefined);
     await this.#check({ run: (command) => command(background) }).catch((error: unknown) =>
-      logger.error(withAdvice(`The check of the data in Redis failed: ${String(error)}`, error)),
+      logger.error(`The check of the data in Redis failed: ${String(error)}${adviceFor(error)}`),
     );
   }
 

@@ -1,6 +1,6 @@
 import { SessionStoreError } from '@nest-session/core';
 import { shownError } from '@nest-session/core/internal';
-import { withAdvice } from '../logging/with-advice.js';
+import { adviceFor } from '../logging/advice.js';
 import { OutageLog } from './outage.log.js';
 import {
   type ConnectionOptions,
@@ -31,6 +31,6 @@ export async function withConnections<T>(
 
 function refuse({ connection }: ConnectionOptions, cause: unknown): never {
   const reason = `Redis (${shownAddress(connection)}) cannot be reached: ${shownError(cause)}`;
-  const advised = withAdvice(reason, cause);
-  throw new SessionStoreError(advised === reason ? `${reason}. Start it, or correct its address` : advised, { cause });
+  const advice = adviceFor(cause) || '. Start it, or correct its address';
+  throw new SessionStoreError(reason + advice, { cause });
 }

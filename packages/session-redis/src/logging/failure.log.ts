@@ -1,5 +1,5 @@
 import { logger } from './redis-session.logger.js';
-import { withAdvice } from './with-advice.js';
+import { adviceFor } from './advice.js';
 import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 /** Logs one line when repeated work begins to fail, one for each further reason, and one when it succeeds again. */
@@ -16,7 +16,7 @@ export class FailureLog {
     const lasts = this.#reasons.isKnown;
     if (!this.#reasons.add(error)) return;
     const line = `${this.failing}${lasts ? ', now for another reason' : ''}: ${shownError(error)}`;
-    logger.error(withAdvice(line, error));
+    logger.error(line + adviceFor(error));
   }
 
   succeeded(): void {

@@ -206,7 +206,7 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(failed).toBeGreaterThan(0);
     expect(claimed).toBe(90 - failed);
     expect(errors.mock.calls).toEqual([
-      [expect.stringMatching(/^1 batch of the sweep failed; the next sweep repeats it: .*the first batch/)],
+      [expect.stringMatching(/^1 batch of the sweep failed, for the next one to repeat: .*the first batch/)],
     ]);
     expect(await sweeper(20).runOnce({ ahead: HOUR })).toMatchObject({ claimed: failed });
   });

@@ -18,9 +18,9 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [DENIED, 'Grant this user of Redis the rights of docs/redis-acl.md'],
 ];
 
-/** A text that ends with an error of Redis, and what to do about it where that is known. */
-export function withAdvice(text: string, error: unknown): string {
+/** What to do about an error of Redis, to follow a text that ends with it; empty where nothing is known. */
+export function adviceFor(error: unknown): string {
   const { message = String(error) } = Object(error) as { readonly message?: string };
   const advice = ADVICE.find(([kind]) => kind.test(message))?.[1];
-  return advice === undefined ? text : `${text.replace(/\.$/, '')}. ${advice}`;
+  return advice === undefined ? '' : `${message.endsWith('.') ? '' : '.'} ${advice}`;
 }
