@@ -1,12 +1,10 @@
 import type { Redis } from 'ioredis';
 import { KEYS, patternsOfKeys } from '../../support/documented.keys.js';
 
-const TEXT = '.*';
 const PATTERNS = patternsOfKeys('(?:\\{\\d-\\d\\}:)?', {
   '<index name>':
     '(?:org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME|team)',
-  '<value>': TEXT,
-  '<principal>': TEXT,
+  '<hash>': '[\\w-]{43}',
   '<group>': 'default',
   '<type>': '(?:created|id-changed|signed-in|deleted|expired)',
 });
