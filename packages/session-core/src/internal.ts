@@ -46,4 +46,4 @@ export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
-export { sweepChannel, traced } from './telemetry/channels.js';
+export { traced } from './telemetry/channels.js';

@@ -1,9 +1,13 @@
 // `@nest-session/core/telemetry`: what the tracing channels of `node:diagnostics_channel` tell.
 
-export type {
-  SessionChannels,
-  SessionHandlerContext,
-  SessionLoadContext,
-  SessionSaveContext,
-  SessionSweepContext,
+export {
+  eventChannel,
+  loadChannel,
+  saveChannel,
+  type SessionChannels,
+  type SessionHandlerContext,
+  type SessionLoadContext,
+  type SessionSaveContext,
+  type SessionSweepContext,
+  sweepChannel,
 } from './telemetry/channels.js';

@@ -88,10 +88,13 @@ export interface SessionChannels {
   readonly 'nest-session:sweep': SessionSweepContext;
 }
 
+/** The channel `nest-session:load`: calls that read the store. */
 export const loadChannel = channelOf('nest-session:load');
+/** The channel `nest-session:save`: calls that change the store. */
 export const saveChannel = channelOf('nest-session:save');
+/** The channel `nest-session:event`: calls of handlers. */
 export const eventChannel = channelOf('nest-session:event');
-/** The channel that stores tell of their searches for sessions that are due. */
+/** The channel `nest-session:sweep`: searches for sessions that are due. */
 export const sweepChannel = channelOf('nest-session:sweep');
 
 function channelOf<Name extends keyof SessionChannels>(name: Name): TracingChannel<Name, SessionChannels[Name]> {

@@ -1,5 +1,5 @@
-import { sweepChannel, traced } from '@nest-session/core/internal';
-import type { SessionSweepContext } from '@nest-session/core/telemetry';
+import { traced } from '@nest-session/core/internal';
+import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { ClaimOutcome, SweepResult } from '../cleanup/sweep.counter.js';
 
