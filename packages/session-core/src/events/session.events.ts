@@ -52,7 +52,10 @@ export abstract class SessionEvent {
    * SessionStoreError.
    */
   readonly principalName: string | undefined;
-  /** The client that created the session, or signed in to it last; undefined unless the option `devices` is set. */
+  /**
+   * The client that created the session, or signed in to it last; undefined if the data was lost, and unless the option
+   * `devices` is set.
+   */
   readonly device: SessionInfo['device'];
   /**
    * Whether the data was lost. That happens when the store notices the end only after the grace period (see the option

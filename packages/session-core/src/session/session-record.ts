@@ -14,9 +14,9 @@ export interface SessionRecord {
   readonly absoluteTimeout: number;
   /**
    * The texts of the attributes, as they were written. One that costs something to read is read when its attribute is
-   * first read.
+   * first read. No generator: it is read more than once.
    */
-  readonly attributes: Iterable<readonly [name: string, text: StoredText]>;
+  readonly attributes: ReadonlyMap<string, StoredText> | readonly (readonly [name: string, text: StoredText])[];
   /**
    * Milliseconds until the session expires unless it is renewed, by the store's clock; undefined only if it never
    * expires. It decides when the next touch is due.

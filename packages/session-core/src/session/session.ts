@@ -106,8 +106,8 @@ export interface Session extends ReadonlySession {
    * If the session has ended or changed its id in the meantime, nobody is signed in. Then this method or, more often,
    * the save throws a `SessionGoneError`, which becomes a 409 response.
    * @throws TypeError when `name` is not a non-empty string of well-formed Unicode, or `remember` not a boolean;
-   *   SessionBoundError when the name is larger than an attribute may be; SessionStateError when the headers of the response were sent, or with `remember` where
-   *   no session can be remembered
+   *   SessionBoundError when the name is larger than an attribute may be; SessionStateError when the headers of the
+   *   response were sent, or with `remember` where no session can be remembered
    */
   signIn(name: string, options?: SessionSignIn): void;
   /**

@@ -19,7 +19,7 @@ export interface SessionLoadContext {
   found?: number;
   /** Bytes of the names and texts of all attributes that were read. */
   size?: number;
-  /** Why it failed. Neither the message nor the cause quotes a value. */
+  /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
   error?: SessionStoreError;
 }
 
@@ -40,7 +40,7 @@ export interface SessionSaveContext {
    * for `end_all`. When it changed nothing: `gone`, `collision`, `refused`, `full` or `conflict`.
    */
   outcome?: string;
-  /** Why it failed. Neither the message nor the cause quotes a value. */
+  /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
   error?: SessionStoreError;
 }
 

@@ -3,12 +3,12 @@ import { Global, Injectable, Logger, Module } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { MapSessionRepository, OnSessionEvent, SessionCreatedEvent, SessionStoreError } from '../../src/index.js';
-import { SESSION_HANDLER_RUNNER, SessionIds, storePrimitivesOf } from '../../src/internal.js';
+import { SESSION_HANDLER_RUNNER, SessionIds } from '../../src/internal.js';
 import { SessionEventDispatcher } from '../../src/store.js';
 import { SessionEventModule } from '../../src/events/session-event.module.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
-import type { SessionChannels } from '../../src/telemetry.js';
+import { loadChannel, saveChannel, type SessionChannels } from '../../src/telemetry.js';
 
 type Name = keyof SessionChannels;
 
@@ -131,15 +131,13 @@ describe('the channels of a repository', () => {
     expect(JSON.stringify(told)).not.toContain(session.id);
   });
 
-  it('have no message, and no other promise, without a subscriber', async () => {
-    const { id } = await stored();
-    const reply = Promise.resolve([]);
-    class Store extends MapSessionRepository {
-      protected override load = () => reply;
-    }
-    const store = new Store();
-    expect(storePrimitivesOf(store).load([id])).toBe(reply);
-    await expect(store.findById(id)).resolves.toBeNull();
+  it('are not told of a call without a subscriber', async () => {
+    const traces = [loadChannel, saveChannel].map((channel) => jest.spyOn(channel, 'tracePromise'));
+    const visit = async () => repository.findById((await stored()).id);
+    await visit();
+    for (const trace of traces) expect(trace).not.toHaveBeenCalled();
+    await toldBy('nest-session:load', () => toldBy('nest-session:save', visit));
+    for (const trace of traces) expect(trace).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -1,25 +1,11 @@
-import { Controller, Get, Inject } from '@nestjs/common';
-import { HealthCheck, HealthCheckService, TerminusModule } from '@nestjs/terminus';
+import { TerminusModule } from '@nestjs/terminus';
 import { SessionHealthIndicator } from '@nest-session/redis/terminus';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { App } from '../support/app.fixture.js';
+import { HealthController } from '../support/health.controller.js';
 
 LeakGuard.install();
-
-@Controller('health')
-class HealthController {
-  constructor(
-    @Inject(HealthCheckService) private readonly health: HealthCheckService,
-    @Inject(SessionHealthIndicator) private readonly sessions: SessionHealthIndicator,
-  ) {}
-
-  @Get()
-  @HealthCheck()
-  check() {
-    return this.health.check([() => this.sessions.isHealthy('sessions')]);
-  }
-}
 
 it.each(['express', 'fastify'] as const)(
   '@nestjs/terminus reports the sessions as up, and as down once Redis is, on %s',

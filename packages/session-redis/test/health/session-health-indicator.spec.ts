@@ -1,5 +1,5 @@
-import { Controller, Get, Inject, Injectable } from '@nestjs/common';
-import { HealthCheck, HealthCheckService, TerminusModule } from '@nestjs/terminus';
+import { Injectable } from '@nestjs/common';
+import { TerminusModule } from '@nestjs/terminus';
 import { Test } from '@nestjs/testing';
 import {
   InvalidSessionOptionsError,
@@ -16,6 +16,7 @@ import { Redis } from 'ioredis';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { App, type AppOptions } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
+import { HealthController } from '../support/health.controller.js';
 import { documentedLines, type RightsName } from '../support/documented.rights.js';
 
 LeakGuard.install();
@@ -25,20 +26,6 @@ const MINUTE = 60_000;
 
 const GROUP = { name: 'default', lag: 0, oldestUnreadAge: 0, dropped: 0, lostDeadLetters: 0 };
 const UP = { status: 'up', redis: 'up', notifications: 'listening', groups: [GROUP] };
-
-@Controller('health')
-class HealthController {
-  constructor(
-    @Inject(HealthCheckService) private readonly health: HealthCheckService,
-    @Inject(SessionHealthIndicator) private readonly sessions: SessionHealthIndicator,
-  ) {}
-
-  @Get()
-  @HealthCheck()
-  check() {
-    return this.health.check([() => this.sessions.isHealthy('sessions')]);
-  }
-}
 
 @Injectable()
 class FailingHandlers {
