@@ -160,6 +160,23 @@ describe('TcpProxy in front of Redis', () => {
     await expect(get).resolves.toBe('value');
   });
 
+  it('keeps holding data when the reply to what came before them arrives and the client sends more', async () => {
+    const client = await connect();
+    proxy.hold('reply');
+    const before = client.ping();
+    await proxy.untilHeld('reply');
+    proxy.hold('request', 'app:');
+    const set = client.set('app:key', 'value');
+    await proxy.untilHeld('request');
+    proxy.release('reply');
+    await before;
+    const after = client.ping();
+    await proxy.untilHeld('request', proxy.heldBytes('request') + 1);
+    expect(await direct.get('app:key')).toBeNull();
+    proxy.release('request');
+    await expect(Promise.all([set, after])).resolves.toEqual(['OK', 'PONG']);
+  });
+
   it('delays replies, and keeps their order', async () => {
     const client = await connect();
     proxy.delayReplies(50);

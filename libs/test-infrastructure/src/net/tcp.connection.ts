@@ -50,8 +50,7 @@ export class TcpConnection {
         delay: () => rules.delay('request'),
         isHeld: () => rules.isHeld('request', this),
         arrived: (data) => {
-          if (this.#isReplied) this.burst = new Burst();
-          this.#isReplied = false;
+          this.#beginBurst(rules);
           this.burst.add(data);
           rules.arrived('request', data, this);
         },
@@ -95,6 +94,13 @@ export class TcpConnection {
     this.swallow();
     this.#client.destroy();
     this.#upstream.destroy();
+  }
+
+  /** What follows the reply is a new burst, unless it stands behind data that are held: it must not set them free. */
+  #beginBurst(rules: ConnectionRules): void {
+    if (!this.#isReplied || (this.heldBytes('request') > 0 && rules.isHeld('request', this))) return;
+    this.#isReplied = false;
+    this.burst = new Burst();
   }
 
   #closeInsteadOfReplying(dropped: () => void): void {

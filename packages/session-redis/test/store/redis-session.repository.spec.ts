@@ -9,6 +9,7 @@ import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
 import { hashOfValue } from '../support/hash-of-value.js';
@@ -135,14 +136,16 @@ it('the Redis repository creates no session after it has reported a failure', as
     // The call of the creation begins before those that look for the marks, which so may take longer than that.
     proxy.refuse();
     proxy.cut();
-    await eventually(() => expect(proxy.connections).toBe(0));
+    // A command that is sent before the client has noticed would fail at once.
+    const [connection] = app.nest.get<RedisConnections>(REDIS_CONNECTIONS, { strict: false }).request.all;
+    await eventually(() => connection!.status !== 'ready', { interval: 1 });
     const saved = expect(late.save()).rejects.toThrow('did not reply within 1000 ms');
     await delay(300);
     await proxy.accept();
     await saved;
     proxy.release('reply');
-    // What follows the replies is sent before this is.
-    expect(await sessions.findById(late.id)).toBeNull();
+    // What follows the replies is sent before this is. The client may not have connected again yet.
+    await eventually(async () => expect(await sessions.findById(late.id)).toBeNull());
     expect(await sessions.findById(late.id)).toBeNull();
     expect(await client.exists(partitions.of(late.id).session(late.id))).toBe(0);
   } finally {
