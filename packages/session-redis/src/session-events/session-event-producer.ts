@@ -23,7 +23,7 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
 import { deviceIn, toSessionRecord } from '../repository/session-hash.js';
-import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import { type EntryKind, fieldOf, nameOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {
@@ -83,16 +83,24 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   #initOf(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEventInit {
     const { serializer, encryption } = this.stored;
     const sessionId = fieldOf(entry, 'session') ?? '';
-    const stored = toSessionRecord(sessionId, data);
+    const dataLost = toSessionRecord(sessionId, data) === undefined;
+    const known: Record<string, string> = { ...(dataLost ? NO_TIMES : data), ...whoIn(entry) };
+    const stored = toSessionRecord(sessionId, known)!;
     // A missing key fails the handler that reads an attribute, so that the event is kept and handled again.
-    const record = stored && encryption ? encryption.decrypted(stored) : stored;
-    const session = record
-      ? new SessionSnapshot(record, serializer, this.options?.ids)
-      : SessionSnapshot.empty(sessionId, serializer);
+    const session = new SessionSnapshot(encryption?.decrypted(stored) ?? stored, serializer, this.options?.ids);
     const at = Number(fieldOf(entry, 'at'));
-    return { sessionId, at, session, device: deviceIn(data), dataLost: record === undefined, attempt };
+    return { sessionId, at, session, device: deviceIn(known), dataLost, attempt };
   }
 }
+
+/** The fields of the session that say who signed in: it may have another id by now, another principal, or be gone. */
+function whoIn(entry: StreamEntry): Record<string, string> {
+  const fields = Object.entries(Object(parsed(fieldOf(entry, 'who'))) as object);
+  return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
+}
+
+/** Of a session whose data was lost. */
+const NO_TIMES = { creationTime: '0', lastAccessedTime: '0', maxInactiveInterval: '0' };
 
 /** Why a session was deleted, as end.lua recorded it. */
 function reasonIn(entry: StreamEntry): SessionDeletedEvent['reason'] | undefined {

@@ -144,17 +144,20 @@ export const EVENTS: CheckGroup = {
       const signIn = { butNot: [] };
       await t.write({ ...change, kind: 'update', id, newId, signIn, device: JSON.stringify(laptop) });
       await isSignIn(newId, laptop, ['id-changed', 'signed-in']);
+      // Whatever has become of the session since.
+      const { principalName, device: client } = (await t.events(id)).at(-1)!;
+      assert.deepEqual([principalName, client], ['ann', phone]);
       await t.write({ kind: 'delete', id: newId });
       assert.deepEqual((await t.events(newId)).at(-1)!.device, laptop);
 
-      async function isSignIn(sessionId: string, client: SessionEvent['device'], types: string[]): Promise<void> {
+      async function isSignIn(sessionId: string, from: SessionEvent['device'], types: string[]): Promise<void> {
         assert.deepEqual(await t.eventTypes(sessionId), types);
         const event = (await t.events(sessionId)).at(-1);
         assert.ok(event instanceof SessionSignedInEvent);
         hasData(event, await t.load(sessionId));
         assert.equal(event.id, `signed-in-${sessionId}`);
         assert.equal(event.at, event.session.authenticatedAt);
-        assert.deepEqual(event.device, client);
+        assert.deepEqual(event.device, from);
       }
     },
 

@@ -1,6 +1,6 @@
 -- include: session-timeouts, place, join, record, wanted, hash-fields
 -- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for none; its
--- `indexes` and `set`, names and values or fields and texts in turn; whether somebody `signs_in`; and `most`, after how many
+-- `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the event has it; and `most`, after how many
 -- ms it ends at the latest until it is renewed.
 
 -- Adds to a new session what it begins with: its times, the `place` for its end, its index `entries`. This reads each key that
@@ -22,7 +22,7 @@ local function fields_of(new, now)
   local list, n, at = new.set, #new.set, string.format('%.0f', now)
   local own = {
     'creationTime', at, 'lastAccessedTime', at, 'maxInactiveInterval', new.interval,
-    'authenticatedAt', new.signs_in and at or false, 'absoluteExpiry', new.absolute_expiry or false,
+    'authenticatedAt', new.who and at or false, 'absoluteExpiry', new.absolute_expiry or false,
     'bucket', new.place and new.place.bucket or false, 'index', new.index or false,
   }
   for i = 1, #own, 2 do
@@ -35,7 +35,9 @@ end
 local function store_session(partition, new, grace, now)
   -- The first write, which fails when the stream is a stray key.
   if is_wanted(partition.events, 'created') then record(partition.events, 'created', new.id, now) end
-  if new.signs_in and is_wanted(partition.events, 'signed-in') then record(partition.events, 'signed-in', new.id, now) end
+  if new.who and is_wanted(partition.events, 'signed-in') then
+    record(partition.events, 'signed-in', new.id, now, 'who', new.who)
+  end
   write_fields(new.key, fields_of(new, now))
   if new.ends_at then
     -- As set_end() does it, with one command less.

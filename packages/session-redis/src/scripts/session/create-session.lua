@@ -14,7 +14,7 @@
   ARGV[4] how long the session hash of a session that the limit ends is kept, in ms
   ARGV[5] maxInactiveInterval in s
   ARGV[6] absolute timeout in s; negative: none
-  ARGV[7] 1: somebody signs in
+  ARGV[7] who signs in, for the event: fields of the session as JSON; empty: nobody does
   ARGV[8] limit of the sessions of the principal: see library/limit-argument; empty: none
   ARGV[9] number of indexes
   ARGV[10..] name and value of each index, field and text of each attribute
@@ -33,7 +33,7 @@ local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local mark_key, grace, retention, limit, first_attribute = KEYS[5], ARGV[3], ARGV[4], ARGV[8], 10 + 2 * ARGV[9]
 local new = {
   id = ARGV[2], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[5]), timeout = tonumber(ARGV[6]),
-  signs_in = ARGV[7] == '1',
+  who = ARGV[7] ~= '' and ARGV[7] or nil,
   indexes = part_of(ARGV, 10, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 

@@ -67,7 +67,8 @@ local function renew_and_record(session, ends_at, sets_end, now)
     rebucket(partition, session, ends_at, now)
   end
   record(partition.events, 'id-changed', new.id, now, 'previous', session.id)
-  if change.sign_in and is_wanted(partition.events, 'signed-in') then record(partition.events, 'signed-in', new.id, now) end
+  local is_told = change.sign_in and is_wanted(partition.events, 'signed-in')
+  if is_told then record(partition.events, 'signed-in', new.id, now, 'who', change.who) end
   if sets_end then set_end(session.key, session.shadow, ends_at, grace) end
 end
 

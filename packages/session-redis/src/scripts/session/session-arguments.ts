@@ -1,3 +1,4 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { type ContentBounds, isOwnAttribute } from '@nest-session/core/internal';
 import type {
   AttributeChanges,
@@ -126,8 +127,16 @@ export function pushChange(args: (string | number)[], change: EncryptedUpdate, r
     limitArgument(change, room),
   );
   args.push(indexes.size, dataKeys.length / 2, set.length / 2, removed.length);
+  args.push(signIn ? whoOf(change, change.dataKeys?.get(change.newId ?? change.id)) : '');
   pushIndexes(args, indexes);
   args.push(...dataKeys, ...set, ...removed);
+}
+
+/** Who signs in, as the event keeps it: the fields of the session that say so, and the data key that they need. */
+export function whoOf({ attributes, device }: WhoSignsIn, dataKey: string | undefined): string {
+  const name = attributes.get(PRINCIPAL_NAME_INDEX_NAME) ?? undefined;
+  const shown = device === undefined ? undefined : JSON.stringify(device);
+  return JSON.stringify({ [ATTRIBUTE_FIELD + PRINCIPAL_NAME_INDEX_NAME]: name, device: shown, dataKey });
 }
 
 /** The limit as the scripts take it. */
@@ -135,6 +144,8 @@ export function limitArgument({ limit }: { readonly limit?: SessionLimit | undef
   if (room) return `until ${room.until} ${room.principal}`;
   return limit ? `${limit.atMost} ${limit.whenReached}` : '';
 }
+
+type WhoSignsIn = Pick<CreateSession, 'attributes' | 'device'>;
 
 type NewFields = Pick<CreateSession, 'attributes' | 'device' | 'bounds'> & NewDataKey;
 

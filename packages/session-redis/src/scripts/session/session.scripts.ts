@@ -31,6 +31,7 @@ import {
   type StoreReply,
   toCreateReply,
   toUpdateReply,
+  whoOf,
 } from './session-arguments.js';
 import { type DueReply, type DueSession, type DueSessions, toDueSessions } from './due-session.js';
 import type { EndedBatch, ListedPage, ListReply } from './listed-session.js';
@@ -123,7 +124,7 @@ export class SessionScripts {
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
     const args = [partition.prefix, id, this.rules.grace, this.rules.retention, maxInactiveInterval, absoluteTimeout];
-    args.push(signsIn ? 1 : 0, limitArgument(change, room), indexes.size);
+    args.push(signsIn ? whoOf(change, change.dataKey) : '', limitArgument(change, room), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
     return toCreateReply(await this.#run('createSession', keys, args));

@@ -32,7 +32,7 @@ local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
 local mark_key, takeover_mark, grace, left, first_attribute = KEYS[5], KEYS[6], ARGV[3], tonumber(ARGV[6]), 8 + 2 * ARGV[7]
 local new = {
   id = ARGV[2], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[4]), timeout = tonumber(ARGV[5]),
-  signs_in = false, most = left >= 0 and left or nil,
+  most = left >= 0 and left or nil,
   indexes = part_of(ARGV, 8, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 
