@@ -2,7 +2,6 @@
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
-export { SESSION_HANDLER_RUNNER, type SessionHandlerRunner } from './events/session-event.dispatcher.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
@@ -47,3 +46,11 @@ export { SHOWN_SESSION } from './session/shown-session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';
+export {
+  type GroupReading,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+  STORE_READER,
+  type StoreReader,
+  type StoreReading,
+} from './telemetry/session-telemetry.js';

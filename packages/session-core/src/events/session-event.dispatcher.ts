@@ -20,15 +20,10 @@ import {
   sessionEventName,
   type SessionEventType,
 } from './session.events.js';
-import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/channels.js';
+import { eventChannel, traced } from '../telemetry/channels.js';
+import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { logger } from '../logging/session.logger.js';
 import { shownStack, shownText } from '../logging/shown-error.js';
-
-/** Calls a handler, for example in the context of a span. */
-export type SessionHandlerRunner = (run: () => unknown, context: SessionHandlerContext) => unknown;
-
-/** The injection token of a `SessionHandlerRunner`. No tracing channel can make a span the parent of what a call does. */
-export const SESSION_HANDLER_RUNNER = Symbol('SESSION_HANDLER_RUNNER');
 
 /** Tells `SessionEventDispatcher.dispatch()` how to treat an event that was dispatched before. */
 export interface DispatchOptions {
@@ -57,7 +52,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
     @Inject(EventEmitterBridge) private readonly mirror: EventEmitterBridge,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
-    @Optional() @Inject(SESSION_HANDLER_RUNNER) private readonly runner?: SessionHandlerRunner,
+    @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {
     this.#ready = new Promise<void>((resolve) => (this.#bootstrapped = resolve)).then(async () => {
       await this.mirror.ready();
@@ -136,6 +131,11 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     for (const reject of this.#running.values()) reject(this.#givenUp);
   }
 
+  /** Tells the telemetry that an event of this type has become a dead letter because of this handler. */
+  reportDeadLetter(type: string, handler: string): void {
+    this.telemetry?.deadLettered(type, handler);
+  }
+
   /**
    * Called by Nest.
    * @throws InvalidSessionOptionsError for a handler that cannot be called, such as one of a request-scoped provider
@@ -191,11 +191,12 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   #run({ name, broadcast, handle }: SessionEventHandler, event: SessionEvent): unknown {
-    const { runner } = this;
-    if (!runner && !eventChannel.hasSubscribers) return handle(event);
+    const { telemetry } = this;
+    if (!telemetry && !eventChannel.hasSubscribers) return handle(event);
     const { type, at, attempt } = event;
     const context = { handler: name, type, eventId: this.#shown(event), at, attempt, broadcast };
-    return traced(eventChannel, context, () => (runner ? runner(() => handle(event), context) : handle(event)));
+    const run = () => handle(event);
+    return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
   }
 
   /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */

@@ -7,6 +7,7 @@ import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionEnd } from '../session/unsaved-changes.js';
+import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { cookieLifetimeOf } from './cookie-lifetime.js';
 import type { SessionExtension } from './session-extension.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
@@ -18,6 +19,7 @@ export interface RequestSessionParts {
   readonly repository: SessionRepository;
   /** What another package of this library adds. */
   readonly extension: SessionExtension;
+  readonly telemetry?: Pick<SessionTelemetry, 'outage'> | undefined;
 }
 
 /** The result of looking up the tokens that a request presents. */
@@ -48,6 +50,7 @@ export class RequestSession {
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
+  #isOutageReported = false;
   #isUsed = false;
   #touch: SessionTouch;
   #saving: Promise<void> | undefined;
@@ -74,6 +77,7 @@ export class RequestSession {
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
   get session(): Session {
     this.use();
+    this.#reportOutage();
     if (this.#outagePolicy !== 'anonymous') this.#requireLoaded();
     this.#session ??= this.#createSession();
     return this.#session;
@@ -118,7 +122,9 @@ export class RequestSession {
   /** Sets what a failed load means for this request. @throws the error of the load when the policy is `reject` */
   applyOutagePolicy(policy: SessionOutagePolicy): void {
     this.#outagePolicy = policy;
-    if (policy === 'reject') this.#requireLoaded();
+    if (policy !== 'reject') return;
+    this.#reportOutage();
+    this.#requireLoaded();
   }
 
   /** From now on, neither a touch nor a save of this request renews the idle timeout. */
@@ -179,6 +185,12 @@ export class RequestSession {
       this.#hasFailed = true;
       throw error;
     }
+  }
+
+  #reportOutage(): void {
+    if (this.#isOutageReported || !(this.#loadError instanceof SessionStoreError)) return;
+    this.#isOutageReported = true;
+    this.parts.telemetry?.outage(this.#outagePolicy);
   }
 
   #requireLoaded(): void {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http';
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
@@ -8,6 +8,7 @@ import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { DetachedSession } from './detached-session.js';
 import { KnownSessionLoader } from './known-session.loader.js';
 import { RequestSessionLoader } from './request-session.loader.js';
@@ -42,6 +43,7 @@ export class RequestSessions implements OnModuleInit {
     @Inject(SessionScope) readonly scope: SessionScope,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
+    @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {}
 
   /** Those of the application whose HTTP server received a request; undefined for a request of another server. */
@@ -111,14 +113,14 @@ export class RequestSessions implements OnModuleInit {
     // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
     // would give the wrong reason.
     const repository = this.#findRepository();
-    const { resolver, options, extension } = this;
+    const { resolver, options, extension, telemetry } = this;
     const loader = new RequestSessionLoader(repository, resolver, options, extension);
     const known = new KnownSessionLoader(repository, loader, options, extension);
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
-    const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension };
+    const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };
     return { loader, known, parts };
   }
 

@@ -72,6 +72,8 @@ export interface SessionSweepContext {
   claimed?: number;
   /** How many of them were due over two minutes ago. */
   late?: number;
+  /** By session, how many milliseconds after its end it was found, where its data tell; in no order. */
+  delays?: readonly number[];
   /** Why it failed. */
   error?: unknown;
 }

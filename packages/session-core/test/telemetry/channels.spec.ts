@@ -3,7 +3,7 @@ import { Global, Injectable, Logger, Module } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { MapSessionRepository, OnSessionEvent, SessionCreatedEvent, SessionStoreError } from '../../src/index.js';
-import { SESSION_HANDLER_RUNNER, SessionIds } from '../../src/internal.js';
+import { SESSION_TELEMETRY, SessionIds, type SessionTelemetry } from '../../src/internal.js';
 import { SessionEventDispatcher } from '../../src/store.js';
 import { SessionEventModule } from '../../src/events/session-event.module.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
@@ -161,11 +161,12 @@ describe('the channel of event handlers', () => {
   const created = new SessionCreatedEvent({ sessionId: 's', at: 7, session, attempt: 2 });
   beforeEach(() => void (calls.length = 0));
 
-  async function dispatch(runner?: (run: () => unknown, context: object) => unknown, fails = false) {
+  async function dispatch(runHandler?: SessionTelemetry['runHandler'], fails = false) {
+    const telemetry = runHandler && { runHandler };
     @Global()
-    @Module({ providers: [{ provide: SESSION_HANDLER_RUNNER, useValue: runner }], exports: [SESSION_HANDLER_RUNNER] })
+    @Module({ providers: [{ provide: SESSION_TELEMETRY, useValue: telemetry }], exports: [SESSION_TELEMETRY] })
     class TelemetryModule {}
-    const imports = runner ? [TelemetryModule, SessionEventModule] : [SessionEventModule];
+    const imports = telemetry ? [TelemetryModule, SessionEventModule] : [SessionEventModule];
     const module = await Test.createTestingModule({ imports, providers: [Carts] }).compile();
     await module.init();
     module.get(Carts).fails = fails;
@@ -187,9 +188,9 @@ describe('the channel of event handlers', () => {
     expect(told).toMatchObject([{ error: new Error('on purpose'), attempt: 2 }]);
   });
 
-  it('lets a runner set the context of the call', async () => {
+  it('lets the telemetry set the context of the call', async () => {
     await dispatch(async (run, context) => {
-      calls.push('before', (context as { handler: string }).handler);
+      calls.push('before', context.handler);
       await run();
       calls.push('after');
     });

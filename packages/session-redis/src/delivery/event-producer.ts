@@ -18,6 +18,8 @@ export interface EventHandlers<Event> {
   broadcast(event: Event): Promise<void>;
   /** Tells handlers that broadcast events recorded after `since`, epoch ms, were missed. Never rejects. */
   reportGap(gap: { readonly since: number }): Promise<void>;
+  /** An event of this type has become a dead letter because of this handler. */
+  reportDeadLetter(type: string, handler: string): void;
   /** Resolves when no handler runs, or after `giveUp()`. */
   idle(): Promise<void>;
   /** Stops waiting for handlers. */

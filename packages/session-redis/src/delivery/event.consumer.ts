@@ -12,7 +12,7 @@ import { ConsumerGroupMember } from './consumer-group-member.js';
 import { EventLoader } from './event.loader.js';
 import { leaseRenewal } from './lease-renewal.js';
 import { abandonmentOf, type Failure } from './retry-rules.js';
-import { nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import { fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 
@@ -206,6 +206,7 @@ export class EventConsumer<Event> implements BackgroundService {
         logger.error(
           `Event ${this.producer.shownIdOf(entry)} is a dead letter now, see ${this.producer.groupsClass}: ${JSON.stringify(failure.reason)}`,
         );
+        this.#handlers.reportDeadLetter(fieldOf(entry, 'type') ?? '', failure.handler ?? '');
     }
   }
 

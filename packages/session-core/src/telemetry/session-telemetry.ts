@@ -1,0 +1,61 @@
+import type { SessionHandlerContext } from './channels.js';
+
+/** What `@nest-session/opentelemetry` provides, for what no tracing channel can tell or do. */
+export interface SessionTelemetry {
+  /** Calls a handler in the context of its span. Settles as the call does. */
+  runHandler(run: () => unknown, context: SessionHandlerContext): unknown;
+  /** A request needed its session while the store failed. Told once for each request, by what that meant for it. */
+  outage(policy: 'reject' | 'anonymous' | 'on-use'): void;
+  /** An event of this type is a dead letter now, after this handler has failed. */
+  deadLettered(type: string, handler: string): void;
+}
+
+/** The injection token of a `SessionTelemetry`. */
+export const SESSION_TELEMETRY = Symbol('SESSION_TELEMETRY');
+
+/** How far a group of instances is with its events, and what it has lost, in all partitions together. */
+export interface GroupReading {
+  /** The option `events.group` of its instances. */
+  readonly name: string;
+  /** Number of events that it has not read. In each partition, at most 100 are counted. */
+  readonly lag: number;
+  /** The age of the oldest of them in milliseconds, by Redis' clock; 0 when it has read all. */
+  readonly oldestUnreadAge: number;
+  /** Number of events that it has read and not finished, including those that wait for a retry. */
+  readonly pending: number;
+  /** Number of events that wait for a retry. */
+  readonly retrying: number;
+  /** Number of events that were removed before it had handled them. */
+  readonly dropped: number;
+  /** Number of its dead letters. */
+  readonly deadLetters: number;
+  /** Number of its dead letters that were removed before anybody had dealt with them. */
+  readonly lostDeadLetters: number;
+}
+
+/** What a store knows of itself at a moment. Every instance reads the same, but for the last two. */
+export interface StoreReading {
+  /** Number of sessions that can end by themselves and have not. */
+  readonly sessions: number;
+  /** How long ago the oldest end was due that nobody has noticed, in milliseconds; 0 when there is none. */
+  readonly overdue: number;
+  /** All groups, ordered by name. */
+  readonly groups: readonly GroupReading[];
+  /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
+  readonly cleanupAge: number;
+  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
+  readonly notifications: string;
+}
+
+/** Reads what a store knows of itself. */
+export interface StoreReader {
+  /** The group of this instance. */
+  readonly group: string;
+  /** The namespace of the store. */
+  readonly namespace: string;
+  /** Rejects when the store fails. */
+  read(): Promise<StoreReading>;
+}
+
+/** The injection token of a `StoreReader`, which a store with work in the background provides globally. */
+export const STORE_READER = Symbol('STORE_READER');
