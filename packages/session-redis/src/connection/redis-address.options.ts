@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
+import { urlProblem } from './url-problem.js';
 
 /** The host and the port of a server. */
 interface RedisNodeAddress {
@@ -34,8 +35,9 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
 /** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
 export interface RedisAddressOptions {
   /**
-   * URL of Redis, `redis://` or `rediss://`. Give one of `url`, `sentinels`, `cluster` and `client`. A value of
-   * `undefined`, such as that of an unset environment variable, is logged as a warning, and gives the default.
+   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`. Percent-encode user and password, as
+   * `encodeURIComponent()` does. Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined`, such as
+   * that of an unset environment variable, is logged as a warning, and gives the default.
    * @default 'redis://localhost:6379'
    */
   url?: string;
@@ -164,12 +166,6 @@ function* tlsProblems(url: string | undefined, client: Redis | Cluster | undefin
 
 function protocolOf(url: string): string {
   return URL.canParse(url) ? new URL(url).protocol : '';
-}
-
-function urlProblem(url: string): string | undefined {
-  // The message does not quote the url: it may contain a password.
-  const protocol = protocolOf(url);
-  return protocol === 'redis:' || protocol === 'rediss:' ? undefined : 'must be a redis:// or rediss:// url';
 }
 
 // Not `instanceof`: the application may have another copy of ioredis.

@@ -15,6 +15,10 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
       'your client',
   ],
   [/^WRONGPASS/, 'Correct user and password in the url, redis://user:password@host, or in the options of your client'],
+  [
+    /^ERR (DB index is out of range|SELECT is not allowed in cluster mode)/,
+    'End the url with the number of a database that this server has, such as /0, or raise its setting `databases`',
+  ],
   [DENIED, 'Grant this user of Redis the rights of docs/redis-acl.md'],
 ];
 

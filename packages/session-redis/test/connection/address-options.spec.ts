@@ -78,6 +78,47 @@ it.each<[string, object, string[]]>([
   expect(problemsOf(options)).toEqual(problems);
 });
 
+describe('a url that ioredis would read as another Redis is refused, and no part of it is shown', () => {
+  const unreadable =
+    'Option `url` cannot be read: percent-encode the user and the password, as `encodeURIComponent()` does, and check ' +
+    'the host and the port.';
+  const otherDatabase = 'Option `url` must end with the number of a database, such as /0, or have no path.';
+  const otherProtocol = 'Option `url` must be a redis:// or rediss:// url.';
+
+  it.each([
+    ['redis://localhost:6379/shop', otherDatabase],
+    ['redis://localhost:6379/1.5', otherDatabase],
+    ['redis://localhost:6379/-1', otherDatabase],
+    ['redis://localhost:6379/1/2', otherDatabase],
+    ['redis://localhost:6379/?db=shop', otherDatabase],
+    ['redis://:p@ss/w#rd@localhost:6379', unreadable],
+    ['redis://:p@ss/word@localhost:6379', unreadable],
+    ['redis://:p@ss?word@localhost:6379', unreadable],
+    ['redis://:p@ss#word@localhost:6379', unreadable],
+    ['redis://app:12/34@localhost:6379', unreadable],
+    ['redis://:a/b@localhost:6379', unreadable],
+    ['redis://:a#b@localhost:6379', unreadable],
+    ['redis://localhost:6379?password=a#b', unreadable],
+    ['redis://:100%@localhost', unreadable],
+    ['redis://100%:word@localhost', unreadable],
+    ['redis://localhost:99999', unreadable],
+    ['redis://:6379', unreadable],
+    ['localhost:6379', otherProtocol],
+    ['redis:localhost', otherProtocol],
+    ['http://localhost', otherProtocol],
+    ['', otherProtocol],
+  ])('%s', (url, problem) => {
+    expect(problemsOf({ url })).toEqual([problem]);
+  });
+
+  it.each(['redis://localhost/', 'rediss://app:a%40b@[::1]:6380/15', 'redis://:p@ss@localhost', 'redis://h?db=2'])(
+    'but not %s',
+    (url) => {
+      expect(problemsOf({ url })).toEqual([]);
+    },
+  );
+});
+
 it.each<[string, RedisSessionModuleOptions, number]>([
   ['one server', {}, 1],
   ['Sentinels', { sentinels: NODES, name: 'main' }, 1],
@@ -98,7 +139,7 @@ describe('a log line names Redis, and no user or password', () => {
     ['redis.internal:6380, database 2', { url: `redis://${SECRET}:${SECRET}@redis.internal:6380/2` }],
     ['redis.internal:6379, TLS', { url: `rediss://:${SECRET}@redis.internal` }],
     ['redis.internal:6379, database 3', { url: `redis://redis.internal/?db=3&password=${SECRET}` }],
-    ['127.0.0.1:12', { url: `redis://127.0.0.1:12/${SECRET}@redis.internal:6379` }],
+    ['redis.internal:6379, database 1', { url: `redis://a:${encodeURIComponent('a@b/c#d?e%f')}@redis.internal/1` }],
     ['::1:6379', { url: `redis://:${SECRET}@[::1]:6379` }],
     [
       'master main of the Sentinels localhost:6379 b:26380, TLS',

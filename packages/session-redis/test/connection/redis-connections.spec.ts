@@ -173,6 +173,18 @@ it('a Redis whose password the url does not have is logged with what to do', asy
   }
 });
 
+it('a number of a database that the server does not have is logged with what to do', async () => {
+  const own = createConnections(resolveRedisSessionOptions({ url: `${server.url}/99` }));
+  try {
+    own.background.connect().catch(() => undefined);
+    const line =
+      /^Redis cannot be reached, retrying: .*DB index is out of range.*\. End the url with the number of a database /;
+    await eventually(() => expect(logged).toEqual([expect.stringMatching(line)]));
+  } finally {
+    await closeConnections(own);
+  }
+});
+
 it('a connection leaves a demoted master at its first READONLY error', async () => {
   const { background } = connections;
   const request = connections.request.of(undefined)!;

@@ -33,6 +33,11 @@ it.each([
   ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
   ['expirations --to buckets --partitions x', '--partitions must be a whole number, but is "x". See'],
   ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
+  [
+    'expirations --to buckets --url redis://localhost/shop',
+    'RedisSessionModule: Option `url` must end with the number',
+  ],
+  ['repartition --from 1 --to 4 --url redis://:100%@localhost', 'RedisSessionModule: Option `url` cannot be read: '],
   ['repartition --from 1 --to 4.5', '--to must be a whole number, but is "4.5". See nest-session-redis --help\n'],
 ])('nest-session-redis fails with what is wrong: %s', async (line, message) => {
   const { code, stdout, stderr } = await run(line);
