@@ -33,7 +33,7 @@ const MOST_PASSES = 10;
  * what is left moves by itself until its time has come. `options` are those of `RedisSessionModule.forRoot()`;
  * `expirations` is required. It can be ended at any time, and run again.
  * @throws InvalidSessionOptionsError when `expirations` is missing, or when no application has started in the
- *   namespace; SessionStoreError when Redis cannot be reached
+ *   namespace; SessionStoreError when Redis cannot be reached, or fails
  */
 export async function moveExpirations(
   options: RedisSessionModuleOptions,

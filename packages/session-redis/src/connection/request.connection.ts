@@ -194,7 +194,8 @@ function wasNotSent(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("Stream isn't writeable");
 }
 
-function storeError(error: unknown): SessionStoreError {
+/** What the application gets for an error of ioredis, with what to do about it. */
+export function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new SessionStoreError(`Redis failed: ${message}${adviceFor(error)}`, { cause: error });

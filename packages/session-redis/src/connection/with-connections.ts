@@ -2,6 +2,8 @@ import { SessionStoreError } from '@nest-session/core';
 import { shownError } from '@nest-session/core/internal';
 import { adviceFor } from '../logging/advice.js';
 import { OutageLog } from './outage.log.js';
+import { isAnswer } from './reply.errors.js';
+import { storeError } from './request.connection.js';
 import {
   type ConnectionOptions,
   createConnections,
@@ -12,7 +14,7 @@ import { shownAddress } from './shown-address.js';
 
 /**
  * Connects, does the work, and closes the connections: for what runs beside the applications.
- * @throws SessionStoreError when Redis cannot be reached, and whatever the work throws
+ * @throws SessionStoreError when Redis cannot be reached, or replies with an error, and whatever else the work throws
  */
 export async function withConnections<T>(
   options: ConnectionOptions,
@@ -23,7 +25,9 @@ export async function withConnections<T>(
   try {
     // ioredis itself rejects with `Connection is closed.`
     await connections.background.connect().catch((error: unknown) => refuse(options, outage.reason ?? error));
-    return await work(connections);
+    return await work(connections).catch((error: unknown) => {
+      throw isAnswer(error) ? storeError(error) : error;
+    });
   } finally {
     await closeConnections(connections);
   }

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import { recordedPartitions, refuse } from '../connection/check-store.js';
 import { LivingInstances } from '../connection/living-instances.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
+import { checkRights } from './check-rights.js';
 import { EventCopy } from './event-copy.js';
 import { KeyRepartition } from './key-repartition.js';
 import type { RepartitionOptions, RepartitionProgress } from './repartition.js';
@@ -76,6 +77,7 @@ export class RepartitionRun {
     const [old, to = `${count}`, step] = recorded.split('>') as [string, string?, Step?];
     if (to !== `${count}`) refuse(namespace, `are being moved from ${old} to ${to} partitions. Finish that first.`);
     if (from !== undefined && old !== `${from}`) refuse(namespace, `are in ${old} partitions, not in ${from}.`);
+    await checkRights(this.client, this.to);
     const next = { old: Number(old), step: step ?? 'copy' };
     if (step) {
       await this.#refuseInstances();

@@ -32,7 +32,7 @@ export interface RepartitionOptions {
  * application starts until it has resolved. It can end at any time, even by a crash, and be run again. Resolves to the
  * number of sessions that it has moved, which is 0 if they were moved before.
  * @throws InvalidSessionOptionsError if an application runs, or if there are not `from` partitions; SessionStoreError
- *   if Redis cannot be reached, or if stray keys are in the way; and the error of ioredis if Redis fails later
+ *   if Redis cannot be reached, or fails, or if stray keys are in the way
  */
 export async function repartition(
   options: RedisSessionModuleOptions,

@@ -12,6 +12,7 @@ import {
 } from '@nest-session/core';
 import { ForeignSessions } from '@nest-session/core/internal';
 import {
+  moveExpirations,
   type RedisSessionModuleOptions,
   repartition,
   SessionEventGroups,
@@ -550,6 +551,33 @@ describe('without the right', () => {
     const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: .* Grant this user of Redis `);
     await eventually(() => expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]));
     await instance.stop();
+  });
+
+  it.each(['dump', 'restore', 'zscan', 'xclaim', 'xgroup|create'])(
+    'to %s, a move to other partitions ends before it has begun, and says what to do',
+    async (command) => {
+      await grant([...ALONE, 'handlers', 'repartitioning'], [command]);
+      const partitions = new SessionPartitions('nest:session');
+      await fill(admin, partitions, 'buckets');
+      const content = await contentOf(admin, partitions);
+      const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
+      await expect(repartition({ url }, { to: 4 })).rejects.toMatchObject({
+        name: 'SessionStoreError',
+        message: expect.stringMatching(/^Redis failed: NOPERM .*\. Grant this user of Redis the rights of /) as string,
+      });
+      expect(await contentOf(admin, partitions)).toEqual(content);
+      await (await start(ONLY_REQUESTS)).stop();
+    },
+  );
+
+  it('to HDEL, the ends of sessions are not moved, and the command says what to do', async () => {
+    await grant(ALONE, ['hdel']);
+    await fill(admin, new SessionPartitions('nest:session'), 'buckets');
+    const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
+    await expect(moveExpirations({ url, expirations: 'sorted-set' })).rejects.toMatchObject({
+      name: 'SessionStoreError',
+      message: expect.stringMatching(/^Redis failed: .*\. Grant this user of Redis the rights of /) as string,
+    });
   });
 
   it('to WAIT, a change with the option `replicas` fails, and stands', async () => {
