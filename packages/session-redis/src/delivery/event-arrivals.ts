@@ -26,6 +26,8 @@ export abstract class EventArrivals {
 
 /** Lets Redis wait for an event of the only partition. */
 export class BlockingArrivals extends EventArrivals {
+  #wake = (): void => undefined;
+
   /** `client`: blocks while it waits, so nothing else uses it. */
   constructor(
     private readonly client: Redis,
@@ -34,17 +36,27 @@ export class BlockingArrivals extends EventArrivals {
     super();
   }
 
-  async wait(positions: ReadonlyMap<PartitionKeys, string>): Promise<readonly PartitionKeys[]> {
-    const position = positions.get(this.partition)!;
-    await this.client.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', this.partition.events, position);
+  async wait(
+    positions: ReadonlyMap<PartitionKeys, string>,
+    isFree: (partition: PartitionKeys) => boolean,
+  ): Promise<readonly PartitionKeys[]> {
+    if (isFree(this.partition)) {
+      const position = positions.get(this.partition)!;
+      await this.client.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', this.partition.events, position);
+    } else {
+      // Its last read has had no reply yet, so nobody knows what to wait for.
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
     return [this.partition];
   }
 
+  /** Ends a wait for the reply of a read. Redis soon ends one for an event. */
   wake(): void {
-    // A wait is short enough.
+    this.#wake();
   }
 
   close(): void {
+    this.wake();
     void closeConnection(this.client);
   }
 }

@@ -86,7 +86,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     if (!signal.aborted) await Promise.race([this.producer.handlers.ready(), once(signal, 'abort')]);
     while (!signal.aborted) {
       try {
-        // A pass that asks nothing does not tell that the partition can be read again that could not.
         if (await this.#pass()) this.#failures.succeeded();
       } catch (error) {
         if (signal.aborted) return;
@@ -98,11 +97,15 @@ export class EventBroadcaster<Event> implements BackgroundService {
   }
 
   async #pass(): Promise<boolean> {
-    if (this.#due.length === 0) this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
+    if (this.#due.length === 0 && !this.#reads.hasNews)
+      this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
     return this.#look();
   }
 
-  /** Broadcasts the new events of the partitions that are due. Resolves to whether it has asked for any. */
+  /**
+   * Broadcasts the new events of the partitions that are due. Resolves to whether it has asked, and every partition has
+   * replied: otherwise the one that could not be read may still be silent.
+   */
   async #look(): Promise<boolean> {
     const gaps = await this.#renewWish();
     const types = this.#wanted;
@@ -125,10 +128,11 @@ export class EventBroadcaster<Event> implements BackgroundService {
       } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
       if (word === 'gap' || word === 'thinned' || reply.length === BATCH_SIZE) more.push(partition);
     }
+    const hasAll = asks && this.#reads.isSettled;
     if (gaps.size > 0) await this.#skip(gaps);
     const stalled = await this.#deliver(entries.sort(byPosition));
     this.#due = [...new Set([...more, ...stalled, ...(asks ? [] : this.#due)])];
-    return asks;
+    return hasAll;
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */

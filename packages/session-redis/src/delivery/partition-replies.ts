@@ -26,6 +26,11 @@ export class PartitionReplies<Reply> {
     return this.#replies.length > 0 || this.#errors.length > 0;
   }
 
+  /** Whether all that was asked has been answered, and taken. */
+  get isSettled(): boolean {
+    return this.#asked.size === 0 && !this.hasNews;
+  }
+
   /** Asks partitions that are free. Resolves when they have replied, or have had enough time to. Never rejects. */
   async round(partitions: readonly PartitionKeys[], ask: (partition: PartitionKeys) => Promise<Reply>): Promise<void> {
     let isOver = false;

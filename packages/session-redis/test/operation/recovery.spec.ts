@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { OnSessionEvent, SessionEvent } from '@nest-session/core';
+import { OnSessionEvent, SessionEvent, SessionRepository } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, freePort, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -15,11 +17,15 @@ const PAUSE = 500;
 
 @Injectable()
 class Handlers {
+  readonly heard: string[] = [];
+
   @OnSessionEvent(SessionEvent)
   handle() {}
 
   @OnSessionEvent(SessionEvent, { broadcast: true })
-  hear() {}
+  hear({ sessionId }: SessionEvent) {
+    this.heard.push(sessionId);
+  }
 }
 
 const LINES = [
@@ -70,6 +76,59 @@ describe('an instance, while a stray key is in place of the events stream,', () 
     await eventually(() => LINES.forEach(({ recovered }) => expect(log.matching(recovered)).toHaveLength(1)));
     for (const { failing } of LINES) expect(log.matching(failing)).toHaveLength(1);
   });
+});
+
+describe.each([1, 4])('an instance with %d partitions that starts before it can read,', (partitions) => {
+  let server: RedisServer | undefined;
+  let instance: EventInstance | undefined;
+  let admin: Redis | undefined;
+  const log = new LineRecorder();
+  afterEach(async () => {
+    admin?.disconnect();
+    await instance?.stop();
+    await server?.stop();
+    log.lines.splice(0);
+  });
+
+  async function start(port: number): Promise<void> {
+    const url = `redis://:a-secret@127.0.0.1:${port}`;
+    const cleanup = { cron: '0 0 0 29 2 *' };
+    const redis = { url, partitions, cleanup, commandTimeout: '200ms' };
+    instance = await EventInstance.start({ redis, providers: [Handlers] });
+    log.install();
+  }
+
+  it('logs the failure once, and the recovery only when it reads: another password', async () => {
+    server = await RedisServer.start({ args: ['--requirepass', 'another-secret'] });
+    admin = new Redis(`redis://:another-secret@127.0.0.1:${server.port}`);
+    await start(server.port);
+    // Between two attempts, reads wait for longer than a round does.
+    const refused = async () =>
+      Number(/errorstat_WRONGPASS:count=(\d+)/.exec(await admin!.info('errorstats'))?.[1] ?? 0);
+    await eventually(async () => expect(await refused()).toBeGreaterThan(60), { timeout: 60_000 });
+    const own = () => log.matching(/vents (cannot be|are) read/);
+    expect(own().filter((line) => line.includes('again'))).toEqual([]);
+    await admin.config('SET', 'requirepass', 'a-secret');
+    await eventually(() => expect(log.matching(/^Broadcast events are read again/)).toHaveLength(1));
+  }, 120_000);
+
+  it('logs nothing of events when it reads at last: Redis starts later', async () => {
+    const port = await freePort();
+    await start(port);
+    // By then, nothing waits any longer for the reply to the first read.
+    let attempts = 0;
+    instance!.module.get<RedisConnections>(REDIS_CONNECTIONS).background.on('reconnecting', () => attempts++);
+    await eventually(() => expect(attempts).toBeGreaterThan(4));
+    server = await RedisServer.start({ port, args: ['--requirepass', 'a-secret'] });
+    // Events that are recorded before its first read are not for it.
+    await eventually(async () => {
+      const session = instance!.module.get(SessionRepository).createSession();
+      session.setAttribute('cart', 1);
+      await session.save();
+      expect(instance!.module.get(Handlers).heard).not.toEqual([]);
+    });
+    expect(log.matching(/vents (cannot be|are) read/)).toEqual([]);
+  }, 60_000);
 });
 
 it('a failing store is logged once, and its recovery once, in each outage', async () => {
