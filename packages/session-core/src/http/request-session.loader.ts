@@ -127,7 +127,7 @@ export class RequestSessionLoader {
 
   /** Also when it was moved before: the process may have ended before the other library lost it. */
   async #move(foreign: ForeignSession, id: string, existing: Session | null): Promise<Session | null> {
-    await storeCallsOf(this.repository).run(() => foreign.move(id));
+    await storeCallsOf(this.repository).run(() => foreign.move(id), 'save');
     return existing ?? this.repository.findById(id);
   }
 

@@ -1,7 +1,7 @@
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionChange, WriteReply } from '../session/session-change.js';
 import type { SessionIds } from '../session/session-token.js';
-import { StoreFailureLog } from './store-failure.log.js';
+import { type StoreCallKind, StoreFailureLog } from './store-failure.log.js';
 import {
   loadChannel,
   saveChannel,
@@ -38,12 +38,13 @@ export class StoreCalls {
   }
 
   write(change: SessionChange, call: Call<WriteReply>): Promise<WriteReply> {
-    if (!saveChannel.hasSubscribers) return this.run(call);
+    const kind = kindOfCall(change);
+    if (!saveChannel.hasSubscribers) return this.run(call, kind);
     const context = { operation: operationOf(change), namespace: this.namespace, sessionId: this.#shown(change.id) };
     return traced<WriteReply, SessionSaveContext>(
       saveChannel,
       context,
-      () => this.run(call),
+      () => this.run(call, kind),
       ({ outcome }) => ({ outcome }),
     );
   }
@@ -61,33 +62,26 @@ export class StoreCalls {
   }
 
   /** A call that no channel tells of. @throws SessionStoreError for any error of the store */
-  run<T>(call: Call<T>): Promise<T> {
+  async run<T>(call: Call<T>, kind: StoreCallKind = 'other'): Promise<T> {
     try {
-      return call().then(this.#succeeded, this.#failed) as Promise<T>;
+      const result = await call();
+      if (this.#hasFailed) this.#hasFailed = !this.#failures.succeeded(kind);
+      return result;
     } catch (error) {
-      return Promise.reject(this.#noted(error));
+      const failure = storeError(error);
+      this.#hasFailed = true;
+      this.#failures.failed(failure, kind);
+      throw failure;
     }
-  }
-
-  readonly #succeeded = <T>(result: T): T => {
-    if (this.#hasFailed) this.#hasFailed = !this.#failures.succeeded();
-    return result;
-  };
-
-  readonly #failed = (error: unknown): never => {
-    throw this.#noted(error);
-  };
-
-  #noted(error: unknown): SessionStoreError {
-    const failure = storeError(error);
-    this.#hasFailed = true;
-    this.#failures.failed(failure);
-    return failure;
   }
 
   #shown(id: string | undefined): string | undefined {
     return id === undefined ? undefined : this.ids.shown(id);
   }
+}
+
+function kindOfCall({ kind }: SessionChange): StoreCallKind {
+  return kind === 'create' || kind === 'update' ? 'save' : 'other';
 }
 
 function operationOf(change: SessionChange): SessionSaveContext['operation'] {

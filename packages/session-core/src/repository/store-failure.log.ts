@@ -5,17 +5,22 @@ import { logger } from '../logging/session.logger.js';
 // Milliseconds without a failure. While a part of the store is down, calls fail and succeed in turn.
 const CALM = 5000;
 
+/** `save`: writes more than there was. A store that is full can do everything else. */
+export type StoreCallKind = 'save' | 'other';
+
 /**
  * Logs one line when calls to the session store begin to fail, one for each further reason, and one when none has failed
- * for five seconds.
+ * for five seconds and one succeeds: a save if saves had failed.
  */
 export class StoreFailureLog {
   readonly #reasons = new FailureReasons();
   #failures = 0;
+  #savesFail = false;
   /** Monotonic time. */
   #lastFailure = 0;
 
-  failed(error: SessionStoreError): void {
+  failed(error: SessionStoreError, kind: StoreCallKind): void {
+    this.#savesFail ||= kind === 'save';
     this.#lastFailure = performance.now();
     this.#failures++;
     const lasts = this.#reasons.isKnown;
@@ -30,11 +35,13 @@ export class StoreFailureLog {
   }
 
   /** Returns whether the outage is over. */
-  succeeded(): boolean {
+  succeeded(kind: StoreCallKind): boolean {
     if (this.#failures === 0) return true;
+    if (this.#savesFail && kind !== 'save') return false;
     if (performance.now() - this.#lastFailure < CALM) return false;
     logger.log(`The session store works again after ${this.#failures} failed calls`);
     this.#failures = 0;
+    this.#savesFail = false;
     this.#reasons.clear();
     return true;
   }
