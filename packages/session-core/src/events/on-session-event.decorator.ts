@@ -1,4 +1,4 @@
-import type { SessionEvent } from './session.events.js';
+import { SessionEvent } from './session.events.js';
 
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */
 export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract new (...args: never[]) => E;
@@ -26,11 +26,15 @@ const HANDLED_EVENTS = Symbol('@nest-session/core:handled-events');
  * Calls a method of a provider or controller with every event of a class; use it several times for several classes.
  * A promise that the method returns is awaited. If the method throws, the event is retried. An event is delivered at
  * least once, and `event.id` is the same at every delivery.
+ * @throws TypeError for anything but the class of a session event, and for other options
  */
 export function OnSessionEvent<E extends SessionEvent>(
   eventClass: SessionEventClass<E>,
-  { broadcast = false }: OnSessionEventOptions = {},
+  options: OnSessionEventOptions = {},
 ) {
+  const { broadcast = false } = options;
+  const problem = problemOfClass(eventClass) ?? problemOfOptions({ ...options, broadcast });
+  if (problem !== undefined) throw new TypeError(`@OnSessionEvent() ${problem}`);
   return <Method extends (event: E) => unknown>(
     _prototype: object,
     _name: string | symbol,
@@ -39,6 +43,23 @@ export function OnSessionEvent<E extends SessionEvent>(
     const method = descriptor.value!;
     Reflect.defineMetadata(HANDLED_EVENTS, [{ eventClass, broadcast }, ...handledEvents(method)], method);
   };
+}
+
+function problemOfClass(eventClass: unknown): string | undefined {
+  if (eventClass === SessionEvent) return undefined;
+  if (typeof eventClass === 'function' && eventClass.prototype instanceof SessionEvent) return undefined;
+  // A class is undefined while its file is loaded in a circle.
+  const given = { function: 'another class', undefined: 'undefined' }[String(typeof eventClass)];
+  return (
+    'takes a class of events of @nest-session/core, such as SessionCreatedEvent, SessionSignedInEvent, ' +
+    `SessionIdChangedEvent, SessionDestroyedEvent or SessionEvent, but got ${given ?? `a value of type ${typeof eventClass}`}`
+  );
+}
+
+function problemOfOptions({ broadcast, ...others }: object & { readonly broadcast: unknown }): string | undefined {
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) return `has no option ${JSON.stringify(unknown)}: there is only \`broadcast\``;
+  return typeof broadcast === 'boolean' ? undefined : 'takes true or false as its option `broadcast`';
 }
 
 /** The events that `@OnSessionEvent` marks a method to handle; empty for any other value. */

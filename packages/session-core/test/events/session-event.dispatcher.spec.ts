@@ -525,14 +525,29 @@ describe('SessionEventDispatcher', () => {
       @OnSessionEvent(SessionExpiredEvent)
       other(_event: string) {}
 
-      // @ts-expect-error: no event at all
-      @OnSessionEvent(Date)
-      no(_event: Date) {}
-
       // @ts-expect-error: takes something else than a gap
       @OnSessionEventGap()
       gap(_gap: SessionEvent) {}
     }
     expect(Handlers).toBeDefined();
+  });
+
+  it.each<[string, () => unknown, string]>([
+    // @ts-expect-error: no event at all
+    ['another class', () => OnSessionEvent(Date), 'but got another class'],
+    // @ts-expect-error: as a class in a circular import is
+    ['undefined', () => OnSessionEvent(undefined), 'but got undefined'],
+    // @ts-expect-error: the name of an EventEmitter
+    ['a name', () => OnSessionEvent('session.created'), 'SessionCreatedEvent, .* but got a value of type string'],
+    [
+      'another option',
+      () => OnSessionEvent(SessionEvent, { broadcasts: true } as object),
+      'no option "broadcasts": .*`broadcast`',
+    ],
+    // @ts-expect-error: no boolean
+    ['another value', () => OnSessionEvent(SessionEvent, { broadcast: 'yes' }), 'true or false .* `broadcast`'],
+  ])('refuses %s where the class is loaded', (_, decorate, problem) => {
+    expect(decorate).toThrow(TypeError);
+    expect(decorate).toThrow(new RegExp(`^@OnSessionEvent\\(\\) .*${problem}`));
   });
 });
