@@ -5,8 +5,9 @@ import {
   Inject,
   Module,
   type NestModule,
+  type Type,
 } from '@nestjs/common';
-import { DiscoveryModule, MetadataScanner, ModuleRef } from '@nestjs/core';
+import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
@@ -22,6 +23,7 @@ import { Sessions } from './http/sessions.js';
 import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
 import { explainInjection } from './option-reading/injected-dependencies.js';
+import { SessionRepository } from './repository/session.repository.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
 import { SecurityEvents } from './security-events/security.events.js';
@@ -119,8 +121,13 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
   }
 
   /** @internal Import it with `forRoot()`. */
-  constructor(@Inject(SessionEnhancers) private readonly enhancers: SessionEnhancers) {
+  constructor(
+    @Inject(SessionEnhancers) private readonly enhancers: SessionEnhancers,
+    @Inject(ModulesContainer) modules: ModulesContainer,
+  ) {
     super();
+    const stores = [...modules.values()].filter(({ providers }) => providers.has(SessionRepository));
+    if (stores.length > 1) throw new InvalidSessionOptionsError('SessionModule', [twoStores(stores)]);
   }
 
   /** Puts the interceptor and the guard of sessions where the application needs them. Called by Nest. */
@@ -141,6 +148,12 @@ async function createResolver(options: ResolvedSessionOptions, moduleRef: Module
 
 function refuseBareClass(): never {
   throw new InvalidSessionOptionsError('SessionModule', [BARE_CLASS]);
+}
+
+/** Requests would use one of them, and nobody could say which. */
+function twoStores(stores: readonly { readonly metatype: Type }[]): string {
+  const names = stores.map(({ metatype }) => metatype.name).join(' and ');
+  return `There are several stores for the sessions: ${names}. Import one of them, once.`;
 }
 
 const BARE_CLASS = 'It is imported as a class: write SessionModule.forRoot() in the imports of the root module.';

@@ -9,6 +9,7 @@ import {
   SessionContext,
   SessionIdResolver,
   SessionModule,
+  SessionRepository,
   type SessionModuleOptions,
   type SessionOptionsFactory,
 } from '../../src/index.js';
@@ -159,6 +160,14 @@ describe('SessionModule', () => {
   it('refuses to be configured twice', async () => {
     const imports = [SessionModule.forRoot(), SessionModule.forRoot({ timeout: '1m' }), store];
     expect(await refusal({ imports })).toMatch(/^SessionModule: It is configured twice/);
+  });
+
+  it('refuses a second store', async () => {
+    @Module({ providers: [{ provide: SessionRepository, useValue: {} }], exports: [SessionRepository] })
+    class OtherModule {}
+    expect(await refusal({ imports: [SessionModule.forRoot(), OtherModule, store] })).toBe(
+      'SessionModule: There are several stores for the sessions: OtherModule and MapSessionModule. Import one of them, once.',
+    );
   });
 
   it('starts without HTTP', async () => {

@@ -131,6 +131,12 @@ describe('configuration', () => {
     await expect(app.init()).rejects.toThrow(/RedisSessionModule.*MapSessionModule/);
   });
 
+  it('is refused beside another store, before it connects', async () => {
+    const redis = RedisSessionModule.forRoot({ url: 'redis://127.0.0.1:1', requireAtStart: true });
+    const app = Test.createTestingModule({ imports: [SessionModule.forRoot(), redis, MapSessionModule.forRoot()] });
+    await expect(app.compile()).rejects.toThrow('stores for the sessions: RedisSessionModule and MapSessionModule');
+  });
+
   it('can be replaced by another store in a test', async () => {
     const imports = [SessionModule.forRoot(), MapSessionModule.forRoot()];
     const app = await Test.createTestingModule({ imports }).compile();
