@@ -92,9 +92,9 @@ export interface Session extends ReadonlySession {
    * Signs a user in. Call it once the user has proved who they are. The save then does all of this in one step:
    * - it changes the session id, so that the previous token opens nothing any more;
    * - it sets `principalName` to `name`, and `authenticatedAt` to the time of the store;
-   * - with `remember`, it makes the cookie outlive the browser, and the idle timeout as long (option
-   *   `cookie.rememberMe`); without, it makes the cookie end with the browser, and sets the idle timeout to the option
-   *   `timeout`;
+   * - with `remember: true`, it makes the cookie outlive the browser, and the idle timeout as long (option
+   *   `cookie.rememberMe`); with `false`, it makes the cookie end with the browser, and sets the idle timeout to the
+   *   option `timeout`;
    * - it sets the absolute timeout to the option `absoluteTimeout`, counted from now;
    * - it removes the attributes that are bound to the visitor: those of the option `visitorAttributes`, and all whose
    *   names begin with `nest-session.visitor.`, CSRF tokens among them. With `keep`, it keeps exactly the listed
@@ -169,7 +169,10 @@ export interface Session extends ReadonlySession {
 
 /** How `Session.signIn()` signs a user in. */
 export interface SessionSignIn {
-  /** Whether the user stays signed in when the browser is closed. @default false */
+  /**
+   * Whether the user stays signed in when the browser is closed. @default false, but as it is for a remembered user who
+   * signs in again to the same session
+   */
   readonly remember?: boolean;
   /** Keeps exactly these attributes of the session. @default all but those bound to the visitor */
   readonly keep?: readonly SessionAttributeName[];

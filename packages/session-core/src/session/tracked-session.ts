@@ -169,11 +169,11 @@ export class TrackedSession implements Session {
     return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
   }
 
-  signIn(name: string, { remember = false, keep }: SessionSignIn = {}): void {
+  signIn(name: string, { remember, keep }: SessionSignIn = {}): void {
     assertPrincipalName(name);
-    assertRemember(remember);
+    if (remember !== undefined) assertRemember(remember);
     this.#changes.assertRotatable();
-    this.#changes.signIn(name, remember ? this.#changes.rememberedFor : undefined, keep);
+    this.#changes.signIn(name, remember, keep);
     this.#saver.rotate();
   }
 

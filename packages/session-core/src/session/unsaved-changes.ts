@@ -138,11 +138,17 @@ export class UnsavedChanges implements AttributesSession {
   }
 
   /** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
-  get rememberedFor(): number {
+  get #rememberedFor(): number {
     const { response } = this;
     if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
     if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
     return response.rememberedFor;
+  }
+
+  /** The same for a sign-in that does not say: of the user whose session is remembered, and of no other one. */
+  #keptFor(name: string, remember: boolean | undefined): number | undefined {
+    const stays = remember === undefined && this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME) === name;
+    return stays && this.attributes.peek(REMEMBER_ME_ATTRIBUTE) === true ? this.response?.rememberedFor : undefined;
   }
 
   /** Whether there is anything to save. */
@@ -183,10 +189,11 @@ export class UnsavedChanges implements AttributesSession {
   }
 
   /**
-   * Signs a principal in, for the remembered seconds if any. Only the attributes of `keep` stay; unset: all but those
-   * bound to the visitor. The session must be rotated as well.
+   * Signs a principal in. `remember` unset: a user who signs in again stays remembered. Only the attributes of `keep`
+   * stay; unset: all but those bound to the visitor. The session must be rotated as well.
    */
-  signIn(name: string, rememberedFor: number | undefined, keep: readonly string[] | undefined): void {
+  signIn(name: string, remember: boolean | undefined, keep: readonly string[] | undefined): void {
+    const rememberedFor = remember ? this.#rememberedFor : this.#keptFor(name, remember);
     if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.writer;
     // First, because nothing may have changed when the name is too long.

@@ -48,6 +48,11 @@ class TestController {
     return { id: session.id, principalName: session.principalName };
   }
 
+  @Post('again/:name')
+  again(@Session() session: Session, @Param('name') name: string) {
+    session.signIn(name);
+  }
+
   @Post('login-without-data/:name')
   loginWithoutData(@Session() session: Session, @Param('name') name: string) {
     session.signIn(name, { keep: [] });
@@ -218,6 +223,36 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       clock.advance(30 * MINUTE + 1);
       expect(await me(agent)).toMatchObject({ isNew: true });
       expect(maxAges(await app.agent().post('/login/ann', undefined, remember))).toEqual([`${30 * DAY}`]);
+    });
+
+    it('keeps the same user remembered who signs in again without a choice', async () => {
+      await start({ timeout: '30m', cookie: { rememberMe: '30d' } });
+      const agent = app.agent();
+      const remember = { headers: { 'x-remember': 'yes' } };
+      await agent.post('/login/ann', undefined, remember);
+      expect(maxAges(await agent.post('/again/ann'))).toEqual([`${30 * DAY}`]);
+      expect(await me(agent)).toMatchObject({ maxInactiveInterval: 30 * DAY });
+      expect(maxAges(await agent.post('/login-without-data/ann'))).toEqual([`${30 * DAY}`]);
+    });
+
+    it.each([
+      ['another user', 'again/bob'],
+      ['the same user without `remember`', 'login/ann'],
+    ])('remembers nobody any more after a sign-in of %s', async (_, path) => {
+      await start({ timeout: '30m', cookie: { rememberMe: '30d' } });
+      const agent = app.agent();
+      await agent.post('/login/ann', undefined, { headers: { 'x-remember': 'yes' } });
+      expect(maxAges(await agent.post(`/${path}`))).toEqual([undefined]);
+      expect(maxAges(await agent.post('/again/ann'))).toEqual([undefined]);
+      expect(await me(agent)).toMatchObject({ name: 'ann', maxInactiveInterval: 1800 });
+    });
+
+    it('keeps nobody remembered where a session has no principal', async () => {
+      await start({ timeout: '30m', cookie: { rememberMe: '30d' } });
+      const agent = app.agent();
+      await agent.post('/login/ann', undefined, { headers: { 'x-remember': 'yes' } });
+      await agent.post('/assign/nobody');
+      expect(maxAges(await agent.post('/again/ann'))).toEqual([undefined]);
     });
 
     it.each([
