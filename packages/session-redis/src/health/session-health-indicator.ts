@@ -31,7 +31,7 @@ export class SessionHealthIndicator {
    *
    * - `down`: the load failed. `reasons` says why.
    * - `degraded`, in Terminus 11 `up` with `degraded: true`: sessions can be used, but something else is wrong. `reasons`
-   *   says what: Redis does not announce expired sessions, two ticks have passed without a whole cleanup, the groups
+   *   says what: Redis is full, so that sessions cannot be saved, Redis does not announce expired sessions, two ticks have passed without a whole cleanup, the groups
    *   cannot be read, a group is late, or this instance has noticed within the last hour that a group lost events or dead
    *   letters.
    * - `up`: all of it is well.
@@ -41,7 +41,7 @@ export class SessionHealthIndicator {
    * age of the oldest of them in seconds), and `dropped` and `lostDeadLetters` as in `SessionEventGroups.list()`. It has no
    * address, password, id, value or name of a user.
    *
-   * A check costs one load and one read-only script in each partition, all in one round trip. Without
+   * A check costs one load, one INFO on each node and one read-only script in each partition, all in one round trip. Without
    * `RedisSessionModule`, as in a test that replaces it, it looks at nothing and reports `up`.
    * @throws InvalidSessionOptionsError when `late` is no duration
    */

@@ -3,10 +3,14 @@ import { SessionStoreError } from '@nest-session/core';
 import { CleanupJob } from '../cleanup/cleanup.job.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import type { Connection } from '../connection/check-store.js';
+import { nodeMemory } from '../connection/node-memory.js';
 import { OutageLog } from '../connection/outage.log.js';
+import { RequestConnection } from '../connection/request.connection.js';
 import { type GroupLag, GroupLagReader } from '../delivery/group-lag.reader.js';
 import { ExpiredSessionListener } from '../expiration/expired-session.listener.js';
 import type { KeyspaceState } from '../notifications/keyspace-subscription.options.js';
+import { Partitions } from '../partitions/partitions.js';
 import { RedisSessionRepository } from '../repository/redis-session.repository.js';
 import { failureWord } from './failure-word.js';
 import { RecentRise } from './recent-rise.js';
@@ -27,17 +31,25 @@ export class SessionHealth implements HealthLook {
     @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'isLate'>,
     @Inject(ExpiredSessionListener) private readonly listener: Pick<ExpiredSessionListener, 'state'>,
     @Inject(OutageLog) private readonly outage: Pick<OutageLog, 'reason'>,
+    @Inject(RequestConnection) private readonly connection: Connection,
+    @Inject(Partitions) private readonly partitions: Pick<Partitions, 'all'>,
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications'>,
   ) {}
 
   async look(late: number): Promise<SessionHealthReport> {
-    const [load, read] = await Promise.allSettled([this.#load(), this.groups.read()]);
+    const [load, read, memory] = await Promise.allSettled([
+      this.#load(),
+      this.groups.read(),
+      nodeMemory(this.connection, this.partitions),
+    ]);
     if (load.status === 'rejected') {
       return { state: 'down', data: { redis: 'down', reasons: [this.#reasonOf(load.reason)] } };
     }
     const groups = read.status === 'fulfilled' ? read.value : undefined;
     const notifications = this.#notifications;
+    const nodes = memory.status === 'fulfilled' ? [...memory.value.values()] : [];
     const problems = {
+      'Redis is full: sessions cannot be saved': nodes.some(({ isFull }) => isFull),
       'Redis does not announce expired sessions': !['listening', 'off'].includes(notifications),
       'No cleanup has finished for two ticks': this.cleanup.isLate,
       'The groups cannot be read': !groups,

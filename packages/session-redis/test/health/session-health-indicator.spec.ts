@@ -136,6 +136,18 @@ describe('the health of the sessions', () => {
     });
   });
 
+  it('is degraded while Redis is full, and up when there is memory again', async () => {
+    const server = await serverOf(RedisServer.start(WITH_PASSWORD));
+    const { app, becomes } = await start({ url: urlOf(server) });
+    await becomes(isUp);
+    const admin = adminOf(server);
+    await admin.config('SET', 'maxmemory', '1mb');
+    expect((await app.agent().post('/set/a', { value: 1 })).status).toBe(503);
+    await becomes(isDegraded('Redis is full: sessions cannot be saved'));
+    await admin.config('SET', 'maxmemory', '0');
+    await becomes(isUp);
+  });
+
   it('is down within `commandTimeout` while Redis is frozen, and up after that', async () => {
     const server = await serverOf(RedisServer.start(WITH_PASSWORD));
     const { ask, becomes } = await start({ url: urlOf(server), commandTimeout: '500ms' });
