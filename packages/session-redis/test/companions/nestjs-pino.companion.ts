@@ -19,7 +19,10 @@ class VisitController {
 
 const pinoHttp: Params['pinoHttp'] = {
   redact: ['req.headers.cookie', 'res.headers["set-cookie"]'],
-  customProps: (request) => ({ sessionId: (request as { session?: Session }).session?.id }),
+  customProps: (request) => {
+    const { session } = request as { session?: Session };
+    return session?.isNew === false ? { sessionId: session.id } : {};
+  },
 };
 
 export const companion: Companion = {
