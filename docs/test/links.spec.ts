@@ -37,6 +37,33 @@ describe('the links of the documentation', () => {
   });
 });
 
+// The packages on npm have no folder of documentation, and nothing names an address of it.
+it('messages and READMEs of packages name pages of the documentation by their titles', async () => {
+  const titles = [...texts].flatMap(([path, text]) =>
+    /^docs\/[\w-]+\.md$/.test(path) ? [/^# (.*)$/m.exec(text)?.[1]] : [],
+  );
+  const sources = await Promise.all(['core', 'redis', 'express', 'websockets'].map((name) => sourcesOf(name)));
+  const published = [...texts].flatMap(([path, text]) => (PUBLISHED.test(path) ? [text] : []));
+  const named = [...sources.flat(), ...published].flatMap((text) =>
+    [...text.matchAll(/\bpage "([^"]+)" of the documentation/g)].map(([, title]) => title),
+  );
+  expect(named.length).toBeGreaterThan(5);
+  expect(named.filter((title) => !titles.includes(title))).toEqual([]);
+  // Comments for contributors are not documentation of an option, and no message.
+  const told = [
+    ...sources.flat().flatMap((text) => text.match(/'[^'\n]*'|`[^`]*`|\/\*\*.*?\*\//gs) ?? []),
+    ...published,
+  ];
+  expect(told.filter((text) => text.includes('docs/'))).toEqual([]);
+});
+
+async function sourcesOf(name: string): Promise<string[]> {
+  const folder = join(ROOT, 'packages', `session-${name}`, 'src');
+  const files = await readdir(folder, { recursive: true });
+  const modules = files.filter((file) => file.endsWith('.ts') && !file.endsWith('lua-sources.ts'));
+  return Promise.all(modules.map((file) => readFile(join(folder, file), 'utf8')));
+}
+
 function relativeLinks(): { path: string; target: string }[] {
   const all = [...texts].flatMap(([path, text]) => links(text).map((target) => ({ path, target })));
   return all.filter(({ target }) => !/^https?:/.test(target));

@@ -2,7 +2,7 @@ import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { Partitions } from '../partitions/partitions.js';
 
-/** Version of the data format in Redis; see docs/redis-data-model.md. */
+/** Version of the data format, see the page "The data model in Redis" of the documentation. */
 const FORMAT = '2';
 
 /** Where commands are run. */
@@ -58,6 +58,8 @@ function formatProblem(version: string): string {
   );
 }
 
+const MORE = 'See the page "Repartitioning" of the documentation.';
+
 /** Why this instance cannot use the recorded partitions, and what to do. */
 function partitionsProblem(record: string, count: number): string {
   const [from, to] = record.split('>');
@@ -65,11 +67,11 @@ function partitionsProblem(record: string, count: number): string {
   if (to !== undefined) {
     return (
       `are being moved from ${from} to ${to} partitions. Run \`${command} ${to}\` until it has finished, and set option ` +
-      `\`partitions\` to ${to}. See docs/repartitioning.md.`
+      `\`partitions\` to ${to}. ${MORE}`
     );
   }
   return (
     `are in ${record} partitions, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace. To ` +
-    `move them, stop all instances and run \`${command} ${count}\`. See docs/repartitioning.md.`
+    `move them, stop all instances and run \`${command} ${count}\`. ${MORE}`
   );
 }

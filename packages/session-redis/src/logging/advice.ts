@@ -19,7 +19,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     /^ERR (DB index is out of range|SELECT is not allowed in cluster mode)/,
     'End the url with the number of a database that this server has, such as /0, or raise its setting `databases`',
   ],
-  [DENIED, 'Grant this user of Redis the rights of docs/redis-acl.md'],
+  [DENIED, 'Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation'],
 ];
 
 /** What to do about an error of Redis, to follow a text that ends with it; empty where nothing is known. */

@@ -504,7 +504,7 @@ describe('without the right', () => {
     await expect(start(ONLY_REQUESTS)).rejects.toMatchObject({
       name: 'SessionStoreError',
       message: expect.stringMatching(
-        /^RedisSessionModule cannot start: Redis failed: NOPERM .* Grant this user of Redis the rights of docs\/redis-acl\.md$/,
+        /^RedisSessionModule cannot start: Redis failed: NOPERM .* Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation$/,
       ) as string,
     });
   });
@@ -533,7 +533,9 @@ describe('without the right', () => {
     const instance = await start(ONLY_REQUESTS);
     await expect(stored(instance)).rejects.toMatchObject({
       name: 'SessionStoreError',
-      message: expect.stringMatching(/\. Grant this user of Redis the rights of docs\/redis-acl\.md$/) as string,
+      message: expect.stringMatching(
+        /\. Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation$/,
+      ) as string,
       // Redis 7.0, and its later versions and Valkey.
       cause: { message: expect.stringMatching(/can't run this command|no permissions to run the 'zadd'/) as string },
     });
