@@ -123,5 +123,7 @@ async function move({ from, to, ...others }) {
   };
   const counts = { from: numberOf('from', from), to: numberOf('to', to) };
   await repartition(common(others), { ...counts, signal: stopping.signal, onProgress });
-  console.log(`All sessions are in ${to} partitions. Set the option partitions to ${to}, and start the applications.`);
+  console.log(
+    `All sessions are in ${to === '1' ? '1 partition' : `${to} partitions`}. Set the option partitions to ${to}, and start the applications.`,
+  );
 }

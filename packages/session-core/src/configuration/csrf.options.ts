@@ -20,7 +20,7 @@ export function readCsrfOptions(reader: OptionReader): ResolvedCsrfOptions {
   const origins = reader.value(
     'trustedOrigins',
     isListOfOrigins,
-    "a list of origins, such as 'https://www.example.com'",
+    "a list of origins, such as 'https://www.example.com', without a slash or a path behind the host",
   );
   reader.finish();
   return Object.freeze({ trustedOrigins: new Set((origins ?? []).map((each) => new URL(each).origin)) });

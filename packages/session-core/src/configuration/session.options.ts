@@ -104,6 +104,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
 
+const OF_EXPRESS = 'it belongs to ExpressSessionModule.forRoot() of @nest-session/express-session';
+
 /** The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. */
 export interface ResolvedSessionOptions extends SessionBounds {
   /** Seconds; -1: none. */
@@ -160,7 +162,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     exclude: reader.value('exclude', isRequestRule<boolean>, REQUEST_RULE),
     mayCreate: reader.value('mayCreate', isRequestRule<boolean | Promise<boolean>>, REQUEST_RULE),
   };
-  reader.finish();
+  reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
   warnOfShortSessions(cookie, timeouts);
   return Object.freeze({
     timeout: inSeconds(timeout),

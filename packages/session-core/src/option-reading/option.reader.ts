@@ -99,12 +99,14 @@ export class OptionReader {
 
   /**
    * Checks for unknown options.
+   * @param instead what to do instead of an option of another module or library, by its name
    * @throws InvalidSessionOptionsError with all problems, from the outermost reader only
    */
-  finish(): void {
+  finish(instead: Readonly<Record<string, string>> = {}): void {
     for (const name of Object.keys(this.#given)) {
       if (this.#names.includes(name) || this.#given[name] === undefined) continue;
-      this.problems.push(`Unknown option \`${this.#nameOf(name)}\`: known are ${this.#names.join(', ')}.`);
+      const help = Object.hasOwn(instead, name) ? instead[name] : `known are ${this.#names.join(', ')}`;
+      this.problems.push(`Unknown option \`${this.#nameOf(name)}\`: ${help}.`);
     }
     if (this.path === '' && this.problems.length > 0) throw new InvalidSessionOptionsError(this.module, this.problems);
   }

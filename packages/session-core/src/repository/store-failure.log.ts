@@ -39,7 +39,8 @@ export class StoreFailureLog {
     if (this.#failures === 0) return true;
     if (this.#savesFail && kind !== 'save') return false;
     if (performance.now() - this.#lastFailure < CALM) return false;
-    logger.log(`The session store works again after ${this.#failures} failed calls`);
+    const calls = this.#failures === 1 ? '1 failed call' : `${this.#failures} failed calls`;
+    logger.log(`The session store works again after ${calls}`);
     this.#failures = 0;
     this.#savesFail = false;
     this.#reasons.clear();

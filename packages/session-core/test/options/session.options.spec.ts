@@ -164,7 +164,7 @@ describe('resolveSessionOptions', () => {
     ...['shop.test', 'https://shop.test/', 'https://*.shop.test', 'ftp://shop.test', 'null', 'https://', 5].map(
       (origin): [unknown, string] => [
         { csrf: { trustedOrigins: [origin] } },
-        "Option `csrf.trustedOrigins` must be a list of origins, such as 'https://www.example.com'.",
+        "Option `csrf.trustedOrigins` must be a list of origins, such as 'https://www.example.com', without a slash or a path behind the host.",
       ],
     ),
     [{ devices: 'yes' }, 'Option `devices` must be true or false, or an object.'],
@@ -174,6 +174,10 @@ describe('resolveSessionOptions', () => {
     [{ devices: { useragent: true } }, 'Unknown option `devices.useragent`: known are'],
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: known are'],
+    [
+      { secret: 'x' },
+      'Unknown option `secret`: it belongs to ExpressSessionModule.forRoot() of @nest-session/express-session.',
+    ],
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: known are'],
     [
       { somethingElse: 1 },

@@ -37,7 +37,7 @@ it('logs that the store works again only when a save succeeds, if saves had fail
   expect(log.succeeded('other')).toBe(false);
   expect(lines).toHaveLength(1);
   expect(log.succeeded('save')).toBe(true);
-  expect(lines.at(-1)).toMatch(/^The session store works again after 1 failed call/);
+  expect(lines.at(-1)).toMatch(/^The session store works again after 1 failed call\b/);
   jest.useRealTimers();
 });
 

@@ -153,6 +153,8 @@ export interface ResolvedRedisSessionOptions {
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
 const LONGEST_WAIT = 86_400 * SECOND;
+// Options of ioredis and of other stores.
+const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
 const MOST_PARTITIONS = 1024;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
@@ -183,7 +185,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
-  reader.finish();
+  reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });
   return Object.freeze(resolved);
 }
 

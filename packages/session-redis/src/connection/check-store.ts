@@ -44,6 +44,11 @@ export async function recordedPartitions(client: Redis, { namespace, meta }: Par
   return recorded;
 }
 
+/** A number of partitions, for a sentence. */
+export function shownCount(partitions: string): string {
+  return partitions === '1' ? '1 partition' : `${partitions} partitions`;
+}
+
 /** @throws InvalidSessionOptionsError */
 export function refuse(namespace: string, problem: string): never {
   throw new InvalidSessionOptionsError('RedisSessionModule', [
@@ -71,7 +76,7 @@ function partitionsProblem(record: string, count: number): string {
     );
   }
   return (
-    `are in ${record} partitions, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace. To ` +
+    `are in ${shownCount(record)}, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace. To ` +
     `move them, stop all instances and run \`${command} ${count}\`. ${MORE}`
   );
 }

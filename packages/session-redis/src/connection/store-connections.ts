@@ -118,7 +118,8 @@ function refuse(state: string, cause: unknown): never {
 
 /** Redis replies and does not allow this: waiting for it would not help. */
 function refusal(cause: SessionStoreError): SessionStoreError {
-  return new SessionStoreError(`RedisSessionModule cannot start: ${cause.reason}`, { cause });
+  // The reason quotes the error of Redis. A chain of all three would print it three times.
+  return new SessionStoreError(`RedisSessionModule cannot start: ${cause.reason}`, { cause: cause.cause });
 }
 
 /** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */

@@ -1,6 +1,6 @@
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { recordedPartitions, refuse } from '../connection/check-store.js';
+import { recordedPartitions, refuse, shownCount } from '../connection/check-store.js';
 import { LivingInstances } from '../connection/living-instances.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { checkRights } from './check-rights.js';
@@ -76,7 +76,7 @@ export class RepartitionRun {
     if (recorded === `${count}`) return undefined;
     const [old, to = `${count}`, step] = recorded.split('>') as [string, string?, Step?];
     if (to !== `${count}`) refuse(namespace, `are being moved from ${old} to ${to} partitions. Finish that first.`);
-    if (from !== undefined && old !== `${from}`) refuse(namespace, `are in ${old} partitions, not in ${from}.`);
+    if (from !== undefined && old !== `${from}`) refuse(namespace, `are in ${shownCount(old)}, not in ${from}.`);
     await checkRights(this.client, this.to);
     const next = { old: Number(old), step: step ?? 'copy' };
     if (step) {

@@ -70,6 +70,14 @@ it.each<[string, object, string[]]>([
     ['Options `username` and `password` belong to `sentinels` and `cluster`: a `url` has them.'],
   ],
   [
+    'an address of ioredis',
+    { host: 'localhost', port: 6379 },
+    [
+      'Unknown option `host`: write it into `url`, as in redis://user:password@host:6379/0.',
+      'Unknown option `port`: write it into `url`, as in redis://user:password@host:6379/0.',
+    ],
+  ],
+  [
     'a client of a Cluster with a key prefix',
     { client: new Cluster(['redis://localhost'], { lazyConnect: true, keyPrefix: 'app:' }) },
     ['Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.'],

@@ -226,7 +226,7 @@ it('the command prints what it has done', async () => {
 it.each([
   ['numbers that are equal', { from: 4, to: 4 }, 'must be different numbers'],
   ['a number that is out of range', { from: 1, to: 2000 }, '`partitions`'],
-  ['another number than there is', { from: 2, to: 4 }, 'are in 1 partitions, not in 2'],
+  ['another number than there is', { from: 2, to: 4 }, 'are in 1 partition, not in 2'],
 ])('%s are refused, and nothing is recorded', async (_, counts, problem) => {
   await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1');
   await expect(repartition({ url: url() }, counts)).rejects.toThrow(problem);
