@@ -58,6 +58,8 @@ export interface SessionHandlerContext {
   readonly attempt: number;
   /** Whether every instance calls the handler, or only one of the group. */
   readonly broadcast: boolean;
+  /** The W3C traceparent of the span that caused the event, if there was one: link to it, it may have ended long ago. */
+  readonly traceparent?: string | undefined;
   /** What the handler threw. It may quote anything. */
   error?: unknown;
 }

@@ -4,6 +4,8 @@ import type { SessionHandlerContext } from './channels.js';
 export interface SessionTelemetry {
   /** Calls a handler in the context of its span. Settles as the call does. */
   runHandler(run: () => unknown, context: SessionHandlerContext): unknown;
+  /** The W3C traceparent of the span that is active now, for the events that it causes; undefined: none. */
+  traceparent(): string | undefined;
   /** A request needed its session while the store failed. Told once for each request, by what that meant for it. */
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void;
   /** An event of this type is a dead letter now, after this handler has failed. */
