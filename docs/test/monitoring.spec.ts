@@ -19,12 +19,15 @@ let alerts: Alert[];
 let panels: Panel[];
 let queries: string[];
 let alertsDoc: string;
+let logLines: string;
 
 beforeAll(async () => {
   alerts = await readAlerts();
   panels = (await readDashboard()).panels;
   queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-  alertsDoc = section(await readFile(join(ROOT, 'docs/operating.md'), 'utf8'), 'Alerts');
+  const operating = await readFile(join(ROOT, 'docs/operating.md'), 'utf8');
+  alertsDoc = section(operating, 'Alerts');
+  logLines = section(operating, 'Log lines');
 });
 
 describe('the alerts of docs/monitoring', () => {
@@ -34,9 +37,21 @@ describe('the alerts of docs/monitoring', () => {
     expect(sections).toEqual(alerts.map(({ name }) => name));
   });
 
-  it.each(['means', 'look at', 'do'])('have a row "%s" there', (row) => {
+  it.each(['Means', 'Look at', 'Do'])('have an item "%s" there', (item) => {
     const texts = alertsDoc.split(/^### (?=NestSession)/m).slice(1);
-    expect(texts.filter((text) => !new RegExp(`^\\| \\*\\*${row}\\*\\* +\\| \\S`, 'm').test(text))).toEqual([]);
+    expect(texts.length).toBe(alerts.length);
+    expect(texts.filter((text) => !text.includes(`\n- **${item}**: `))).toEqual([]);
+  });
+
+  it('are explained by panels of the dashboard, and by log lines, that there are', () => {
+    const explained = alertsDoc.slice(alertsDoc.indexOf('\n### ')).replaceAll(/\s+/g, ' ');
+    const titles = panels.map(({ title }) => title);
+    const shown = [...explained.matchAll(/"([^"]+)"/g)].map(([, title]) => title!);
+    const logged = [...explained.matchAll(/`([^`]*\.\.\.[^`]*)`/g)].map(([, line]) => line!);
+    expect(shown.length).toBeGreaterThan(8);
+    expect(shown.filter((title) => !titles.includes(title))).toEqual([]);
+    expect(logged.length).toBeGreaterThan(8);
+    expect(logged.filter((line) => !logLines.includes(`| \`${line}\` `))).toEqual([]);
   });
 
   it('wait, have a severity, and name their section', () => {
