@@ -112,7 +112,7 @@ describe('the dashboard of docs/monitoring', () => {
   });
 
   it('says at a panel which alert belongs to it', () => {
-    const named = panels.flatMap(({ description = '' }) => description.match(/NestSession\w+/g) ?? []);
+    const named = panels.flatMap(({ description }) => description?.match(/NestSession\w+/g) ?? []);
     expect(named.toSorted()).toEqual(alerts.map(({ name }) => name).toSorted());
   });
 });

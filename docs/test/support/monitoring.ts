@@ -19,7 +19,8 @@ export interface Panel {
   readonly id: number;
   readonly type: string;
   readonly title: string;
-  readonly description: string;
+  /** A row has none. */
+  readonly description?: string;
   readonly datasource: Datasource;
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly fieldConfig: { readonly defaults: { readonly unit: string } };

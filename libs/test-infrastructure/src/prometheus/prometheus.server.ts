@@ -63,7 +63,7 @@ export class PrometheusServer {
 
   /** The series that a query has now. @throws Error when the query cannot be read */
   async query(query: string): Promise<PrometheusSample[]> {
-    const { result } = (await this.get(`query?${new URLSearchParams({ query })}`)) as { result: PrometheusSample[] };
+    const { result } = (await this.get(`query?query=${encodeURIComponent(query)}`)) as { result: PrometheusSample[] };
     return result;
   }
 
