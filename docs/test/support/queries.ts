@@ -1,6 +1,6 @@
 import { metricsOf, queryFor, seriesNames, type Writer } from './prometheus-names.js';
 
-const WORDS = ['sum', 'max', 'min', 'rate', 'increase', 'histogram_quantile'];
+const WORDS = ['sum', 'max', 'min', 'rate', 'increase', 'histogram_quantile', 'or', 'unless', 'offset'];
 /** Prometheus gives them to every series. */
 const OF_TARGETS = ['job', 'instance'];
 const GROUPING = /\b(?:by|without|ignoring|on|group_left)\s*\(([^)]*)\)/g;
@@ -29,7 +29,7 @@ export function seriesIn(query: string, writer: Writer): string[] {
 }
 
 function namedIn(query: string): Named {
-  const text = query.replaceAll(/"[^"]*"/g, '').replaceAll(/\[[^\]]*\]/g, '');
+  const text = query.replaceAll(/"[^"]*"|\[[^\]]*\]|\b\d+\w*/g, '');
   const grouping = [...text.matchAll(GROUPING)].flatMap(([, labels]) => wordsIn(labels!));
   const rest = text.replaceAll(GROUPING, ' ');
   const series = new Map<string, string[]>();
