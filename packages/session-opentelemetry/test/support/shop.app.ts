@@ -43,6 +43,11 @@ class ShopController {
     if (body.seconds !== undefined) session.absoluteTimeout = body.seconds;
   }
 
+  @Post('leave')
+  leave(@Session() session: Session) {
+    session.maxInactiveInterval = 1;
+  }
+
   @Post('sign-out')
   signOut(@Session() session: Session) {
     session.signOut();
