@@ -8,7 +8,8 @@ import { BucketExpirationStore } from './expiration/bucket-expiration.store.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { SweepCounter } from './cleanup/sweep.counter.js';
 import { SessionPartitions } from './keys/session-partitions.js';
-import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
+import { keepingRules } from './scripts/session/keeping-rules.js';
+import { SessionScripts } from './scripts/session/session.scripts.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 
 /** What `moveExpirations()` has done. */

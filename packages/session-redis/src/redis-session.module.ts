@@ -1,6 +1,7 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
+import { STORE_READER } from '@nest-session/core/internal';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionHealth } from './health/session-health.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -29,8 +30,9 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     SessionExpirationSweeper,
     SessionEventGroups,
     KeyspaceNotificationListener,
-    // For @nest-session/redis/terminus.
+    // For @nest-session/redis/terminus, and for @nest-session/opentelemetry.
     SessionHealth,
+    STORE_READER,
   ],
 })
 export class RedisSessionModule {

@@ -1,7 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { ForeignSessions, injectDependencies } from '@nest-session/core/internal';
+import { ForeignSessions, injectDependencies, STORE_READER } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
@@ -45,7 +45,8 @@ import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
-import { foundInPass, tracedSweep } from './expiration/traced-sweep.js';
+import { tracedPass } from './expiration/traced-sweep.js';
+import { RedisStoreReader } from './health/redis-store.reader.js';
 import { SessionHealth } from './health/session-health.js';
 import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
@@ -59,7 +60,8 @@ import { SessionEpochs } from './repository/session-epochs.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
 import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
 import type { ConsumerIdentity } from './scripts/delivery/delivery.scripts.js';
-import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
+import { keepingRules } from './scripts/session/keeping-rules.js';
+import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
 import { StartLog } from './start.log.js';
@@ -163,6 +165,8 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   { provide: EventProducer, useExisting: SessionEventProducer },
   SessionEventGroups,
   SessionHealth,
+  RedisStoreReader,
+  { provide: STORE_READER, useExisting: RedisStoreReader },
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */
@@ -229,11 +233,6 @@ function duePoller(
   signals: PartitionSignals,
 ): DuePoller<SessionKeys> {
   const claimIn: DueList<SessionKeys>['claimIn'] = (keys, tally, options) =>
-    tracedSweep(
-      'poll',
-      partitions,
-      () => store.claimIn(keys, tally, options),
-      () => foundInPass(tally.result),
-    );
+    tracedPass('poll', partitions, tally, () => store.claimIn(keys, tally, options));
   return new DuePoller('sessions', { claimIn }, partitions.all, signals);
 }

@@ -19,7 +19,8 @@ export class CleanupJob implements BackgroundService {
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
   #tick: Promise<void> | undefined;
-  /** Monotonic time. */
+  /** Monotonic times. */
+  #wholeAt = performance.now();
   #lateFrom = Infinity;
 
   /** `name`: in `SchedulerRegistry`. */
@@ -49,6 +50,11 @@ export class CleanupJob implements BackgroundService {
     return performance.now() > this.#lateFrom;
   }
 
+  /** Milliseconds since every partition was cleaned up or, before that, since the job was made. */
+  get age(): number {
+    return performance.now() - this.#wholeAt;
+  }
+
   start(): void {
     this.registry?.addCronJob(this.name, this.#job);
     this.#job.start();
@@ -76,6 +82,7 @@ export class CleanupJob implements BackgroundService {
   }
 
   #expectTicks(): void {
+    this.#wholeAt = performance.now();
     const [, second] = this.#job.nextDates(2);
     this.#lateFrom = performance.now() + second!.toMillis() - Date.now() + PATIENCE;
   }

@@ -6,6 +6,22 @@ import { adviceFor } from '../logging/advice.js';
 /** The outcome for something that was noted as due. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
+/** A claim of something that was noted as due. */
+export interface Claim {
+  readonly outcome: ClaimOutcome;
+  /** How many milliseconds after its time it was claimed, where that is known. */
+  readonly delay?: number;
+}
+
+/** What claims have found. */
+export interface Found {
+  readonly claimed: number;
+  /** How many of the claimed were due over two minutes ago. */
+  readonly late: number;
+  /** The known delays of the claimed, in milliseconds. */
+  readonly delays: readonly number[];
+}
+
 /**
  * Counts of one pass of a sweeper by outcome. `claimed`: its event was recorded; `alive`: it is not due any more;
  * `already`: claimed by another call; `corrupt`: stray keys or members that are now dead letters.
@@ -27,6 +43,7 @@ export class SweepCounter {
   readonly failures: unknown[] = [];
   /** The dead-letter streams that got entries. */
   readonly deadLetters = new Set<string>();
+  #found: { claimed: number; late: number; readonly delays: number[] } | undefined;
   /** Only for a pass that looks ahead: it can find the same again, where its member has moved to. */
   readonly #alive: Set<string> | undefined;
 
@@ -41,7 +58,7 @@ export class SweepCounter {
   count(
     { deadLetters }: PartitionKeys,
     member: string | undefined,
-    outcome: ClaimOutcome,
+    { outcome, delay }: Claim,
     due: number,
     now: number,
   ): void {
@@ -51,7 +68,22 @@ export class SweepCounter {
     }
     this.result[outcome]++;
     if (outcome === 'corrupt') this.deadLetters.add(deadLetters);
-    if (outcome === 'claimed' && due < now - LATE) this.result.late++;
+    if (outcome === 'claimed') this.#countClaimed(due < now - LATE, delay);
+  }
+
+  /** What was found since the last call; nothing is noted before the first one. */
+  takeFound(): Found {
+    const found = this.#found ?? { claimed: 0, late: 0, delays: [] };
+    this.#found = { claimed: 0, late: 0, delays: [] };
+    return found;
+  }
+
+  #countClaimed(isLate: boolean, delay: number | undefined): void {
+    if (isLate) this.result.late++;
+    if (!this.#found) return;
+    this.#found.claimed++;
+    if (isLate) this.#found.late++;
+    if (delay !== undefined) this.#found.delays.push(delay);
   }
 
   /** Logs what somebody has to look at. `signal`: of the pass. */

@@ -8,7 +8,7 @@ import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { pages, type ReadPage } from './scan-pages.js';
 import { sessionsRecordedIn } from './recorded-sessions.js';
 import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
-import type { ClaimOutcome, SweepCounter } from '../cleanup/sweep.counter.js';
+import type { Claim, SweepCounter } from '../cleanup/sweep.counter.js';
 
 /** The bucket of one minute in one partition. */
 interface Bucket {
@@ -71,7 +71,7 @@ export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'swe
       if (signal?.aborted) return;
       const claim = () => this.scripts.claimExpired(bucket.partition, batch, bucket.minute);
       await this.limiter.run(claim, bucket.partition.prefix).then(
-        (outcomes) => countBatch(bucket, batch, outcomes, tally),
+        (claims) => countBatch(bucket, batch, claims, tally),
         (error: unknown) => tally.failures.push(error),
       );
     }
@@ -109,10 +109,10 @@ export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'swe
 function countBatch(
   { partition, minute, now }: Bucket,
   members: readonly string[],
-  outcomes: readonly ClaimOutcome[],
+  claims: readonly Claim[],
   tally: SweepCounter,
 ): void {
-  for (const [i, outcome] of outcomes.entries()) tally.count(partition, members[i], outcome, Number(minute), now);
+  for (const [i, claim] of claims.entries()) tally.count(partition, members[i], claim, Number(minute), now);
 }
 
 /** Takes up to `count` members out of the set. */

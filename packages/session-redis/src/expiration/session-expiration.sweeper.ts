@@ -12,7 +12,7 @@ import { BucketExpirationStore } from './bucket-expiration.store.js';
 import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
 import { SweepCounter, type SweepResult } from '../cleanup/sweep.counter.js';
-import { foundInPass, tracedSweep } from './traced-sweep.js';
+import { tracedPass } from './traced-sweep.js';
 
 /** The name of the cleanup job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
@@ -47,11 +47,7 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
    * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same
    * time.
    */
-  runOnce(options: SweepOptions = {}): Promise<SweepResult> {
-    return tracedSweep('sweep', this.partitions, () => this.#run(options), foundInPass);
-  }
-
-  async #run(options: SweepOptions): Promise<SweepResult> {
+  async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const tally = new SweepCounter((options.ahead ?? 0) > 0);
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const passes = await Promise.allSettled(nodes.map((its) => this.sweep(its, tally, options)));
@@ -62,7 +58,10 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   }
 
   /** @internal A pass over partitions of one node. */
-  async sweep(partitions: readonly SessionKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
-    for (const store of this.#stores) await store.sweep(partitions, tally, options);
+  sweep(partitions: readonly SessionKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
+    const sweep = async () => {
+      for (const store of this.#stores) await store.sweep(partitions, tally, options);
+    };
+    return tracedPass('sweep', this.partitions, tally, sweep);
   }
 }

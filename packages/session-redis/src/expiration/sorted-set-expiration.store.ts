@@ -55,8 +55,8 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
       const after = ahead > 0 ? last : undefined;
       const call = () => this.scripts.claimDue(partition, this.batchSize, ahead, after);
       const { sessions, next, now } = await this.limiter.run(call, partition.prefix);
-      for (const { id, outcome, time } of sessions) {
-        tally.count(partition, partition.memberOf(id), outcome, Number(time), now);
+      for (const session of sessions) {
+        tally.count(partition, partition.memberOf(session.id), session, Number(session.time), now);
       }
       if (sessions.length < this.batchSize) return next;
       last = sessions.at(-1);
@@ -71,8 +71,8 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
       while (ids.length > 0) {
         if (signal?.aborted) return;
         const members = ids.splice(0, this.batchSize).map((id) => partition.memberOf(id));
-        const outcomes = await this.limiter.run(() => this.scripts.claimExpired(partition, members, 'ends'), prefix);
-        for (const [i, outcome] of outcomes.entries()) tally.count(partition, members[i], outcome, Infinity, 0);
+        const claims = await this.limiter.run(() => this.scripts.claimExpired(partition, members, 'ends'), prefix);
+        for (const [i, claim] of claims.entries()) tally.count(partition, members[i], claim, Infinity, 0);
       }
     }
     this.#replaced.add(partition);

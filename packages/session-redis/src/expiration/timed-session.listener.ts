@@ -6,7 +6,7 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { ScheduledEnds } from '../repository/scheduled-ends.js';
-import type { ClaimOutcome } from '../cleanup/sweep.counter.js';
+import type { Claim } from '../cleanup/sweep.counter.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -28,7 +28,7 @@ interface Question {
 /** The claims of one partition. */
 interface Claims {
   /** Those that wait for the last ones, and what will become of them. */
-  next: { readonly ids: string[]; readonly outcomes: Promise<ClaimOutcome[]> } | undefined;
+  next: { readonly ids: string[]; readonly claims: Promise<Claim[]> } | undefined;
   last: Promise<unknown>;
 }
 
@@ -94,35 +94,35 @@ export class TimedSessionListener implements BackgroundService {
 
   async #answer(id: string): Promise<number | undefined> {
     try {
-      const outcome = await this.#claim(this.partitions.of(id), id);
-      return outcome === 'alive' ? await this.ends.delayOf(id) : undefined;
+      const claim = await this.#claim(this.partitions.of(id), id);
+      return claim?.outcome === 'alive' ? await this.ends.delayOf(id) : undefined;
     } finally {
       this.#questions.delete(id);
     }
   }
 
   /** Many claims in one call cost Redis a third of what they cost one by one. */
-  async #claim(partition: SessionKeys, id: string): Promise<ClaimOutcome | undefined> {
+  async #claim(partition: SessionKeys, id: string): Promise<Claim | undefined> {
     const claims = this.#claims.get(partition) ?? { next: undefined, last: Promise.resolve() };
     this.#claims.set(partition, claims);
     const batch = claims.next ?? this.#open(partition, claims);
     const place = batch.ids.push(id) - 1;
     // A full one takes no more.
     if (batch.ids.length >= this.#options.batchSize) claims.next = undefined;
-    return (await batch.outcomes)[place];
+    return (await batch.claims)[place];
   }
 
   #open(partition: SessionKeys, claims: Claims) {
     const ids: string[] = [];
-    const outcomes = claims.last.then(() => {
+    const replied = claims.last.then(() => {
       if (claims.next === batch) claims.next = undefined;
       const members = ids.map((id) => partition.memberOf(id));
       const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, members), partition.prefix);
       return tracedSweep('timer', this.partitions, claim, foundInCall);
     });
-    const batch = { ids, outcomes };
+    const batch = { ids, claims: replied };
     claims.next = batch;
-    claims.last = outcomes.catch(() => undefined);
+    claims.last = replied.catch(() => undefined);
     return batch;
   }
 

@@ -1,27 +1,33 @@
 import { traced } from '@nest-session/core/internal';
 import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import type { ClaimOutcome, SweepResult } from '../cleanup/sweep.counter.js';
-
-type Found = Pick<SessionSweepContext, 'claimed' | 'late'>;
+import type { Claim, Found, SweepCounter } from '../cleanup/sweep.counter.js';
 
 /** Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result. */
 export function tracedSweep<T>(
   noticedBy: SessionSweepContext['noticedBy'],
   { namespace }: Pick<SessionPartitions, 'namespace'>,
   call: () => Promise<T>,
-  tell: (result: T) => Found,
+  tell: (result: T) => Pick<SessionSweepContext, 'claimed' | 'late' | 'delays'>,
 ): Promise<T> {
   if (!sweepChannel.hasSubscribers) return call();
   return traced<T, SessionSweepContext>(sweepChannel, { noticedBy, namespace }, call, tell);
 }
 
-/** What a pass found. */
-export function foundInPass({ claimed, late }: SweepResult): Found {
-  return { claimed, late };
+/** The same for a pass, which counts in `tally` what it finds. */
+export function tracedPass<T>(
+  noticedBy: SessionSweepContext['noticedBy'],
+  partitions: Pick<SessionPartitions, 'namespace'>,
+  tally: Pick<SweepCounter, 'takeFound'>,
+  pass: () => Promise<T>,
+): Promise<T> {
+  if (!sweepChannel.hasSubscribers) return pass();
+  tally.takeFound();
+  return tracedSweep(noticedBy, partitions, pass, () => tally.takeFound());
 }
 
 /** What a call of claim-expired found. */
-export function foundInCall(outcomes: readonly ClaimOutcome[]): Found {
-  return { claimed: outcomes.filter((outcome) => outcome === 'claimed').length };
+export function foundInCall(claims: readonly Claim[]): Omit<Found, 'late'> {
+  const claimed = claims.filter(({ outcome }) => outcome === 'claimed');
+  return { claimed: claimed.length, delays: claimed.flatMap(({ delay }) => delay ?? []) };
 }

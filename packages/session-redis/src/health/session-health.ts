@@ -77,8 +77,8 @@ export class SessionHealth implements HealthLook {
   }
 }
 
-function shown(group: GroupLag): GroupLag {
-  return { ...group, oldestUnreadAge: Math.round(group.oldestUnreadAge / 1000) };
+function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupLag): object {
+  return { name, lag, oldestUnreadAge: Math.round(oldestUnreadAge / 1000), dropped, lostDeadLetters };
 }
 
 function sum(numbers: readonly number[]): number {

@@ -28,6 +28,8 @@ export class PartitionKeys {
   readonly events: string;
   /** STREAM of dead letters. */
   readonly deadLetters: string;
+  /** ZSET of the dead letters by their kinds, see scripts/library/dead-letters.lua. */
+  readonly deadLetterIndex: string;
   /** HASH by group: the number of dead letters that were removed before they were replayed or deleted. */
   readonly lostDeadLetters: string;
   /** HASH by group: the names of the handlers of its instances, as JSON. */
@@ -51,6 +53,7 @@ export class PartitionKeys {
     this.cleanup = `${this.prefix}cleanup`;
     this.events = `${this.prefix}events`;
     this.deadLetters = `${this.events}:dead`;
+    this.deadLetterIndex = `${this.deadLetters}:index`;
     this.lostDeadLetters = `${this.deadLetters}:lost`;
     this.handlers = `${this.events}:handlers`;
     this.wanted = `${this.events}:wanted`;

@@ -48,11 +48,24 @@ describe.each([1, 2])('the lags of groups with %d partitions', (partitions) => {
     // One partition is further behind.
     await store.client.xgroup('SETID', store.keys.events, 'mail', '0');
     const [mail, web, ...others] = await reader.read();
-    const none = { lag: 0, oldestUnreadAge: 0, dropped: 0, lostDeadLetters: 0 };
+    const none = {
+      lag: 0,
+      oldestUnreadAge: 0,
+      pending: 0,
+      retrying: 0,
+      deadLetters: 0,
+      dropped: 0,
+      lostDeadLetters: 0,
+    };
     expect(others).toEqual([]);
     expect(web).toEqual({ ...none, name: 'web', lostDeadLetters: 5 * partitions });
     const { oldestUnreadAge, ...numbers } = mail!;
-    expect(numbers).toEqual({ name: 'mail', lag: 2 * partitions + 1, dropped: 4 * partitions, lostDeadLetters: 0 });
+    expect({ ...numbers, oldestUnreadAge: 0 }).toEqual({
+      ...none,
+      name: 'mail',
+      lag: 2 * partitions + 1,
+      dropped: 4 * partitions,
+    });
     expect(oldestUnreadAge).toBeGreaterThanOrEqual(90_000);
     expect(oldestUnreadAge).toBeLessThan(120_000);
   });
@@ -64,6 +77,20 @@ describe.each([1, 2])('the lags of groups with %d partitions', (partitions) => {
       await store.client.xdel(keys.events, '3-0');
     });
     expect(await reader.read()).toMatchObject([{ name: 'mail', lag: 3 * partitions }]);
+  });
+
+  it('have the numbers of what a group has read, of its retries and of its dead letters', async () => {
+    await inEach(async (keys) => {
+      for (let i = 1; i <= 3; i++) await add(keys, `${i}-0`);
+      await store.client.xgroup('CREATE', keys.events, 'mail', '0');
+      await store.client.xreadgroup('GROUP', 'mail', 'a', 'COUNT', 2, 'STREAMS', keys.events, '>');
+      await store.client.zadd(keys.retries('mail'), 1, '1-0');
+      const letters = ['mail\nA.on\n1-000000\n9', 'mail\nB.on\n2-000000\n9', 'mailer\nA.on\n3-000000\n9'];
+      for (const letter of letters) await store.client.zadd(keys.deadLetterIndex, 0, letter);
+    });
+    const numbers = { lag: partitions, pending: 2 * partitions, retrying: partitions, deadLetters: 2 * partitions };
+    expect(await reader.read()).toMatchObject([{ name: 'mail', ...numbers }]);
+    await inEach((keys) => store.client.del(keys.retries('mail'), keys.deadLetterIndex));
   });
 
   it('count at most 100 unread events in each partition', async () => {

@@ -39,7 +39,8 @@ interface End {
 
 const claimIn = async (id: string, minute?: string) => {
   await store.runOut(id);
-  return store.scripts.claimExpired(store.keys, [`expires:${id}`], minute);
+  const claims = await store.scripts.claimExpired(store.keys, [`expires:${id}`], minute);
+  return claims.map(({ outcome }) => outcome);
 };
 
 /** Each way in which a session ends. */
@@ -132,7 +133,7 @@ describe('the data of a session goes at once when nobody wants its end:', () => 
         new SessionScripts(client, store.partitions, KEEPING_RULES).claimExpired(store.keys, [`expires:${id}`], minute);
       await expect(claim(limited)).rejects.toThrow(/can't run this command|no permissions to run/);
       await store.client.sadd(store.keys.bucket(minute!), `expires:${id}`);
-      expect(await claim()).toEqual(['already']);
+      expect(await claim()).toEqual([{ outcome: 'already' }]);
       expect(await store.eventTypes(id)).toEqual(['expired']);
     } finally {
       limited.disconnect();

@@ -247,7 +247,7 @@ describe('a stray key in place of a bucket', () => {
     await store.client.del(store.keys.bucket(minute));
     await store.client.rpush(store.keys.bucket(minute), 'planted');
     await store.runOut(id);
-    expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toEqual(['claimed']);
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${id}`])).toMatchObject([{ outcome: 'claimed' }]);
     expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
   });
 });

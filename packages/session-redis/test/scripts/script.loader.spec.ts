@@ -40,6 +40,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/set-aside-index': null,
   'session/claim-expired': 'ClaimOutcome',
   'session/claim-due': 'ClaimOutcome',
+  'session/look-at-sessions': null,
   'limits/reserve-place': 'ReserveReply',
   'limits/settle-place': 'SettlePlaceReply',
   'limits/find-sessions': 'PlacedSession',

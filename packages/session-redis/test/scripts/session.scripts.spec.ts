@@ -477,9 +477,11 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const id = await store.create({ a: '1' }, { principal: 'sleeper' });
       const [bucket] = await store.buckets(id);
       await store.runOut(id);
-      expect(await claimIn(id)).toEqual(['claimed']);
-      expect(await claimIn(id, bucket)).toEqual(['already']);
-      expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toEqual(['already']);
+      expect(await claimIn(id)).toMatchObject([{ outcome: 'claimed' }]);
+      expect(await claimIn(id, bucket)).toMatchObject([{ outcome: 'already' }]);
+      expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toMatchObject([
+        { outcome: 'already' },
+      ]);
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
       expect(await store.session(id)).toMatchObject({
         ended: '"expired"',
@@ -490,17 +492,30 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.buckets(id)).toEqual([]);
     });
 
+    it.each([
+      ['idle', { lastAccessedTime: -1_800_000, absoluteExpiry: 60_000 }],
+      ['absolute', { lastAccessedTime: 0, absoluteExpiry: 0 }],
+    ])('tells how long after the end by the %s timeout it claims a session, in ms', async (_timeout, from) => {
+      const id = await store.create({ a: '1' }, { interval: 1800, absoluteTimeout: 3600 });
+      const [late, session, begin] = [5000, store.keysOf(id).session(id), await store.now()];
+      for (const [field, at] of Object.entries(from)) await store.client.hset(session, field, begin - late + at);
+      await store.runOut(id);
+      const [claim] = await claimIn(id);
+      expect(claim!.delay).toBeGreaterThanOrEqual(late);
+      expect(claim!.delay).toBeLessThanOrEqual(late + (await store.now()) - begin);
+    });
+
     it('does not end a live session, and moves it to the minute of its end', async () => {
       const id = await store.create({ a: '1' }, { interval: 60 });
       const [early] = await store.buckets(id);
       await store.client.hset(store.keysOf(id).session(id), 'maxInactiveInterval', '1800');
       await store.scripts.touch(id);
       expect(await store.buckets(id)).toEqual([early]);
-      expect(await claimIn(id)).toEqual(['alive']);
+      expect(await claimIn(id)).toMatchObject([{ outcome: 'alive' }]);
       const [right] = await store.buckets(id);
       expect(Number(right)).toBeGreaterThan(Number(early) + 20 * MINUTE);
       expect((await store.session(id))['bucket']).toBe(right);
-      expect(await claimIn(id)).toEqual(['alive']);
+      expect(await claimIn(id)).toMatchObject([{ outcome: 'alive' }]);
       expect(await store.buckets(id)).toEqual([right]);
       expect(await store.eventTypes(id)).toEqual(['created']);
     });
@@ -509,9 +524,11 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const id = await store.create({ a: '1' });
       const [bucket] = await store.buckets(id);
       await store.client.del(store.keysOf(id).session(id), store.keysOf(id).shadow(id));
-      expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toEqual(['already']);
-      expect(await claimIn(id)).toEqual(['claimed']);
-      expect(await claimIn(id, bucket)).toEqual(['already']);
+      expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toMatchObject([
+        { outcome: 'already' },
+      ]);
+      expect(await claimIn(id)).toMatchObject([{ outcome: 'claimed' }]);
+      expect(await claimIn(id, bucket)).toMatchObject([{ outcome: 'already' }]);
       expect(await store.events(id)).toContainEqual(expect.objectContaining({ type: 'expired', dataLost: '1' }));
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     });
@@ -527,7 +544,11 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await client.set(keys.session(bad), 'planted');
       await client.sadd(keys.bucket(bucket!), 'foreign');
       const members = [`expires:${bad}`, 'foreign', `expires:${good}`];
-      expect(await store.scripts.claimExpired(keys, members, bucket)).toEqual(['corrupt', 'corrupt', 'claimed']);
+      expect(await store.scripts.claimExpired(keys, members, bucket)).toMatchObject([
+        { outcome: 'corrupt' },
+        { outcome: 'corrupt' },
+        { outcome: 'claimed' },
+      ]);
       expect(await client.sismember(keys.bucket(bucket!), 'foreign')).toBe(0);
       const letters = await client.xrange(keys.deadLetters, '-', '+');
       expect(letters.map(([, fields]) => fields[1])).toEqual([`expires:${bad}`, 'foreign']);
@@ -541,8 +562,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       const few = new SessionScripts(client, store.partitions, { ...KEEPING_RULES, deadLetters });
       const members = Array.from({ length: 500 }, (_, i) => `foreign${i}`);
       await client.sadd(keys.bucket('60000'), ...members);
-      const words = await few.claimExpired(keys, members, '60000');
-      expect(new Set(words)).toEqual(new Set(['corrupt']));
+      const claims = await few.claimExpired(keys, members, '60000');
+      expect(new Set(claims.map(({ outcome }) => outcome))).toEqual(new Set(['corrupt']));
       const kept = (await client.xrange(keys.deadLetters, '-', '+')).map(([, [, member]]) => member);
       expect(kept.length).toBeGreaterThan(50);
       expect(kept).toEqual(members.slice(-kept.length));
@@ -558,7 +579,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       // So many that the clock moves during the script.
       const members = Array.from({ length: 2000 }, () => `expires:${id}`);
       const [bucket] = await store.buckets(id);
-      expect(new Set(await store.scripts.claimExpired(keys, members, bucket))).toEqual(new Set(['alive']));
+      const claims = await store.scripts.claimExpired(keys, members, bucket);
+      expect(new Set(claims.map(({ outcome }) => outcome))).toEqual(new Set(['alive']));
       expect(await store.buckets(id)).toEqual([String(minute + MINUTE)]);
     });
 
@@ -577,7 +599,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await client.set(keys.events, 'planted');
       await expect(claimIn(id)).rejects.toThrow('WRONGTYPE');
       await client.rename('aside', keys.events);
-      expect(await claimIn(id)).toEqual(['claimed']);
+      expect(await claimIn(id)).toMatchObject([{ outcome: 'claimed' }]);
     });
 
     it('claims, touches and deletes when Redis is out of memory, but does not create or save', async () => {
@@ -588,7 +610,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       await store.runOut(expired);
       await store.client.config('SET', 'maxmemory', '1');
       try {
-        expect(await claimIn(expired)).toEqual(['claimed']);
+        expect(await claimIn(expired)).toMatchObject([{ outcome: 'claimed' }]);
         expect(await store.scripts.delete(deleted)).toEqual({ outcome: 'deleted' });
         const end = { maxInactiveInterval: 0, attributes: [['a', '2']] } as const;
         expect(await store.save(ended, end)).toEqual({ outcome: 'saved' });

@@ -95,12 +95,12 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     }
     const reply = await store.scripts.claimDue(store.keysOf(first), 2);
     expect(reply.sessions).toEqual([
-      { id: first, time: '1', outcome: 'claimed' },
-      { id: second, time: '2', outcome: 'claimed' },
+      { id: first, time: '1', outcome: 'claimed', delay: 0 },
+      { id: second, time: '2', outcome: 'claimed', delay: 0 },
     ]);
     expect(reply.next).toBe(0);
     const rest = await store.scripts.claimDue(store.keysOf(first), 2);
-    expect(rest.sessions).toEqual([{ id: third, time: '3', outcome: 'claimed' }]);
+    expect(rest.sessions).toEqual([{ id: third, time: '3', outcome: 'claimed', delay: 0 }]);
     expect(rest.next).toBe(Number(await endOf(alive)) + 1 - rest.now);
     expect(await store.eventTypesOf([first, second, third])).toEqual(Array(3).fill(['created', 'expired']));
     expect(await store.client.zrange(ends, '0', '-1')).toEqual([alive]);
@@ -143,7 +143,9 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
   it('reports a session without data once; a key event leaves it to that', async () => {
     const id = await store.create({ a: '1' });
     await store.client.del(store.keysOf(id).session(id), store.keysOf(id).shadow(id));
-    expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toEqual(['already']);
+    expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toMatchObject([
+      { outcome: 'already' },
+    ]);
     expect(await wordOf(id, HOUR)).toBe('claimed');
     expect(await wordOf(id, HOUR)).toBeUndefined();
     expect(await store.events(id)).toContainEqual(expect.objectContaining({ type: 'expired', dataLost: '1' }));
@@ -153,7 +155,9 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
   it('loses the session that a key event has claimed, which is recorded once', async () => {
     const id = await store.create({ a: '1' });
     await store.runOut(id);
-    expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toEqual(['claimed']);
+    expect(await store.scripts.claimExpired(store.keysOf(id), [`expires:${id}`])).toMatchObject([
+      { outcome: 'claimed' },
+    ]);
     expect(await store.due(id)).toBeNull();
     await store.client.zadd(store.keysOf(id).ends, 1, id);
     expect(await wordOf(id)).toBe('already');
@@ -184,7 +188,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     await store.scripts.touch(id);
     await store.save(id, { attributes: [['a', '2']] });
     expect(await store.due(id)).toBeNull();
-    expect(await sweepBucket(id)).toEqual(['alive']);
+    expect(await sweepBucket(id)).toMatchObject([{ outcome: 'alive' }]);
     expect(await places(id)).toEqual({ buckets: [], due: await endOf(id) });
     expect(await store.session(id)).not.toHaveProperty('bucket');
     expect(await store.client.exists(store.keysOf(id).bucketList)).toBe(0);
@@ -192,7 +196,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     expect(await store.due(id)).toBeNull();
     expect(await store.buckets(id)).toEqual([(await store.session(id))['bucket']]);
     await store.runOut(id);
-    expect(await sweepBucket(id)).toEqual(['claimed']);
+    expect(await sweepBucket(id)).toMatchObject([{ outcome: 'claimed' }]);
     expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
   });
 
@@ -228,7 +232,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
         expect(await wordOf(id, HOUR)).toBe('alive');
         expect(await places(id)).toEqual({ buckets: [(await store.session(id))['bucket']], due: null });
       } else {
-        expect(await sweepBucket(other)).toEqual(['alive']);
+        expect(await sweepBucket(other)).toMatchObject([{ outcome: 'alive' }]);
         expect(await places(other)).toEqual({ buckets: [], due: await endOf(other) });
       }
       await store.client.flushall();
@@ -250,7 +254,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
       `WRONGTYPE ${ends} is a string, not a zset`,
     );
     await store.runOut(id);
-    expect(await sweepBucket(id)).toEqual(['claimed']);
+    expect(await sweepBucket(id)).toMatchObject([{ outcome: 'claimed' }]);
     expect(await store.client.get(ends)).toBe('planted');
     await store.client.del(ends);
   });

@@ -161,7 +161,7 @@ describe('a reading of an index', () => {
     await store.runOut(over);
     expect(await listed()).toEqual([live]);
     expect(new Set(await store.client.zrange(indexOf('ann'), '0', '-1'))).toEqual(new Set([live, over]));
-    expect(await store.scripts.claimExpired(store.keys, [`expires:${over}`])).toEqual(['claimed']);
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${over}`])).toMatchObject([{ outcome: 'claimed' }]);
     expect(await repository.countByIndex(PRINCIPAL, 'ann')).toBe(1);
   });
 
@@ -230,7 +230,7 @@ describe('the end of all sessions of an index', () => {
     await store.runOut(over);
     expect(await repository.deleteByIndex(PRINCIPAL, 'ann')).toBe(1);
     expect(await repository.countByIndex(PRINCIPAL, 'ann')).toBe(0);
-    expect(await store.scripts.claimExpired(store.keys, [`expires:${over}`])).toEqual(['claimed']);
+    expect(await store.scripts.claimExpired(store.keys, [`expires:${over}`])).toMatchObject([{ outcome: 'claimed' }]);
     expect(await store.eventTypesOf([live, over])).toEqual([
       ['created', 'deleted'],
       ['created', 'expired'],

@@ -43,9 +43,15 @@ const oneOfNumbers = (...numbers: number[]) => ({
   asymmetricMatch: (value: unknown) => numbers.includes(Number(value)),
 });
 
-const oneOfLists = (...lists: unknown[][]) => ({
-  asymmetricMatch: (value: unknown) => lists.some((list) => JSON.stringify(list) === JSON.stringify(value)),
+/** The claim of a session whose time has not passed: the test has removed its shadow key. */
+const CLAIMED = { outcome: 'claimed', delay: 0 };
+
+const oneOfThese = (...values: unknown[]) => ({
+  asymmetricMatch: (value: unknown) => values.some((each) => JSON.stringify(each) === JSON.stringify(value)),
 });
+
+/** A claim, or the reply to a repeated call. */
+const orAlready = (claim: object) => oneOfThese(claim, { outcome: 'already' });
 
 const openSession = (store: Store) => store.create({ a: '1', gone: '1' }, { id: ID, principal: 'ann' });
 
@@ -292,7 +298,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       return sessionScripts(client, store).claimExpired(store.keys, members, (await store.buckets('alive'))[0]);
     },
     // A repeated call reports the ends that the first one has claimed.
-    reply: ['claimed', 'claimed', 'corrupt', 'alive'].map((word) => oneOf(word, 'already')),
+    reply: [CLAIMED, { outcome: 'claimed' }, { outcome: 'corrupt' }, { outcome: 'alive' }].map(orAlready),
   },
   {
     script: 'claim-expired',
@@ -302,7 +308,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await store.runOut(ID);
     },
     send: (client, store) => sessionScripts(client, store).claimExpired(store.keys, [`expires:${ID}`]),
-    reply: [oneOf('claimed', 'already')],
+    reply: [orAlready(CLAIMED)],
   },
   {
     script: 'claim-due',
@@ -317,8 +323,16 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: {
       now: expect.any(Number) as number,
       next: undefined,
-      sessions: oneOfLists([{ id: ID, time: '1', outcome: 'claimed' }], []),
+      sessions: oneOfThese([{ id: ID, time: '1', ...CLAIMED }], []),
     },
+  },
+  {
+    script: 'look-at-sessions',
+    what: 'the sessions of a partition',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).lookAt(store.keys, 0, 10),
+    reply: { sessions: 1, overdue: 0, buckets: 1 },
+    reads: true,
   },
   {
     script: 'end-older-sessions',
@@ -478,7 +492,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'the groups',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).lookAtGroups(store.keys, 10),
-    reply: [[ME.group, 0, 0, 0, 0]],
+    reply: [[ME.group, 0, 0, 0, 0, 0, 0, 0]],
     reads: true,
   },
   {

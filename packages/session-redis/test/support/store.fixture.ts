@@ -7,7 +7,8 @@ import type { ExpirationStoreName } from '../../src/configuration/expirations.op
 import type { EncryptedUpdate } from '../../src/encryption/encrypted-session.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { type KeepingRules, SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import type { KeepingRules } from '../../src/scripts/session/keeping-rules.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 
 export const MINUTE = 60_000;
 export const GRACE = 5 * MINUTE;

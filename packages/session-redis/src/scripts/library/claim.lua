@@ -1,4 +1,4 @@
--- include: keys, buckets, place, join, digits, wanted, keep-ended, index
+-- include: keys, buckets, place, join, digits, wanted, keep-ended, index, session-timeouts
 -- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were found, in the
 -- bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them; `now`, and `at` as a text;
 -- the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.
@@ -90,9 +90,16 @@ local function move_member(claims, session, is_present)
   end
 end
 
+-- How many ms after its end a session is claimed; nil when its data do not tell.
+local function delay_of(claims, last_access, interval, absolute_expiry)
+  if not (tonumber(last_access) and tonumber(interval)) then return nil end
+  local ends_at = end_after(tonumber(last_access), tonumber(interval), tonumber(absolute_expiry or nil))
+  return ends_at and math.max(0, claims.now - ends_at)
+end
+
 -- Records the end of a session, whose member leaves where it stands. Returns the outcome.
 local function claim_end(claims, session, is_present)
-  local member, outcome, entries, problem = 'expires:' .. session.id, 'claimed', {}, nil
+  local member, outcome, entries, problem = 'expires:' .. session.id, session.delay or 'claimed', {}, nil
   if session.index then entries, problem = recorded_entries(claims.partition.prefix, session.index) end
   if problem then
     -- The sweep of the member ends a session whose index set is a stray key, so that one call reports that.
@@ -116,7 +123,8 @@ local function claim(claims, member, key, shadow, is_present)
   if id == '' or string.sub(member, 1, 8) ~= 'expires:' then
     return bury_member(claims, member, is_present, 'not a member of this form: expires:<id>')
   end
-  local fields, text = read('HMGET', key, 'bucket', 'ended', 'index'), read('GET', shadow)
+  local fields = read('HMGET', key, 'bucket', 'ended', 'index', 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry')
+  local text = read('GET', shadow)
   if not fields then return bury_member(claims, member, is_present, wrong_type('hash', key, id).err) end
   if text == nil then return bury_member(claims, member, is_present, wrong_type('string', shadow, id).err) end
   local session = { id = id, key = key, shadow = shadow, bucket = fields[1], index = fields[3] }
@@ -139,6 +147,7 @@ local function claim(claims, member, key, shadow, is_present)
     leave(claims, claims.minute, member)
   end
   if fields[2] then return 'already' end
+  session.delay = delay_of(claims, unpack(fields, 4))
   return claim_end(claims, session, is_present)
 end
 

@@ -16,8 +16,9 @@
   ARGV[7] id of that session
 
   Returns the time in epoch ms; ms until the earliest session of the set is due, empty when there is none; and for each
-  session its id, its time in the set, and a word
-    'claimed'  this call has recorded the end of the session; also when only the member was left of it
+  session its id, its time in the set, and a word or number
+    'claimed'  this call has recorded the end of the session; also when only the member was left of it. A number says the
+               same, and how many ms after the end that was
     'alive'    the session has not ended
     'already'  the end was recorded before
     'corrupt'  a key has a wrong type: it is a dead letter now. When the stray key is an index, the end of the session is

@@ -16,8 +16,9 @@
           its place; empty: a key event named them
   ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
-  Returns one word for each member; without members {'corrupt'} when the bucket's key has a wrong type, else nothing
-    'claimed'  this call has recorded the end of the session; also when only the member was left of it
+  Returns one word or number for each member; without members {'corrupt'} when the bucket's key has a wrong type, else nothing
+    'claimed'  this call has recorded the end of the session; also when only the member was left of it. A number says the
+               same, and how many ms after the end that was
     'alive'    the session has not ended
     'already'  this call has nothing to do: another call has claimed the session, or the sweep of its member will
     'corrupt'  a key has a wrong type, or the member a foreign form: it is a dead letter now. When the stray key is

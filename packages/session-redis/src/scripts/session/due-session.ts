@@ -1,11 +1,10 @@
-import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
+import type { Claim, ClaimOutcome } from '../../cleanup/sweep.counter.js';
 
 /** A session that the sorted set had. */
-export interface DueSession {
+export interface DueSession extends Claim {
   readonly id: string;
   /** The time that the set had for it: epoch milliseconds by the clock of Redis, as Redis writes it. */
   readonly time: string;
-  readonly outcome: ClaimOutcome;
 }
 
 /** What one call took out of the sorted set of a partition. */
@@ -18,12 +17,19 @@ export interface DueSessions {
 }
 
 /** The reply of claim-due. */
-export type DueReply = [now: number, next: number | '', ...sessions: string[]];
+export type DueReply = [now: number, next: number | '', ...sessions: (string | number)[]];
+
+/** How claim-expired and claim-due reply about a session. A number: it is claimed now, so many ms after its end. */
+export type ClaimReply = ClaimOutcome | number;
+
+export function toClaim(reply: ClaimReply): Claim {
+  return typeof reply === 'number' ? { outcome: 'claimed', delay: reply } : { outcome: reply };
+}
 
 export function toDueSessions([now, next, ...words]: DueReply): DueSessions {
   const sessions = Array.from({ length: words.length / 3 }, (_, n) => {
-    const [id, time, outcome] = words.slice(3 * n, 3 * n + 3) as [string, string, ClaimOutcome];
-    return { id, time, outcome };
+    const [id, time, outcome] = words.slice(3 * n, 3 * n + 3) as [string, string, ClaimReply];
+    return { id, time, ...toClaim(outcome) };
   });
   return { now, sessions, next: next === '' ? undefined : next };
 }

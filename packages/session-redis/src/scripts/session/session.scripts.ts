@@ -9,14 +9,12 @@ import type {
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
-import type { ResolvedRedisSessionOptions } from '../../configuration/redis-session.options.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import type { ClaimOutcome } from '../../cleanup/sweep.counter.js';
+import type { Claim } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
-import { DEAD_LETTER_BYTES } from '../stream/event-stream.scripts.js';
 import {
   keysOf,
   limitArgument,
@@ -33,32 +31,26 @@ import {
   toUpdateReply,
   whoOf,
 } from './session-arguments.js';
-import { type DueReply, type DueSession, type DueSessions, toDueSessions } from './due-session.js';
+import {
+  type ClaimReply,
+  type DueReply,
+  type DueSession,
+  type DueSessions,
+  toClaim,
+  toDueSessions,
+} from './due-session.js';
+import type { KeepingRules } from './keeping-rules.js';
 import type { EndedBatch, ListedPage, ListReply } from './listed-session.js';
-
-/** Where the scripts note the end of a session, how long they keep ended ones, and how much room dead letters have. */
-export interface KeepingRules {
-  /** @default 'buckets' */
-  readonly store?: ExpirationStoreName;
-  /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
-  readonly grace: number;
-  /** Milliseconds for which the session hash is kept after the end was recorded: at least `grace`. */
-  readonly retention: number;
-  /** `maxSize`: most bytes of the dead letters of a partition. */
-  readonly deadLetters: { readonly maxSize: number };
-}
-
-/** What options of the module say of that. */
-export function keepingRules(
-  { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
-  partitions: SessionPartitions,
-): KeepingRules {
-  const maxSize = partitions.shareOf(DEAD_LETTER_BYTES);
-  return { grace, retention: events.retention, store: expirations.store, deadLetters: { maxSize } };
-}
 
 /** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
+
+/** What a look at buckets has found. `overdue`: how long ago the oldest end was due that nobody has claimed, in ms. */
+export interface SessionsLook {
+  readonly sessions: number;
+  readonly overdue: number;
+  readonly buckets: number;
+}
 
 /** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
@@ -88,6 +80,7 @@ const FILES = {
   endOlderSessions: 'end-older-sessions',
   claimExpired: 'claim-expired',
   claimDue: 'claim-due',
+  lookAtSessions: 'look-at-sessions',
 };
 
 function sourcesFor(store: ExpirationStoreName) {
@@ -262,14 +255,14 @@ export class SessionScripts {
    * `place`: the minute of the bucket with the members; 'ends': the sorted set should have them; '': a key event named
    * them.
    */
-  async claimExpired(partition: SessionKeys, members: readonly string[], place = ''): Promise<ClaimOutcome[]> {
+  async claimExpired(partition: SessionKeys, members: readonly string[], place = ''): Promise<Claim[]> {
     const sessions = members.flatMap((member) => {
       const id = partition.idOfMember(member);
       return [partition.session(id), partition.shadow(id)];
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
     const args = [partition.prefix, this.rules.retention, this.rules.deadLetters.maxSize, place, ...members];
-    return (await this.#run('claimExpired', keys, args)) as ClaimOutcome[];
+    return ((await this.#run('claimExpired', keys, args)) as ClaimReply[]).map(toClaim);
   }
 
   /**
@@ -288,6 +281,13 @@ export class SessionScripts {
       after?.id ?? '',
     ];
     return toDueSessions((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
+  }
+
+  /** Looks at the buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set. */
+  async lookAt({ bucketList, ends, prefix }: SessionKeys, first: number, most: number): Promise<SessionsLook> {
+    const reply = await this.#run('lookAtSessions', [bucketList, ends], [prefix, first, most]);
+    const [sessions, overdue, buckets] = reply as [number, number, number];
+    return { sessions, overdue, buckets };
   }
 
   #run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {

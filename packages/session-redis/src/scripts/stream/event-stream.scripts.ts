@@ -39,8 +39,8 @@ export type CreateGroupReply = 'created' | 'exists';
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
-/** A group in a partition: its name, unread events, the age of the oldest in ms, dropped events, lost dead letters. */
-export type LookReply = [name: string, unread: number, age: number, dropped: number, lost: number];
+/** A group in a partition: its name, and the numbers of `GroupLag` in the order of look-at-groups. */
+export type LookReply = [name: string, ...numbers: number[]];
 export type ReadReply =
   | ['read', entries: StreamReply[]]
   | ['begin', position: string]
@@ -131,8 +131,10 @@ export class EventStreamScripts {
   }
 
   /** How far each group is behind; of its unread events, up to `limit` are counted. */
-  async lookAtGroups({ events, dropped, lostDeadLetters }: PartitionKeys, limit: number): Promise<LookReply[]> {
-    return (await this.#client.lookAtGroups(3, events, dropped, lostDeadLetters, limit)) as LookReply[];
+  async lookAtGroups(keys: PartitionKeys, limit: number): Promise<LookReply[]> {
+    const { events, dropped, lostDeadLetters, deadLetterIndex } = keys;
+    const reply = await this.#client.lookAtGroups(4, events, dropped, lostDeadLetters, deadLetterIndex, limit);
+    return reply as LookReply[];
   }
 
   /**
