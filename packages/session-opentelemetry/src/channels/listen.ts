@@ -30,5 +30,7 @@ export function listen<Message extends object>(
     error: () => undefined,
   };
   channel.subscribe(subscribers);
-  return () => void channel.unsubscribe(subscribers);
+  return () => {
+    channel.unsubscribe(subscribers);
+  };
 }

@@ -26,7 +26,7 @@ it('the exporter for Prometheus shows every instrument', async () => {
   });
   const shop = await ShopApp.start({ store: [store], telemetry: { semanticMetrics: true } });
   try {
-    shop.nest.get(Mails).failures = 2;
+    shop.nest.get(Mails).failures = 100;
     const agent = await shop.visit();
     await agent.get('/cart');
     await (await shop.visit()).post('/sign-out');

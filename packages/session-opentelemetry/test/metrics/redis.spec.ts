@@ -2,7 +2,7 @@ import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSw
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import type { Attributes } from '@opentelemetry/api';
-import { Sdk } from '../support/sdk.js';
+import { Sdk, textOf } from '../support/sdk.js';
 import { closeShops, Mails, ShopApp } from '../support/shop.app.js';
 
 LeakGuard.install();
@@ -48,16 +48,17 @@ it('two applications in one process do not count what the other does', async () 
   await expectValue('nest_session.sessions.created', of(books), 3);
   await expectValue('nest_session.sessions.created', of(music), 1);
   await expectValue('nest_session.sessions.ended', { ...of(books), 'nest_session.end.reason': 'sign_out' }, 3);
-  const creates = sdk.named('nest_session.create').map(({ attributes }) => `${attributes['nest_session.namespace']}`);
+  const creates = sdk
+    .named('nest_session.create')
+    .map(({ attributes }) => textOf(attributes, 'nest_session.namespace'));
   expect(creates.sort()).toEqual([...Array<string>(3).fill(books.namespace), music.namespace]);
   await eventually(async () => {
     const calls = (await sdk.series('nest_session.event.process.duration')).filter(
       ({ attributes }) => attributes['nest_session.handler'] === 'Mails.onCreated',
     );
-    expect(calls.map(({ attributes, value }) => `${attributes['nest_session.namespace']} ${value}`).sort()).toEqual([
-      `${books.namespace} 3`,
-      `${music.namespace} 1`,
-    ]);
+    expect(
+      calls.map(({ attributes, value }) => `${textOf(attributes, 'nest_session.namespace')} ${value}`).sort(),
+    ).toEqual([`${books.namespace} 3`, `${music.namespace} 1`]);
   });
 });
 

@@ -64,8 +64,8 @@ export class Sdk {
 
   /** The value of the series with exactly these attributes; 0 if there is none. */
   async value(name: string, attributes: Attributes): Promise<number> {
-    const wanted = textOf(attributes);
-    const found = (await this.series(name)).find((series) => textOf(series.attributes) === wanted);
+    const wanted = keyOf(attributes);
+    const found = (await this.series(name)).find((series) => keyOf(series.attributes) === wanted);
     return found?.value ?? 0;
   }
 
@@ -86,6 +86,12 @@ export class Sdk {
   }
 }
 
+/** The text of an attribute. */
+export function textOf(attributes: Attributes, name: string): string {
+  const value = attributes[name];
+  return typeof value === 'string' ? value : 'none';
+}
+
 class CollectingReader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {
     // It exports nothing.
@@ -96,6 +102,6 @@ class CollectingReader extends MetricReader {
   }
 }
 
-function textOf(attributes: Attributes): string {
+function keyOf(attributes: Attributes): string {
   return JSON.stringify(Object.entries(attributes).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
