@@ -28,7 +28,7 @@ function causeOf(error: unknown): unknown {
 }
 
 function classOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return typeof error;
-  const { constructor } = error as { constructor?: unknown };
-  return typeof constructor === 'function' ? constructor.name : OTHER;
+  if (typeof error !== 'object') return typeof error;
+  const type = error?.constructor as { readonly name: string } | undefined;
+  return type?.name ?? OTHER;
 }
