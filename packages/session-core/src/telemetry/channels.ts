@@ -17,7 +17,7 @@ export interface SessionLoadContext {
   readonly sessionId?: string | undefined;
   /** How many sessions were read or counted; of a first page, 1 when it has any. */
   found?: number;
-  /** Bytes of the names and texts of all attributes that were read. */
+  /** Bytes of the names and texts of all attributes; undefined where only some attributes were read. */
   size?: number;
   /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
   error?: SessionStoreError;
