@@ -4,7 +4,7 @@ import { PrometheusServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
 import { ROOT } from './support/compiler.js';
-import { GAUGES, OBSERVED_COUNTERS } from './support/instruments.js';
+import { GAUGES, OBSERVED_COUNTERS } from '../../packages/session-opentelemetry/src/metrics/instrument-table.js';
 import { section } from './support/markdown.js';
 import { type Alert, type Panel, readAlerts, readDashboard, RULES, TESTS } from './support/monitoring.js';
 import { type Writer, WRITERS } from './support/prometheus-names.js';

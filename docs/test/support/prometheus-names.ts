@@ -1,4 +1,11 @@
-import { COUNTERS, GAUGES, HISTOGRAMS, type Instrument, OBSERVED_COUNTERS, STATES } from './instruments.js';
+import {
+  COUNTERS,
+  GAUGES,
+  HISTOGRAMS,
+  type Instrument,
+  OBSERVED_COUNTERS,
+  STATES,
+} from '../../../packages/session-opentelemetry/src/metrics/instrument-table.js';
 
 /**
  * Who writes the names. OpenTelemetry's exporter for Node.js leaves out units; its Collector, and Prometheus as a receiver

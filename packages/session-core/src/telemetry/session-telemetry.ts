@@ -35,7 +35,7 @@ export interface GroupReading {
   readonly lostDeadLetters: number;
 }
 
-/** What a store knows of itself at a moment. Every instance reads the same, but for the last two. */
+/** What a store knows of itself at a moment. Every instance reads the same. */
 export interface StoreReading {
   /** Number of sessions that can end by themselves and have not. */
   readonly sessions: number;
@@ -43,18 +43,18 @@ export interface StoreReading {
   readonly overdue: number;
   /** All groups, ordered by name. */
   readonly groups: readonly GroupReading[];
-  /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
-  readonly cleanupAge: number;
-  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
-  readonly notifications: string;
 }
 
-/** Reads what a store knows of itself. */
+/** Reads what a store, and the instance, know of themselves. */
 export interface StoreReader {
   /** The group of this instance. */
   readonly group: string;
   /** The namespace of the store. */
   readonly namespace: string;
+  /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
+  readonly cleanupAge: number;
+  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
+  readonly notifications: string;
   /** Rejects when the store fails. */
   read(): Promise<StoreReading>;
 }

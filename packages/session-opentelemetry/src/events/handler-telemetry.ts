@@ -10,6 +10,7 @@ import {
 import { ATTRIBUTES, SYSTEM } from '../instrumentation/attributes.js';
 import { ErrorTypes } from '../instrumentation/error-types.js';
 import { SessionMeter } from '../metrics/session-meter.js';
+import { activeTraceparent, linksTo } from '../spans/traceparent.js';
 import { beginSpan, endSpan, runInSpan } from '../spans/spans.js';
 import { END_COUNTER } from './session-end.counter.js';
 
@@ -40,6 +41,10 @@ export class HandlerTelemetry implements SessionTelemetry {
     }
   }
 
+  traceparent(): string | undefined {
+    return activeTraceparent();
+  }
+
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void {
     this.meter.add('outages', 1, { ...this.#ofStore, [ATTRIBUTES.outagePolicy]: policy });
   }
@@ -60,7 +65,7 @@ export class HandlerTelemetry implements SessionTelemetry {
     this.meter.record('eventDelay', delay, { ...ofCall, [ATTRIBUTES.eventType]: type });
   }
 
-  /** It begins a trace: the event may be as old as its retention, and whoever caused it has got its response. */
+  /** It begins a trace, which links to the span that caused the event: that may have ended weeks ago. */
   #beginSpan(call: SessionHandlerContext): Span | undefined {
     const attributes = {
       ...this.#ofStore,
@@ -69,7 +74,8 @@ export class HandlerTelemetry implements SessionTelemetry {
       [ATTRIBUTES.eventType]: call.type,
       [ATTRIBUTES.handler]: call.handler,
     };
-    return beginSpan(`process session.${call.type}`, { kind: SpanKind.CONSUMER, root: true, attributes });
+    const links = linksTo(call.traceparent);
+    return beginSpan(`process session.${call.type}`, { kind: SpanKind.CONSUMER, root: true, attributes, links });
   }
 
   #measure(call: SessionHandlerContext, duration: number, errorType: string | undefined): void {

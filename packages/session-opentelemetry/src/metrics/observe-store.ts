@@ -1,4 +1,4 @@
-import type { StoreReader, StoreReading } from '@nest-session/core/internal';
+import type { GroupReading, StoreReader, StoreReading } from '@nest-session/core/internal';
 import type { BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
 import { ATTRIBUTES } from '../instrumentation/attributes.js';
 import { harmless } from '../instrumentation/harmless.js';
@@ -10,13 +10,21 @@ type Observables = Readonly<Record<keyof typeof GAUGES | 'dropped' | 'notificati
 /** The states that `nest_session.notifications.status` has a series for, before the store is in them. */
 const NOTIFICATION_STATES = ['stopped', 'connecting', 'listening', 'unproven', 'silent', 'refused', 'off'];
 
-/** Reads the store once for each collection of the SDK. Nothing is observed when that fails. */
+/**
+ * Reads the store once for each collection of the SDK. When that fails, only what the instance knows is observed: the SDK
+ * repeats the rest. So a group that is gone is observed as one that has nothing left to do.
+ */
 export function observeStore(meter: Meter, reader: StoreReader): () => void {
   const observables = make(meter);
   const all = Object.values(observables);
+  const gone = new Map<string, GroupReading>();
   const observe = async (result: BatchObservableResult): Promise<void> => {
+    harmless(() => tellInstance(result, observables, reader));
     const reading = await reader.read().catch(() => undefined);
-    if (reading) harmless(() => tell(result, observables, reader.namespace, reading));
+    if (!reading) return;
+    const groups = new Map([...gone, ...reading.groups.map((group) => [group.name, group] as const)]);
+    for (const { name, dropped } of reading.groups) gone.set(name, { ...NOTHING_LEFT, name, dropped });
+    harmless(() => tellStore(result, observables, reader.namespace, { ...reading, groups: [...groups.values()] }));
   };
   meter.addBatchObservableCallback(observe, all);
   return () => meter.removeBatchObservableCallback(observe, all);
@@ -35,11 +43,24 @@ function make(meter: Meter): Observables {
   };
 }
 
-function tell(result: BatchObservableResult, into: Observables, namespace: string, reading: StoreReading): void {
+const NOTHING_LEFT = { lag: 0, oldestUnreadAge: 0, pending: 0, retrying: 0, deadLetters: 0, lostDeadLetters: 0 };
+
+function tellInstance(result: BatchObservableResult, into: Observables, reader: StoreReader): void {
+  const { namespace, cleanupAge, notifications } = reader;
+  const ofStore = { [ATTRIBUTES.namespace]: namespace };
+  result.observe(into.cleanupAge, seconds(cleanupAge), ofStore);
+  for (const state of new Set([...NOTIFICATION_STATES, notifications])) {
+    result.observe(into.notifications, state === notifications ? 1 : 0, {
+      ...ofStore,
+      [ATTRIBUTES.notifications]: state,
+    });
+  }
+}
+
+function tellStore(result: BatchObservableResult, into: Observables, namespace: string, reading: StoreReading): void {
   const ofStore = { [ATTRIBUTES.namespace]: namespace };
   result.observe(into.sessionCount, reading.sessions, ofStore);
   result.observe(into.overdue, seconds(reading.overdue), ofStore);
-  result.observe(into.cleanupAge, seconds(reading.cleanupAge), ofStore);
   for (const group of reading.groups) {
     const ofGroup = { ...ofStore, [ATTRIBUTES.group]: group.name };
     result.observe(into.lag, group.lag, ofGroup);
@@ -48,10 +69,6 @@ function tell(result: BatchObservableResult, into: Observables, namespace: strin
     result.observe(into.oldestUnreadAge, seconds(group.oldestUnreadAge), ofGroup);
     result.observe(into.deadLetters, group.deadLetters, ofGroup);
     result.observe(into.dropped, group.dropped, ofGroup);
-  }
-  for (const state of new Set([...NOTIFICATION_STATES, reading.notifications])) {
-    const isCurrent = state === reading.notifications;
-    result.observe(into.notifications, isCurrent ? 1 : 0, { ...ofStore, [ATTRIBUTES.notifications]: state });
   }
 }
 

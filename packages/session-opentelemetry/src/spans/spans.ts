@@ -2,6 +2,7 @@ import {
   type Attributes,
   context,
   type Context,
+  type Link,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
@@ -19,6 +20,7 @@ interface SpanBegin {
   readonly startTime?: number;
   /** Whether it begins a trace of its own. */
   readonly root?: boolean;
+  readonly links?: Link[];
 }
 
 /** Begins a span as a child of the active one. */

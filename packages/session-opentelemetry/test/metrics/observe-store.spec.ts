@@ -14,12 +14,12 @@ afterEach(closeShops);
 class Reader implements StoreReader {
   readonly group = 'mailers';
   readonly namespace = '';
+  readonly cleanupAge = 61_000;
+  readonly notifications = 'silent';
   reads = 0;
   reading: StoreReading | undefined = {
     sessions: 7,
     overdue: 1500,
-    cleanupAge: 61_000,
-    notifications: 'silent',
     groups: [
       { ...named('mailers'), lag: 1, oldestUnreadAge: 2500, pending: 2, retrying: 3, dropped: 4, deadLetters: 5 },
       named('others'),
@@ -81,15 +81,29 @@ it('shows what the store tells, in seconds, by one read for each collection', as
   await sdk.stop();
 });
 
-it('shows nothing while the store fails, and everything afterwards', async () => {
+it('shows only what the instance knows while the store fails, and everything afterwards', async () => {
   const sdk = Sdk.register();
   const reader = new Reader();
   await start(reader);
   const { reading } = reader;
   reader.reading = undefined;
-  expect(await sdk.metrics()).toEqual([]);
+  const names = (await sdk.metrics()).map(({ descriptor }) => descriptor.name);
+  expect(names.sort()).toEqual(['nest_session.cleanup.age', 'nest_session.notifications.status']);
   reader.reading = reading;
   expect((await sdk.metrics()).length).toBe(NAMES.length);
+  await sdk.stop();
+});
+
+it('shows a group that was removed as one with nothing left to do', async () => {
+  const sdk = Sdk.register();
+  const reader = new Reader();
+  await start(reader);
+  const mailers = { 'nest_session.namespace': '', 'messaging.consumer.group.name': 'mailers' };
+  const letters = () => sdk.value('nest_session.dead_letter.count', mailers);
+  expect(await letters()).toBe(5);
+  reader.reading = { ...reader.reading!, groups: [named('others')] };
+  expect(await letters()).toBe(0);
+  expect(await sdk.value('nest_session.event.oldest_unread.age', mailers)).toBe(0);
   await sdk.stop();
 });
 

@@ -1,7 +1,8 @@
+import { SessionRepository } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
-import type { Attributes } from '@opentelemetry/api';
+import { type Attributes, context, trace } from '@opentelemetry/api';
 import { Sdk, textOf } from '../support/sdk.js';
 import { closeShops, Mails, ShopApp } from '../support/shop.app.js';
 
@@ -60,6 +61,21 @@ it('two applications in one process do not count what the other does', async () 
       calls.map(({ attributes, value }) => `${textOf(attributes, 'nest_session.namespace')} ${value}`).sort(),
     ).toEqual([`${books.namespace} 3`, `${music.namespace} 1`]);
   });
+});
+
+it('the span of a handler links to the span that caused its event', async () => {
+  const { shop } = await start();
+  const repository = shop.nest.get<SessionRepository>(SessionRepository, { strict: false });
+  const cause = trace.getTracer('test').startSpan('request');
+  const session = repository.createSession();
+  session.setAttribute('a', 1);
+  await context.with(trace.setSpan(context.active(), cause), () => session.save());
+  cause.end();
+  await repository.deleteById(session.id);
+  const linksOf = (name: string) => sdk.named(name).map(({ links }) => links.map(({ context: { spanId } }) => spanId));
+  const { spanId } = cause.spanContext();
+  await eventually(() => expect(linksOf('process session.created')).toEqual([[spanId], [spanId]]));
+  await eventually(() => expect(linksOf('process session.deleted')).toEqual([[]]));
 });
 
 it('nest_session.events.retried and .dead_lettered count what fails', async () => {
