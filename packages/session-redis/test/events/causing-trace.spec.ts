@@ -55,15 +55,15 @@ it('an event has the trace that was active when the session changed, and one wit
     await live();
     await instance.module.get(Sessions, { strict: false }).endAll('ann');
     const caused = ['created', 'created', 'deleted', 'deleted', 'id-changed', 'signed-in', 'signed-in'];
-    const seen = () => told.map(({ type, traceparent }) => [type, traceparent]).toSorted();
-    await eventually(() => expect(seen()).toEqual(caused.map((type) => [type, TRACE])));
+    const seen = () => told.map(({ type, traceparent }) => `${type} ${traceparent}`).toSorted();
+    await eventually(() => expect(seen()).toEqual(caused.map((type) => `${type} ${TRACE}`)));
     told.length = 0;
     active = undefined;
     const other = await live();
     await store.runOut(other.id);
     await store.scripts.claimExpired(store.keys, [`expires:${other.id}`]);
     const without = ['created', 'expired', 'signed-in'];
-    await eventually(() => expect(seen()).toEqual(without.map((type) => [type, undefined])));
+    await eventually(() => expect(seen()).toEqual(without.map((type) => `${type} undefined`)));
   } finally {
     await instance.stop();
     await store.close();
