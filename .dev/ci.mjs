@@ -10,7 +10,7 @@ import { npm, runSteps } from './steps.mjs';
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
   'timers.chaos|switched-expirations|ten-pollers|cluster.connection|cluster-application|cluster-delivery|redis-cluster|' +
-  'replicated-writes|cluster-repartition|managed-services|telemetry|leak.guard|demo/test/(page|faults)';
+  'replicated-writes|cluster-repartition|managed-services|security/telemetry|leak.guard|demo/test/(page|faults)';
 
 await main(() =>
   runSteps([

@@ -13,7 +13,7 @@ export async function ensureTests() {
   await ensurePackages();
   const [REDIS_SERVER, BEANSTALKD] = [await ensureRedis(), await ensureBeanstalkd()];
   await ensureCompiler();
-  return { REDIS_SERVER, BEANSTALKD, CHROMIUM: await ensureChromium() };
+  return { REDIS_SERVER, BEANSTALKD, CHROMIUM: await ensureChromium(), PROMETHEUS: await ensurePrometheus() };
 }
 
 /** Installs the npm packages when they are missing, or are not those that the package.json files ask for. */
@@ -143,6 +143,18 @@ async function installBeanstalkd() {
   console.log('Installing beanstalkd with apt-get ...');
   await installServer('beanstalkd');
   return findProgram('beanstalkd');
+}
+
+/** Resolves to the path of a Prometheus, installed where that can be. Without one, tests of the alerts are skipped. */
+async function ensurePrometheus() {
+  return process.env.PROMETHEUS || findProgram('prometheus') || (await installPrometheus());
+}
+
+async function installPrometheus() {
+  if (!canUseApt()) return undefined;
+  console.log('Installing prometheus with apt-get ...');
+  await installServer('prometheus');
+  return findProgram('prometheus');
 }
 
 /** Installs a package of Debian, without the service that it brings. */

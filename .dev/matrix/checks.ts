@@ -18,6 +18,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
 import './graphql.js';
 import './sockets.js';
+import './telemetry.js';
 import { type Adapter, type Basket, Heard, openShop, testShop } from './shop.js';
 
 const adapter = process.env['ADAPTER'] as Adapter;

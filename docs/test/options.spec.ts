@@ -6,13 +6,14 @@ import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
 import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/configuration/express-session.options.js';
+import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
 
 /** The options of all modules together: one more is a decision. */
-const MOST = 65;
+const MOST = 66;
 
 /** Taken so that an application can leave them as they are; docs/from-express-session.md says what each amounts to. */
 const OF_EXPRESS_SESSION = [
@@ -42,12 +43,14 @@ beforeAll(async () => {
 describe('the options', () => {
   const [ofSession, ofRedis, ofMap] = ['SessionModule', 'RedisSessionModule', 'MapSessionModule'];
   const [ofSockets, ofExpress] = ['SessionWebSocketModule', 'ExpressSessionModule'];
+  const ofTelemetry = 'SessionTelemetryModule';
 
   it.each([
     { module: ofSession, resolve: resolveSessionOptions },
     { module: ofRedis, resolve: resolveRedisSessionOptions },
     { module: ofMap, resolve: resolveMapSessionOptions, shared: ['serializer'] },
     { module: ofSockets, resolve: resolveSessionWebSocketOptions },
+    { module: ofTelemetry, resolve: resolveSessionTelemetryOptions },
   ])('are all options of $module, with their defaults', ({ module, resolve, shared = [] }) => {
     const table = optionTable(module);
     const known = knownOptions(resolve, [...table.keys()]);
@@ -79,14 +82,14 @@ describe('the options', () => {
   });
 
   it('are no more than a maintainer can defend for years', () => {
-    const ofModules = [ofSession, ofRedis, ofMap, ofSockets, ofExpress].flatMap((each) => [
+    const ofModules = [ofSession, ofRedis, ofMap, ofSockets, ofTelemetry, ofExpress].flatMap((each) => [
       ...optionTable(each).keys(),
     ]);
     expect(ofModules.length).toBeLessThanOrEqual(MOST);
   });
 
   it('are each documented in one table, and on one page', async () => {
-    const names = [ofSession, ofRedis, ofMap, ofSockets].flatMap((each) => rowsOf(sectionOf(each)));
+    const names = [ofSession, ofRedis, ofMap, ofSockets, ofTelemetry].flatMap((each) => rowsOf(sectionOf(each)));
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
     const pages = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
     const others = pages.filter((page) => !['options.md', ...OF_OTHERS].includes(page));

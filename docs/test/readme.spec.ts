@@ -16,6 +16,7 @@ const PACKAGES = [
   'packages/session-redis',
   'packages/session-express',
   'packages/session-websockets',
+  'packages/session-opentelemetry',
   'libs/testing',
 ];
 
@@ -40,6 +41,7 @@ beforeAll(async () => {
     'docs/indexes.md',
     'docs/keyspace-notifications.md',
     'docs/microservices.md',
+    'docs/opentelemetry.md',
     'docs/options.md',
     'docs/protecting-routes.md',
     'docs/redis-tls.md',

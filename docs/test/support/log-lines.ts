@@ -10,7 +10,7 @@ export interface LogLine {
   readonly path: string;
 }
 
-const PACKAGES = ['session-core', 'session-redis', 'session-express', 'session-websockets'];
+const PACKAGES = ['session-core', 'session-redis', 'session-express', 'session-websockets', 'session-opentelemetry'];
 /** The files in it hand on what others write. */
 const HELPERS = '/logging/';
 const VARIES = '...';

@@ -5,6 +5,9 @@ export { SteppableRedisCluster } from './redis/steppable-redis-cluster.js';
 // a private beanstalkd
 export { BeanstalkdServer } from './beanstalkd/beanstalkd.server.js';
 
+// a private Prometheus
+export { type PrometheusSample, PrometheusServer } from './prometheus/prometheus.server.js';
+
 // between client and server
 export { type BurstMatcher, TcpProxy, type TcpTarget } from './net/tcp.proxy.js';
 export type { Direction } from './net/tcp.connection.js';

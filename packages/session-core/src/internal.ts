@@ -24,11 +24,12 @@ export { parseDuration } from './option-reading/duration.js';
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
-export { type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
+export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
 export { cookieAttributes, type SetCookieAttributes } from './resolvers/cookie-attributes.js';
 export { cookieValues } from './resolvers/cookie.codec.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
+export { BesideTheLog } from './security-events/on-security-event.decorator.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/attribute-names.js';
 export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
 export {

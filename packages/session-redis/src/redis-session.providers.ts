@@ -1,7 +1,13 @@
 import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { ForeignSessions, injectDependencies, STORE_READER } from '@nest-session/core/internal';
+import {
+  ForeignSessions,
+  injectDependencies,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+  STORE_READER,
+} from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
@@ -89,9 +95,12 @@ const VALUES: Provider[] = [
   { provide: Partitions, useExisting: SessionPartitions },
   {
     provide: REQUEST_SESSION_SCRIPTS,
-    inject: [SessionPartitions, REDIS_SESSION_OPTIONS],
-    useFactory: (partitions: SessionPartitions, options: ResolvedRedisSessionOptions) =>
-      scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions))),
+    inject: [SessionPartitions, REDIS_SESSION_OPTIONS, { token: SESSION_TELEMETRY, optional: true }],
+    useFactory: (
+      partitions: SessionPartitions,
+      options: ResolvedRedisSessionOptions,
+      telemetry: SessionTelemetry | undefined,
+    ) => scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions, telemetry))),
   },
   {
     provide: BACKGROUND_SESSION_SCRIPTS,

@@ -193,8 +193,8 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   #run({ name, broadcast, handle }: SessionEventHandler, event: SessionEvent): unknown {
     const { telemetry } = this;
     if (!telemetry && !eventChannel.hasSubscribers) return handle(event);
-    const { type, at, attempt } = event;
-    const context = { handler: name, type, eventId: this.#shown(event), at, attempt, broadcast };
+    const { type, at, attempt, traceparent } = event;
+    const context = { handler: name, type, eventId: this.#shown(event), at, attempt, broadcast, traceparent };
     const run = () => handle(event);
     return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
   }

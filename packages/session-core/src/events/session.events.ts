@@ -21,6 +21,8 @@ export interface SessionEventInit {
   readonly dataLost?: boolean;
   /** The number of this attempt to handle the event. @default 1 */
   readonly attempt?: number;
+  /** The W3C traceparent of the span that caused the event. @default undefined */
+  readonly traceparent?: string | undefined;
 }
 
 /** The name under which the EventEmitter emits events of a type. */
@@ -67,6 +69,8 @@ export abstract class SessionEvent {
    * attempt. An attempt that ended with its instance does not count. After a replay it begins at 1 again.
    */
   readonly attempt: number;
+  /** @internal Of the span that caused the event. */
+  readonly traceparent: string | undefined;
 
   constructor(
     /** What happened to the session. */
@@ -87,6 +91,7 @@ export abstract class SessionEvent {
     this.device = init.device === undefined ? undefined : readDevice(init.device);
     this.dataLost = init.dataLost ?? false;
     this.attempt = init.attempt ?? 1;
+    this.traceparent = init.traceparent;
   }
 
   /** The name of the event for `@OnEvent` of @nestjs/event-emitter, such as `session.expired`. */

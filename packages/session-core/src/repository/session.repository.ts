@@ -79,6 +79,11 @@ export function storeCallsOf(repository: SessionRepository): StoreCalls {
   return toCalls(repository);
 }
 
+/** Returns the namespace that tracing channels tell of the store. */
+export function namespaceOf(repository: SessionRepository): string {
+  return toCalls(repository).namespace;
+}
+
 /** Like `deleteById()`, for another session of a client that signs out. */
 export function signOutById(repository: SessionRepository, id: string): Promise<boolean> {
   return toSignOut(repository, id);
@@ -173,7 +178,9 @@ export abstract class SessionRepository {
 
   #load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]> {
     const id = ids.length === 1 ? ids[0] : undefined;
-    return this.#calls.read('load', () => this.load(ids, only), sizesOf, id);
+    // A store may have read a part of them.
+    const tell = only ? ({ length }: readonly unknown[]) => ({ found: length }) : sizesOf;
+    return this.#calls.read('load', () => this.load(ids, only), tell, id);
   }
 
   /**

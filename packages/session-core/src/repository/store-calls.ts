@@ -21,7 +21,8 @@ export class StoreCalls {
   #hasFailed = false;
 
   constructor(
-    private readonly namespace: string,
+    /** Tells the store from others in tracing channels. */
+    readonly namespace: string,
     private readonly ids: Pick<SessionIds, 'shown'>,
   ) {}
 

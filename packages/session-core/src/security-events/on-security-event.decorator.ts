@@ -1,6 +1,7 @@
 import type { SecurityEvent, SecurityEventKind } from './security-event.js';
 
 const HANDLED_KINDS = Symbol('@nest-session/core:handled-security-events');
+const BESIDE_THE_LOG = Symbol('@nest-session/core:beside-the-log');
 
 /**
  * Calls a method of a provider or controller with the security events of these kinds, or of all kinds when none is
@@ -17,6 +18,21 @@ export function OnSecurityEvent(...kinds: SecurityEventKind[]) {
   ): void => {
     Reflect.defineMetadata(HANDLED_KINDS, kinds, descriptor.value!);
   };
+}
+
+/**
+ * Marks an `@OnSecurityEvent` method that only counts: what it hears of is logged as without it. For the packages of
+ * @nest-session.
+ */
+export function BesideTheLog() {
+  return (_prototype: object, _name: string | symbol, descriptor: PropertyDescriptor): void => {
+    Reflect.defineMetadata(BESIDE_THE_LOG, true, descriptor.value as object);
+  };
+}
+
+/** Whether what a method with `@OnSecurityEvent` hears of is logged as well. */
+export function isBesideTheLog(method: unknown): boolean {
+  return Reflect.hasOwnMetadata(BESIDE_THE_LOG, method as object);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { discoverMethods } from '../discovery/discover-methods.js';
-import { handledKinds } from './on-security-event.decorator.js';
+import { handledKinds, isBesideTheLog } from './on-security-event.decorator.js';
 import type { SecurityEvent, SecurityEventKind } from './security-event.js';
 import { SecurityEventHandler } from './security-event-handler.js';
 import { type SecurityEventListener, SecurityEvents } from './security.events.js';
@@ -10,6 +10,8 @@ import { type SecurityEventListener, SecurityEvents } from './security.events.js
 @Injectable()
 export class SecurityEventDispatcher implements SecurityEventListener, OnModuleInit, OnApplicationShutdown {
   readonly #handlers: SecurityEventHandler[] = [];
+  /** Those of them after which nothing needs to be logged. */
+  readonly #insteadOfLog: SecurityEventHandler[] = [];
 
   constructor(
     @Inject(SecurityEvents) private readonly events: SecurityEvents,
@@ -21,7 +23,10 @@ export class SecurityEventDispatcher implements SecurityEventListener, OnModuleI
   onModuleInit(): void {
     for (const { method, bind } of discoverMethods(this.discovery, this.scanner)) {
       const kinds = handledKinds(method);
-      if (kinds) this.#handlers.push(new SecurityEventHandler(bind('@OnSecurityEvent'), new Set(kinds)));
+      if (!kinds) continue;
+      const handler = new SecurityEventHandler(bind('@OnSecurityEvent'), new Set(kinds));
+      this.#handlers.push(handler);
+      if (!isBesideTheLog(method)) this.#insteadOfLog.push(handler);
     }
     if (this.#handlers.length > 0) this.events.listen(this);
   }
@@ -33,6 +38,10 @@ export class SecurityEventDispatcher implements SecurityEventListener, OnModuleI
 
   listensTo(kind: SecurityEventKind): boolean {
     return this.#handlers.some((handler) => handler.wants(kind));
+  }
+
+  replacesLog(kind: SecurityEventKind): boolean {
+    return this.#insteadOfLog.some((handler) => handler.wants(kind));
   }
 
   hear(event: SecurityEvent): void {

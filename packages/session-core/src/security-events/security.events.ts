@@ -13,6 +13,8 @@ export interface SecurityReport extends Pick<SecurityFacts, 'principalName' | 'r
 /** Receives security events. */
 export interface SecurityEventListener {
   listensTo(kind: SecurityEventKind): boolean;
+  /** Whether nobody needs a line in the log about such events. */
+  replacesLog(kind: SecurityEventKind): boolean;
   hear(event: SecurityEvent): void;
 }
 
@@ -33,16 +35,20 @@ export class SecurityEvents {
     this.#reader = reader;
   }
 
-  /** Reports an event. Never throws. Returns false when no handler wants such events: then the caller logs it, once. */
+  /**
+   * Reports an event. Never throws. Returns false when no handler wants such events instead of a line in the log: then
+   * the caller logs it, once.
+   */
   report(kind: SecurityEventKind, { request, sessionId, ...facts }: SecurityReport = {}): boolean {
-    if (!this.#listener?.listensTo(kind)) return false;
+    const listener = this.#listener;
+    if (!listener?.listensTo(kind)) return false;
     const { shownId, factsOf } = this.#reader;
     this.#limiter.add(kind, {
       ...(request && factsOf(request)),
       ...facts,
       sessionId: sessionId === undefined ? undefined : shownId(sessionId),
     });
-    return true;
+    return listener.replacesLog(kind);
   }
 
   /** Delivers the waiting events, and then sends all later events to `listener`. Undefined stops the delivery. */

@@ -17,7 +17,7 @@ export interface SessionLoadContext {
   readonly sessionId?: string | undefined;
   /** How many sessions were read or counted; of a first page, 1 when it has any. */
   found?: number;
-  /** Bytes of the names and texts of all attributes that were read. */
+  /** Bytes of the names and texts of all attributes; undefined where only some attributes were read. */
   size?: number;
   /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
   error?: SessionStoreError;
@@ -58,6 +58,8 @@ export interface SessionHandlerContext {
   readonly attempt: number;
   /** Whether every instance calls the handler, or only one of the group. */
   readonly broadcast: boolean;
+  /** The W3C traceparent of the span that caused the event, if there was one: link to it, it may have ended long ago. */
+  readonly traceparent?: string | undefined;
   /** What the handler threw. It may quote anything. */
   error?: unknown;
 }

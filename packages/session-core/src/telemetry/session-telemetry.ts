@@ -4,6 +4,8 @@ import type { SessionHandlerContext } from './channels.js';
 export interface SessionTelemetry {
   /** Calls a handler in the context of its span. Settles as the call does. */
   runHandler(run: () => unknown, context: SessionHandlerContext): unknown;
+  /** The W3C traceparent of the span that is active now, for the events that it causes; undefined: none. */
+  traceparent(): string | undefined;
   /** A request needed its session while the store failed. Told once for each request, by what that meant for it. */
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void;
   /** An event of this type is a dead letter now, after this handler has failed. */
@@ -33,7 +35,7 @@ export interface GroupReading {
   readonly lostDeadLetters: number;
 }
 
-/** What a store knows of itself at a moment. Every instance reads the same, but for the last two. */
+/** What a store knows of itself at a moment. Every instance reads the same. */
 export interface StoreReading {
   /** Number of sessions that can end by themselves and have not. */
   readonly sessions: number;
@@ -41,18 +43,18 @@ export interface StoreReading {
   readonly overdue: number;
   /** All groups, ordered by name. */
   readonly groups: readonly GroupReading[];
-  /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
-  readonly cleanupAge: number;
-  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
-  readonly notifications: string;
 }
 
-/** Reads what a store knows of itself. */
+/** Reads what a store, and the instance, know of themselves. */
 export interface StoreReader {
   /** The group of this instance. */
   readonly group: string;
   /** The namespace of the store. */
   readonly namespace: string;
+  /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
+  readonly cleanupAge: number;
+  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
+  readonly notifications: string;
   /** Rejects when the store fails. */
   read(): Promise<StoreReading>;
 }

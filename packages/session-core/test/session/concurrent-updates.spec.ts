@@ -215,7 +215,11 @@ describe('updates of an attribute', () => {
       writer.updates = new ConcurrentUpdates((change) => writer.write(change), 500);
       const heard: SecurityEvent[] = [];
       writer.securityEvents = new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
-      writer.securityEvents.listen({ listensTo: () => true, hear: (event) => heard.push(event) });
+      writer.securityEvents.listen({
+        listensTo: () => true,
+        replacesLog: () => true,
+        hear: (event) => heard.push(event),
+      });
       writer.reply(...Array.from({ length: 10_000 }, (_, i) => ({ outcome: 'conflict', current: `${i}` }) as const));
       const session = writer.restore({ n: '0' });
       const error: unknown = await session.updateAttribute<number>('n', increment).catch((reason: unknown) => reason);

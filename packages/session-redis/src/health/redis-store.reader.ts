@@ -36,17 +36,21 @@ export class RedisStoreReader implements StoreReader {
     this.namespace = partitions.namespace;
   }
 
+  get cleanupAge(): number {
+    return this.cleanup.age;
+  }
+
+  get notifications(): string {
+    return this.options.notifications === 'off' ? 'off' : this.listener.state;
+  }
+
   /** One command for each partition and each thousand of its buckets, and one for its groups. */
   async read(): Promise<StoreReading> {
     const [counts, groups] = await Promise.all([
       Promise.all(this.partitions.all.map((keys) => this.#countIn(keys))),
       this.groups.read(),
     ]);
-    return { ...counts.reduce(together), groups, cleanupAge: this.cleanup.age, notifications: this.#notifications };
-  }
-
-  get #notifications(): string {
-    return this.options.notifications === 'off' ? 'off' : this.listener.state;
+    return { ...counts.reduce(together), groups };
   }
 
   async #countIn(keys: SessionKeys): Promise<Counts> {

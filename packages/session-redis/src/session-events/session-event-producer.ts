@@ -89,7 +89,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     // A missing key fails the handler that reads an attribute, so that the event is kept and handled again.
     const session = new SessionSnapshot(encryption?.decrypted(stored) ?? stored, serializer, this.options?.ids);
     const at = Number(fieldOf(entry, 'at'));
-    return { sessionId, at, session, device: deviceIn(known), dataLost, attempt };
+    const traceparent = fieldOf(entry, 'traceparent');
+    return { sessionId, at, session, device: deviceIn(known), dataLost, attempt, traceparent };
   }
 }
 

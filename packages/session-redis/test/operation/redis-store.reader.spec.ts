@@ -42,9 +42,9 @@ describe.each([1, 4])('the reader of the store with %d partitions', (partitions)
     await store.close();
   });
 
-  it('knows the group and the namespace, and reads the work of its instance', async () => {
-    expect(reader).toMatchObject({ group: 'default', namespace: 'nest:session' });
-    expect(await reader.read()).toMatchObject({ notifications: 'off', cleanupAge: expect.any(Number) });
+  it('knows the group and the namespace, and the work of its instance', () => {
+    expect(reader).toMatchObject({ group: 'default', namespace: 'nest:session', notifications: 'off' });
+    expect(reader.cleanupAge).toBeGreaterThan(0);
   });
 
   it('counts the sessions that can end, and tells how long the oldest end is overdue', async () => {

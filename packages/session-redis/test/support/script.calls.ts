@@ -492,7 +492,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'the groups',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).lookAtGroups(store.keys, 10),
-    reply: [[ME.group, 0, 0, 0, 0, 0, 0, 0]],
+    reply: [[ME.group, 0, 0, 1, 0, 0, 0, 0]],
     reads: true,
   },
   {

@@ -1,4 +1,4 @@
-import { Body, Controller, Injectable, Post } from '@nestjs/common';
+import { Body, Controller, Injectable, type ModuleMetadata, Post } from '@nestjs/common';
 import {
   IndexedSessionRepository,
   OnSecurityEvent,
@@ -95,7 +95,11 @@ export class SecretsApplication {
     readonly handlers: SecretHandlers,
   ) {}
 
-  static async start(sessionIds: 'hashed' | 'plain', redis: RedisSessionModuleOptions): Promise<SecretsApplication> {
+  static async start(
+    sessionIds: 'hashed' | 'plain',
+    redis: RedisSessionModuleOptions,
+    imports: ModuleMetadata['imports'] = [],
+  ): Promise<SecretsApplication> {
     const app = await App.start({
       session: {
         sessionIds,
@@ -105,6 +109,7 @@ export class SecretsApplication {
         indexes: { team: (session) => session.getAttribute<string>('team') },
       },
       redis: { ...redis, cleanup: { cron: '0 0 0 29 2 *' }, events: { attempts: 1 } },
+      imports,
       controllers: [SecretsController],
       providers: [SecretHandlers],
     });

@@ -17,7 +17,7 @@ local function end_session(partition, session, ending)
     -- include: index
     entries = recorded_entries(prefix, session.index)
   end
-  record(partition.events, ending.how, id, ending.at, 'cause', ending.cause)
+  record(partition, ending.how, id, ending.at, 'cause', ending.cause or '')
   for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
   local is_last = size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size
   if is_last then redis.call('ZREM', partition.bucket_list, session.bucket) end

@@ -34,9 +34,9 @@ end
 -- Stores the session, and records its `created` event, and that somebody has signed in, unless nobody wants it.
 local function store_session(partition, new, grace, now)
   -- The first write, which fails when the stream is a stray key.
-  if is_wanted(partition.events, 'created') then record(partition.events, 'created', new.id, now) end
+  if is_wanted(partition.events, 'created') then record(partition, 'created', new.id, now) end
   if new.who and is_wanted(partition.events, 'signed-in') then
-    record(partition.events, 'signed-in', new.id, now, 'who', new.who)
+    record(partition, 'signed-in', new.id, now, 'who', new.who)
   end
   write_fields(new.key, fields_of(new, now))
   if new.ends_at then

@@ -9,10 +9,11 @@
   KEYS[3] session hash
   KEYS[4] shadow key
   ARGV[1] prefix of the partition's keys
-  ARGV[2] id
-  ARGV[3] grace in ms
-  ARGV[4] how long the session hash is kept after the end, in ms
-  ARGV[5..] the change: see library/change
+  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  ARGV[3] id
+  ARGV[4] grace in ms
+  ARGV[5] how long the session hash is kept after the end, in ms
+  ARGV[6..] the change: see library/change
 
   Returns
     {'saved'}
@@ -30,8 +31,8 @@
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
 -- include: whole-session, change, clock, times, renewal, size-estimate, write-change, index-moves
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 5)
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local id, grace, retention, change = ARGV[3], ARGV[4], ARGV[5], change_in(ARGV, 6)
 
 local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
 if not session then return { 'gone' } end

@@ -9,15 +9,16 @@
   KEYS[5] forwarding mark of the id
   KEYS[6..] forwarding marks of the ids that the request presented
   ARGV[1] prefix of the partition's keys
-  ARGV[2] id
-  ARGV[3] grace in ms
-  ARGV[4] how long the session hash of a session that the limit ends is kept, in ms
-  ARGV[5] maxInactiveInterval in s
-  ARGV[6] absolute timeout in s; negative: none
-  ARGV[7] who signs in, for the event: fields of the session as JSON; empty: nobody does
-  ARGV[8] limit of the sessions of the principal: see library/limit-argument; empty: none
-  ARGV[9] number of indexes
-  ARGV[10..] name and value of each index, field and text of each attribute
+  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  ARGV[3] id
+  ARGV[4] grace in ms
+  ARGV[5] how long the session hash of a session that the limit ends is kept, in ms
+  ARGV[6] maxInactiveInterval in s
+  ARGV[7] absolute timeout in s; negative: none
+  ARGV[8] who signs in, for the event: fields of the session as JSON; empty: nobody does
+  ARGV[9] limit of the sessions of the principal: see library/limit-argument; empty: none
+  ARGV[10] number of indexes
+  ARGV[11..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
@@ -29,12 +30,12 @@
     {'again'}      the limit has ended some sessions; repeat the call, because there are more
 ]]
 -- include: clock, arguments, new-session
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local mark_key, grace, retention, limit, first_attribute = KEYS[5], ARGV[3], ARGV[4], ARGV[8], 10 + 2 * ARGV[9]
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local mark_key, grace, retention, limit, first_attribute = KEYS[5], ARGV[4], ARGV[5], ARGV[9], 11 + 2 * ARGV[10]
 local new = {
-  id = ARGV[2], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[5]), timeout = tonumber(ARGV[6]),
-  who = ARGV[7] ~= '' and ARGV[7] or nil,
-  indexes = part_of(ARGV, 10, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
+  id = ARGV[3], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
+  who = ARGV[8] ~= '' and ARGV[8] or nil,
+  indexes = part_of(ARGV, 11, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 
 if KEYS[6] and redis.call('EXISTS', unpack(KEYS, 6)) > 0 then return { 'gone' } end

@@ -8,9 +8,10 @@
   KEYS[4] shadow key
   KEYS[5] index that must list the session; none: any session
   ARGV[1] prefix of the partition's keys
-  ARGV[2] id
-  ARGV[3] how long the session hash is kept after the end, in ms
-  ARGV[4] why: a SessionDeletedReason of session-core
+  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  ARGV[3] id
+  ARGV[4] how long the session hash is kept after the end, in ms
+  ARGV[5] why: a SessionDeletedReason of session-core
 
   Returns
     {'deleted'}
@@ -18,8 +19,8 @@
     {'gone'}       there is no live session, or the index does not list it
 ]]
 -- include: live-session, clock, end
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local id, retention, cause, index = ARGV[2], ARGV[3], ARGV[4], KEYS[5]
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local id, retention, cause, index = ARGV[3], ARGV[4], ARGV[5], KEYS[5]
 
 local fields, live_id, key, shadow = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'index')
 if not fields then return { 'gone' } end

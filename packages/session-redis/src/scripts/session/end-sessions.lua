@@ -7,19 +7,20 @@
   KEYS[2] events stream
   KEYS[3] index
   ARGV[1] prefix of the partition's keys
-  ARGV[2] how long the session hash is kept after the end, in ms
-  ARGV[3] score of the last entry to end; empty: the highest score of the index
-  ARGV[4] how many entries to end
-  ARGV[5..] ids of the sessions that stay
+  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  ARGV[3] how long the session hash is kept after the end, in ms
+  ARGV[4] score of the last entry to end; empty: the highest score of the index
+  ARGV[5] how many entries to end
+  ARGV[6..] ids of the sessions that stay
 
   Returns the number of sessions that this call ended; the score of the last entry to end, empty when there is none left;
   the error of a session that a stray key keeps alive, empty when there is none; and the ids of such sessions
 ]]
 -- include: keys, clock, end-by-id
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local index, retention, latest, amount, stays = KEYS[3], ARGV[2], ARGV[3], ARGV[4], {}
-for i = 5, #ARGV do stays[ARGV[i]] = true end
-local most = amount + #ARGV - 4
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local index, retention, latest, amount, stays = KEYS[3], ARGV[3], ARGV[4], ARGV[5], {}
+for i = 6, #ARGV do stays[ARGV[i]] = true end
+local most = amount + #ARGV - 5
 
 local ending = { how = 'deleted', cause = 'revoked', at = now_in_ms(), retention = retention }
 if latest == '' then latest = redis.call('ZRANGE', index, 0, 0, 'REV', 'WITHSCORES')[2] or '' end

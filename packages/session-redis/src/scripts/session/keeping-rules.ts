@@ -1,3 +1,4 @@
+import type { SessionTelemetry } from '@nest-session/core/internal';
 import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
 import type { ResolvedRedisSessionOptions } from '../../configuration/redis-session.options.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
@@ -11,6 +12,8 @@ export interface KeepingRules {
   readonly grace: number;
   /** Milliseconds for which the session hash is kept after the end was recorded: at least `grace`. */
   readonly retention: number;
+  /** The W3C traceparent of what causes a change now, for its event; undefined: none. */
+  readonly traceparent?: (() => string | undefined) | undefined;
   /** `maxSize`: most bytes of the dead letters of a partition. */
   readonly deadLetters: { readonly maxSize: number };
 }
@@ -19,7 +22,9 @@ export interface KeepingRules {
 export function keepingRules(
   { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
   partitions: SessionPartitions,
+  telemetry?: Pick<SessionTelemetry, 'traceparent'>,
 ): KeepingRules {
   const maxSize = partitions.shareOf(DEAD_LETTER_BYTES);
-  return { grace, retention: events.retention, store: expirations.store, deadLetters: { maxSize } };
+  const traceparent = telemetry && (() => telemetry.traceparent());
+  return { grace, retention: events.retention, store: expirations.store, traceparent, deadLetters: { maxSize } };
 }

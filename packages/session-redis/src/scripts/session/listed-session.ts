@@ -32,3 +32,17 @@ export interface EndedBatch {
   /** The ids of such sessions. */
   readonly foreign: readonly string[];
 }
+
+/** A key of another type that stood in the place of an index. */
+export interface StrayIndex {
+  readonly type: string;
+  readonly key: string;
+  readonly listed: number;
+}
+
+/** What a look at buckets has found. `overdue`: how long ago the oldest end was due that nobody has claimed, in ms. */
+export interface SessionsLook {
+  readonly sessions: number;
+  readonly overdue: number;
+  readonly buckets: number;
+}

@@ -13,13 +13,14 @@
   KEYS[7] shadow key of the new id
   KEYS[8] forwarding mark of the new id
   ARGV[1] prefix of the partition's keys
-  ARGV[2] id
-  ARGV[3] grace in ms
-  ARGV[4] how long the session hash is kept after the end, in ms
-  ARGV[5] new id
-  ARGV[6] how long saves are forwarded, in ms
-  ARGV[7] 1: remove all attributes but those that are set here, and forward nothing to the new id
-  ARGV[8..] the change: see library/change. The rule of a sign-in stands in the forwarding mark, too
+  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  ARGV[3] id
+  ARGV[4] grace in ms
+  ARGV[5] how long the session hash is kept after the end, in ms
+  ARGV[6] new id
+  ARGV[7] how long saves are forwarded, in ms
+  ARGV[8] 1: remove all attributes but those that are set here, and forward nothing to the new id
+  ARGV[9..] the change: see library/change. The rule of a sign-in stands in the forwarding mark, too
 
   Returns
     {'saved'}           for a sign-in with its time in epoch ms
@@ -37,11 +38,11 @@
 ]]
 -- include: whole-session, change, clock, times, member, size-estimate, data-keys, record, wanted, epoch, write-change
 -- include: index-moves
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local id, grace, retention, change = ARGV[2], ARGV[3], ARGV[4], change_in(ARGV, 8)
-local new = { id = ARGV[5], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
-local mark_key, mark, forwarded_for = KEYS[5], new.id, ARGV[6]
-change.clears = ARGV[7] == '1'
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local id, grace, retention, change = ARGV[3], ARGV[4], ARGV[5], change_in(ARGV, 9)
+local new = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
+local mark_key, mark, forwarded_for = KEYS[5], new.id, ARGV[7]
+change.clears = ARGV[8] == '1'
 if change.clears then mark = 'cleared:' .. new.id elseif change.sign_in then mark = new.id .. ' ' .. change.sign_in end
 
 -- The reply to a rotation that may not be made; nil when it may.
@@ -66,9 +67,8 @@ local function renew_and_record(session, ends_at, sets_end, now)
     read_typed('stream', 'XLEN', partition.events)
     rebucket(partition, session, ends_at, now)
   end
-  record(partition.events, 'id-changed', new.id, now, 'previous', session.id)
-  local is_told = change.sign_in and is_wanted(partition.events, 'signed-in')
-  if is_told then record(partition.events, 'signed-in', new.id, now, 'who', change.who) end
+  record(partition, 'id-changed', new.id, now, 'previous', session.id)
+  if change.sign_in and is_wanted(partition.events, 'signed-in') then record(partition, 'signed-in', new.id, now, 'who', change.who) end
   if sets_end then set_end(session.key, session.shadow, ends_at, grace) end
 end
 

@@ -40,27 +40,13 @@ import {
   toDueSessions,
 } from './due-session.js';
 import type { KeepingRules } from './keeping-rules.js';
-import type { EndedBatch, ListedPage, ListReply } from './listed-session.js';
+import type { EndedBatch, ListedPage, ListReply, SessionsLook, StrayIndex } from './listed-session.js';
 
 /** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 
-/** What a look at buckets has found. `overdue`: how long ago the oldest end was due that nobody has claimed, in ms. */
-export interface SessionsLook {
-  readonly sessions: number;
-  readonly overdue: number;
-  readonly buckets: number;
-}
-
 /** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
-
-/** A key of another type that stood in the place of an index. */
-export interface StrayIndex {
-  readonly type: string;
-  readonly key: string;
-  readonly listed: number;
-}
 
 // 30 days, as a dead letter by default: time enough to look at it.
 const STRAY_KEPT_FOR = 30 * 86_400_000;
@@ -116,7 +102,8 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const args = [partition.prefix, id, this.rules.grace, this.rules.retention, maxInactiveInterval, absoluteTimeout];
+    const args = this.#argumentsOfChange(partition, id);
+    args.push(maxInactiveInterval, absoluteTimeout);
     args.push(signsIn ? whoOf(change, change.dataKey) : '', limitArgument(change, room), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
@@ -156,11 +143,12 @@ export class SessionScripts {
     const { id, newId = id, maxInactiveInterval, absoluteTimeout, clears = false } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
-    const args: (string | number)[] = [partition.prefix, id, this.rules.grace, this.rules.retention];
     if (onlyChangesAttributes(change)) {
+      const args: (string | number)[] = [partition.prefix, id, this.rules.grace, this.rules.retention];
       pushAttributeChange(args, change);
       return this.#run('saveAttributes', keys, args);
     }
+    const args = this.#argumentsOfChange(partition, id);
     const ends = maxInactiveInterval === 0 || absoluteTimeout === 0;
     if (newId === id) {
       pushChange(args, change, room);
@@ -189,7 +177,7 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
-    const args = [partition.prefix, id, this.rules.retention, reason];
+    const args = [partition.prefix, this.#trace, id, this.rules.retention, reason];
     const [outcome] = (await this.#run('deleteSession', keys, args)) as ScriptReply<DeleteReply['outcome']>;
     return { outcome };
   }
@@ -218,7 +206,7 @@ export class SessionScripts {
     { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
   ): Promise<EndedBatch> {
     const keys = [partition.bucketList, partition.events, index];
-    const args = [partition.prefix, this.rules.retention, latest, size, ...stays];
+    const args = [partition.prefix, this.#trace, this.rules.retention, latest, size, ...stays];
     const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
     const [ended, next, problem, ...foreign] = reply;
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
@@ -288,6 +276,16 @@ export class SessionScripts {
     const reply = await this.#run('lookAtSessions', [bucketList, ends], [prefix, first, most]);
     const [sessions, overdue, buckets] = reply as [number, number, number];
     return { sessions, overdue, buckets };
+  }
+
+  /** What causes a change, for its event. */
+  get #trace(): string {
+    return this.rules.traceparent?.() ?? '';
+  }
+
+  /** The first ones of a change that may record an event. */
+  #argumentsOfChange({ prefix }: SessionKeys, id: string): (string | number)[] {
+    return [prefix, this.#trace, id, this.rules.grace, this.rules.retention];
   }
 
   #run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {

@@ -1,0 +1,44 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { OnSessionEvent, SessionDeletedEvent, SessionDestroyedEvent } from '@nest-session/core';
+import { beganAt } from '@nest-session/core/internal';
+import { StoreIdentity } from '../configuration/store-identity.js';
+import { ATTRIBUTES } from '../instrumentation/attributes.js';
+import { SessionMeter } from '../metrics/session-meter.js';
+
+/** Counts the ends of sessions: each once, on one instance of the group. */
+@Injectable()
+export class SessionEndCounter {
+  constructor(
+    @Inject(SessionMeter) private readonly meter: SessionMeter,
+    @Inject(StoreIdentity) private readonly store: StoreIdentity,
+  ) {}
+
+  @OnSessionEvent(SessionDestroyedEvent)
+  countEnd(event: SessionDestroyedEvent): void {
+    const attributes = { [ATTRIBUTES.namespace]: this.store.namespace, [ATTRIBUTES.endReason]: reasonOf(event) };
+    this.meter.add('ended', 1, attributes);
+  }
+}
+
+/** The name of the handler, as the dispatcher knows it. */
+export const END_COUNTER = `${SessionEndCounter.name}.countEnd`;
+
+const REASONS = {
+  'signed-out': 'sign_out',
+  invalidated: 'invalidated',
+  revoked: 'revoked',
+  limit: 'limit',
+  everybody: 'epoch',
+} as const;
+
+function reasonOf(event: SessionDestroyedEvent): string {
+  if (event instanceof SessionDeletedEvent) return REASONS[event.reason];
+  return !event.dataLost && endedAbsolutely(event) ? 'absolute' : 'idle';
+}
+
+function endedAbsolutely({ session }: SessionDestroyedEvent): boolean {
+  const { absoluteTimeout, maxInactiveInterval, lastAccessedTime } = session;
+  if (absoluteTimeout < 0) return false;
+  const absoluteEnd = beganAt(session) + absoluteTimeout * 1000;
+  return maxInactiveInterval < 0 || absoluteEnd <= lastAccessedTime + maxInactiveInterval * 1000;
+}
