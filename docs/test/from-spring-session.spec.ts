@@ -22,6 +22,7 @@ const OF_OUR_OWN = [
   'replicas',
   'requireAtStart',
   'security',
+  'semanticMetrics',
   'sessionIds',
   'touchInterval',
   'visitorAttributes',
