@@ -17,13 +17,13 @@ const NOTIFICATION_STATES = ['stopped', 'connecting', 'listening', 'unproven', '
 export function observeStore(meter: Meter, reader: StoreReader): () => void {
   const observables = make(meter);
   const all = Object.values(observables);
-  const gone = new Map<string, GroupReading>();
+  const emptied = new Map<string, GroupReading>();
   const observe = async (result: BatchObservableResult): Promise<void> => {
     harmless(() => tellInstance(result, observables, reader));
     const reading = await reader.read().catch(() => undefined);
     if (!reading) return;
-    const groups = new Map([...gone, ...reading.groups.map((group) => [group.name, group] as const)]);
-    for (const { name, dropped } of reading.groups) gone.set(name, { ...NOTHING_LEFT, name, dropped });
+    const groups = new Map([...emptied, ...reading.groups.map((group) => [group.name, group] as const)]);
+    for (const { name, dropped } of reading.groups) emptied.set(name, { ...NOTHING_LEFT, name, dropped });
     harmless(() => tellStore(result, observables, reader.namespace, { ...reading, groups: [...groups.values()] }));
   };
   meter.addBatchObservableCallback(observe, all);

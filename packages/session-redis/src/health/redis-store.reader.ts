@@ -11,8 +11,8 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
-// Buckets per call: Redis takes about 0.5 ms for them.
-const BUCKETS_PER_CALL = 1000;
+// Buckets per call: Redis takes 0.4 ms for them, measured beside other work.
+const BUCKETS_PER_CALL = 250;
 
 type Counts = Pick<StoreReading, 'sessions' | 'overdue'>;
 
@@ -44,7 +44,7 @@ export class RedisStoreReader implements StoreReader {
     return this.options.notifications === 'off' ? 'off' : this.listener.state;
   }
 
-  /** One command for each partition and each thousand of its buckets, and one for its groups. */
+  /** In each partition, one command for each 250 of its buckets, at least one, and one for its groups. */
   async read(): Promise<StoreReading> {
     const [counts, groups] = await Promise.all([
       Promise.all(this.partitions.all.map((keys) => this.#countIn(keys))),

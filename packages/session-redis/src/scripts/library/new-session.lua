@@ -1,7 +1,7 @@
 -- include: session-timeouts, place, join, record, wanted, hash-fields
 -- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for none; its
--- `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the event has it; and `most`, after how many
--- ms it ends at the latest until it is renewed.
+-- `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the event has it; and
+-- `most`, after how many ms it ends at the latest until it is renewed.
 
 -- Adds to a new session what it begins with: its times, the `place` for its end, its index `entries`. This reads each key that
 -- store_session() writes.
