@@ -227,6 +227,8 @@ describe('the page of the demo without Redis, in Chromium', () => {
         await page.getByText('Empty: the demo found no Redis to start').waitFor();
         expect(await page.locator('#faults button:disabled').count()).toBe(6);
         await page.getByRole('button', { name: 'Add a lantern' }).click();
+        // Before the answer there is no session yet: the next request would be given another one.
+        await page.locator('#items', { hasText: 'lantern' }).waitFor();
         await page.getByText('10 s', { exact: true }).click();
         await page.locator('#outbox > li', { hasText: 'lantern' }).waitFor(SLOWLY);
       } finally {
