@@ -30,6 +30,7 @@ await main(() =>
       npm('check:structure'),
     ],
     npm('test', { report: 'jest' }),
+    npm('test:e2e', { report: 'jest' }),
     npm('test:applications', { report: 'checks' }),
     [npm('test:matrix', { report: 'checks' }), npm('test:examples', { report: 'checks' })],
     // Counts of commands, and ratios of times in Redis: another machine, or other work on it, does not change them.

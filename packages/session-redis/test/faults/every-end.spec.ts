@@ -5,7 +5,7 @@ import { eventually } from '@nest-session/testing';
 import { App, type AppOptions } from '../support/app.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
-// The chaos suites repeat it with many sessions and processes; a process that is killed is in killed-process.spec.
+// The chaos suites repeat it with many sessions and processes; a process that is killed is in killed-process.e2e-spec.
 
 LeakGuard.install();
 

@@ -22,13 +22,13 @@ describe.each([
   'docs/internals.md',
   'packages/session-core/test/parity/spring-session.md',
 ])('%s', (document) => {
-  it('names only tests that npm test or npm run chaos runs', () => {
+  it('names only tests that npm test, npm run test:e2e or npm run chaos runs', () => {
     const lists = tests(read(document));
     expect(lists.length).toBeGreaterThan(10);
     for (const line of lists.flatMap(({ list }) => list.trim().split('\n'))) {
       const [, path = ''] = /^- \[.+\]\((\S+)\)$/.exec(line) ?? [];
       const file = join(dirname(join(ROOT, document)), path);
-      expect({ line, isThere: existsSync(file) && /\/test\/.*\.(spec|chaos)\.ts$/.test(file) }).toEqual({
+      expect({ line, isThere: existsSync(file) && /\/test\/.*\.(spec|e2e-spec|chaos)\.ts$/.test(file) }).toEqual({
         line,
         isThere: true,
       });
@@ -76,7 +76,7 @@ describe('docs/security.md', () => {
     return rows.slice(2).map((cells) => ({ what: cells[0]!, how: cells.at(-2)!, test: cells.at(-1)!.trim() }));
   };
   const isTest = (cell: string) => {
-    const [, path] = /^\[.+\]\((\S+\/test\/\S+\.(?:spec|chaos)\.ts)\)$/.exec(cell) ?? [];
+    const [, path] = /^\[.+\]\((\S+\/test\/\S+\.(?:spec|e2e-spec|chaos)\.ts)\)$/.exec(cell) ?? [];
     return path !== undefined && existsSync(join(ROOT, 'docs', path));
   };
 
