@@ -31,8 +31,11 @@ await main(() =>
     ],
     npm('test', { report: 'jest' }),
     npm('test:e2e', { report: 'jest' }),
-    npm('test:applications', { report: 'checks' }),
-    [npm('test:matrix', { report: 'checks' }), npm('test:examples', { report: 'checks' })],
+    [
+      npm('test:examples', { report: 'checks' }),
+      npm('test:matrix', { report: 'checks' }),
+      npm('test:applications', { report: 'checks' }),
+    ],
     // Counts of commands, and ratios of times in Redis: another machine, or other work on it, does not change them.
     npm('bench', { args: ['budgets', '--quick', '--check', '--node=here'] }),
     npm('chaos', { args: [SHORT_CHAOS], report: 'jest' }),
