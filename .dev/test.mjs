@@ -5,6 +5,8 @@ import { availableParallelism } from 'node:os';
 import { ensureTests } from './install.mjs';
 import { main, run, runQuietly } from './processes.mjs';
 
+const NUMBER_OF_WORKERS = '--maxWorkers=';
+
 await main(async () => {
   const programs = await ensureTests();
   // Tests import the sources; the programs that some of them start are the built ones.
@@ -20,18 +22,22 @@ await main(async () => {
       // Most of the garbage is that of one test: with the 16 MB that V8 has for it otherwise, a run takes a twelfth longer.
       '--max-semi-space-size=32',
       'node_modules/jest/bin/jest.js',
-      ...workers(process.argv),
       ...otherPackages({ ioredis: process.env.IOREDIS, bullmq: process.env.BULLMQ }),
-      ...process.argv.slice(2),
+      ...withWorkers(process.argv.slice(2)),
     ],
     programs,
   );
 });
 
-/** More workers than processors, because many tests wait for Redis, browsers and timers; Jest takes no percentage above 100. */
-function workers(args) {
-  if (args.some((arg) => /^(-i|-w|--runInBand|--maxWorkers)(=|$)/.test(arg))) return [];
-  return [`--maxWorkers=${2 * availableParallelism()}`];
+/**
+ * More workers than processors, because many tests wait for Redis, browsers and timers; Jest takes no percentage above 100.
+ * The last number counts, for Jest the first: `npm run chaos -- --maxWorkers=2`.
+ */
+function withWorkers(args) {
+  if (args.some((arg) => /^(-i|-w|--runInBand)(=|$)/.test(arg))) return args;
+  const isNumber = (arg) => arg.startsWith(NUMBER_OF_WORKERS);
+  const number = args.findLast(isNumber) ?? `${NUMBER_OF_WORKERS}${2 * availableParallelism()}`;
+  return [number, ...args.filter((arg) => !isNumber(arg))];
 }
 
 /** The sources and the tests get the packages of these folders; the programs that some tests start do not. */
