@@ -164,3 +164,23 @@ it('a failing store is logged once, and its recovery once, in each outage', asyn
     await server.stop();
   }
 });
+
+it('a full store is logged as one that refuses changes only', async () => {
+  const server = await RedisServer.start();
+  const app = await App.start({ redis: { url: server.url } });
+  const admin = new Redis(server.url);
+  const log = new LineRecorder().install();
+  try {
+    const agent = app.agent();
+    expect((await agent.post('/set/a', { value: 1 })).status).toBe(201);
+    await admin.config('SET', 'maxmemory', '1mb');
+    expect((await agent.post('/set/a', { value: 2 })).status).toBe(503);
+    expect((await agent.get('/read')).status).toBe(200);
+    const line = /^The session store failed, so requests that change their session get a 503 response, while .*OOM/;
+    expect(log.matching(/^The session store/)).toEqual([expect.stringMatching(line)]);
+  } finally {
+    admin.disconnect();
+    await app.stop();
+    await server.stop();
+  }
+});
