@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } from '@nestjs/common';
-import { SessionRepository } from '@nest-session/core';
+import { InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import { namespaceOf, STORE_READER, type StoreReader } from '@nest-session/core/internal';
 import { StoreIdentity } from './configuration/store-identity.js';
 import { StoreCallsListener } from './channels/store-calls.listener.js';
@@ -17,12 +17,15 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
     @Inject(StoreCallsListener) private readonly storeCalls: StoreCallsListener,
     @Inject(SweepListener) private readonly sweeps: SweepListener,
     @Inject(SessionMeter) private readonly meter: SessionMeter,
-    @Inject(SessionRepository) private readonly repository: SessionRepository,
+    // Optional, so that our own error names the missing modules.
+    @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
     @Optional() @Inject(STORE_READER) private readonly reader?: StoreReader,
   ) {}
 
   onModuleInit(): void {
     const { repository, reader } = this;
+    // Not in the constructor: a store that cannot be constructed gives its own reason.
+    if (!repository) throw new InvalidSessionOptionsError('SessionTelemetryModule', [NO_REPOSITORY]);
     const namespace = namespaceOf(repository);
     Object.assign(this.store, { namespace, group: reader?.group });
     this.#listening.push(this.storeCalls.listen(namespace), this.sweeps.listen(namespace));
@@ -35,3 +38,7 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
     this.meter.stopObserving();
   }
 }
+
+const NO_REPOSITORY =
+  'There are no sessions to measure: add SessionModule.forRoot() and RedisSessionModule.forRoot(), or the module of ' +
+  'another store, to the imports of the root module.';

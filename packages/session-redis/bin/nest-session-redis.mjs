@@ -46,6 +46,7 @@ try {
 
 async function main() {
   const [first] = process.argv.slice(2);
+  if (first === 'help') return console.log(USAGE);
   // Before its options: those of a command that does not exist are unknown as well.
   if (first !== undefined && !first.startsWith('-')) assertKnown(first);
   const options = Object.assign(
@@ -67,7 +68,9 @@ async function main() {
     ...Object.keys(values).flatMap((each) => (each in known ? [] : [`${name} has no option --${each}.`])),
   ];
   if (problems.length > 0) throw new Error(`${problems.join('\n')}\n\n${USAGE}`);
-  await run(values);
+  await run(values).catch((error) => {
+    throw inItsWords(error, values);
+  });
 }
 
 function assertKnown(name) {
@@ -84,6 +87,13 @@ function parsed(options) {
     const [problem] = error.message.split(/\.?(?:\n|$| To )/);
     throw new Error(`${problem}. ${MORE}`, { cause: error });
   }
+}
+
+/** An error of the library names its options, and whoever runs the command knows those of the command. */
+function inItsWords(error, { url }) {
+  const names = { url: url === undefined ? 'REDIS_URL' : '--url', namespace: '--namespace' };
+  const [begin, option] = /^RedisSessionModule: Option `(url|namespace)`/.exec(error?.message) ?? [];
+  return option === undefined ? error : new Error(error.message.replace(begin, names[option]), { cause: error });
 }
 
 function version() {

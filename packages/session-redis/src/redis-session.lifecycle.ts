@@ -35,7 +35,6 @@ function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions)
     foundation: [StoreConnections, LivingInstances],
     /** These find work. They end when the shutdown begins, before Nest closes the server. */
     sources: [
-      StartLog,
       TimedSessionListener,
       ...(notifications === 'auto' ? [ExpiredSessionListener] : []),
       PartitionSignals,
@@ -43,6 +42,8 @@ function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions)
       ...(expirations.store === 'sorted-set' ? [DuePoller] : []),
       SessionEpochsListener,
       OlderSessionSweeper,
+      // After all that can refuse the start.
+      StartLog,
     ],
     /** This ends at the same time. It waits for handlers of the application, however long they take. */
     listeners: [KeyspaceNotificationListener],
@@ -80,7 +81,6 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     try {
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
-      await this.#tellStart();
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       void closeConnections(this.connections);
       throw error;
@@ -109,13 +109,6 @@ export class RedisSessionLifecycle implements OnApplicationBootstrap, BeforeAppl
     await this.#finish(this.#handled);
     for (const service of this.#services.foundation.toReversed()) await this.#finish(this.#stop([service]));
     void closeConnections(this.connections);
-  }
-
-  /** Where Redis was looked for helps to find out why the application has not started. */
-  async #tellStart(): Promise<void> {
-    const log = this.providers.get(StartLog);
-    log.start();
-    await log.stop();
   }
 
   #all(services: readonly Type<BackgroundService>[]): BackgroundService[] {

@@ -1,6 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
 import { adviceFor } from '../logging/advice.js';
+import { toldReasons } from '../logging/told-reasons.js';
 import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
@@ -30,6 +31,7 @@ export class OutageLog {
     client.on('error', (error: Error) => {
       if (isUnexpectedReply(error)) return;
       this.#broken.add(client);
+      toldReasons.add(error);
       this.#report(this.#reasonOf(error));
     });
     client.on('ready', () => {

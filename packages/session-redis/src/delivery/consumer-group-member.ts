@@ -74,6 +74,11 @@ export class ConsumerGroupMember {
     return this.partitions.all.length > 1;
   }
 
+  /** Whether no partition is left in which events could not be read or claimed. */
+  get isSettled(): boolean {
+    return [this.unread, this.#looked, this.#claimed].every((each) => each.isSettled);
+  }
+
   /** From now on the group wants events of these types as well. */
   async want(types: readonly string[]): Promise<void> {
     await Promise.all(this.partitions.all.map((partition) => this.scripts.wantEvents(partition, this.member, types)));
@@ -142,7 +147,10 @@ export class ConsumerGroupMember {
       return [partition, isPending ?? true];
     });
     const looked = this.#looked.take();
-    for (const [partition, isPending] of looked) this.#looks.looked(partition, isPending);
+    for (const [partition, isPending] of looked) {
+      this.#looks.looked(partition, isPending);
+      if (!isPending) this.#claimed.forgive(partition);
+    }
     const unfinished = looked.filter(([, isPending]) => isPending).map(([partition]) => partition);
     return new Set(unfinished.filter(this.#claimed.isFree));
   }

@@ -45,6 +45,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
   readonly #thinned = new Map<PartitionKeys, string>();
   /** The partitions that may have new events. */
   #due: readonly PartitionKeys[];
+  /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
+  #canWait = true;
   readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
   readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
@@ -97,9 +99,12 @@ export class EventBroadcaster<Event> implements BackgroundService {
   }
 
   async #pass(): Promise<boolean> {
-    if (this.#due.length === 0 && !this.#reads.hasNews)
+    if (this.#due.length === 0 && !this.#reads.hasNews) {
+      this.#canWait = false;
       this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
-    return this.#look();
+      this.#canWait = true;
+    }
+    return (await this.#look()) && this.#canWait;
   }
 
   /**

@@ -109,7 +109,7 @@ export class EventConsumer<Event> implements BackgroundService {
         // Without handlers it would take events away from instances that have some.
         if (!hasHandlers) return await this.group.abstain();
         await this.#pass();
-        this.#failures.succeeded();
+        if (this.group.isSettled) this.#failures.succeeded();
       } catch (error) {
         if (signal.aborted) return;
         this.#failures.failed(error);

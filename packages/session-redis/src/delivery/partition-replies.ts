@@ -12,6 +12,8 @@ const PATIENCE_IN_OUTAGE = 50;
  */
 export class PartitionReplies<Reply> {
   readonly #asked = new Map<PartitionKeys, Promise<void>>();
+  /** The partitions whose last reply was an error. */
+  readonly #failing = new Set<PartitionKeys>();
   #replies: Reply[] = [];
   #errors: unknown[] = [];
 
@@ -26,9 +28,14 @@ export class PartitionReplies<Reply> {
     return this.#replies.length > 0 || this.#errors.length > 0;
   }
 
-  /** Whether all that was asked has been answered, and taken. */
+  /** Whether all that was asked has been answered, and taken, and no partition has failed since it last succeeded. */
   get isSettled(): boolean {
-    return this.#asked.size === 0 && !this.hasNews;
+    return this.#asked.size === 0 && this.#failing.size === 0 && !this.hasNews;
+  }
+
+  /** There is nothing left to ask of a partition that has failed. */
+  forgive(partition: PartitionKeys): void {
+    this.#failing.delete(partition);
   }
 
   /** Asks partitions that are free. Resolves when they have replied, or have had enough time to. Never rejects. */
@@ -38,8 +45,14 @@ export class PartitionReplies<Reply> {
     const asking = partitions.map((partition) => {
       const reply = ask(partition)
         .then(
-          (value) => void this.#replies.push(value),
-          (error: unknown) => void this.#errors.push(error),
+          (value) => {
+            this.#failing.delete(partition);
+            this.#replies.push(value);
+          },
+          (error: unknown) => {
+            this.#failing.add(partition);
+            this.#errors.push(error);
+          },
         )
         .finally(() => {
           this.#asked.delete(partition);

@@ -9,6 +9,9 @@ import { byPosition } from './stream-position.js';
 
 /** Reads new entries for a group. */
 export abstract class UnreadEventReader {
+  /** Whether no partition that could not be read is left, after a read that has succeeded. */
+  abstract readonly isSettled: boolean;
+
   /** Up to `count` entries in recorded order. Waits up to `patience` milliseconds while no partition has one. */
   abstract read(count: number, patience: number): Promise<StreamEntry[]>;
 
@@ -18,6 +21,8 @@ export abstract class UnreadEventReader {
 
 /** Reads the stream of the only partition, and lets Redis wait for entries. */
 export class BlockingEventReader extends UnreadEventReader {
+  readonly isSettled = true;
+
   /** `client`: blocks while it waits for entries, so nothing else uses it. */
   constructor(
     private readonly client: Redis,
@@ -57,6 +62,10 @@ export class SignalledEventReader extends UnreadEventReader {
     super();
     this.#replies = new PartitionReplies(() => this.#due.wake());
     this.#due = new DuePartitions(signals, partitions, this.#replies.isFree);
+  }
+
+  get isSettled(): boolean {
+    return this.#replies.isSettled;
   }
 
   async read(count: number, patience: number): Promise<StreamEntry[]> {

@@ -41,6 +41,12 @@ class Lines implements LoggerService {
   }
 }
 
+class FailingTimer extends HandTimer {
+  override start(): never {
+    throw new Error('on purpose');
+  }
+}
+
 interface Options {
   readonly redis: RedisSessionModuleOptions;
   readonly session?: SessionModuleOptions;
@@ -182,13 +188,40 @@ describe('the line at the start', () => {
     );
   });
 
-  it('is there when the application does not start', async () => {
-    await client.hset('other:meta', 'version', '99');
+  it.each<{ why: string; redis: () => Promise<RedisSessionModuleOptions>; message: string }>([
+    {
+      why: 'sessions in other partitions',
+      redis: async () => {
+        await client.hset('other:meta', 'version', '2', 'partitions', '2');
+        return { url: server.url, namespace: 'other' };
+      },
+      message: 'are in 2 partitions',
+    },
+    {
+      why: 'no right to the keys',
+      redis: async () => {
+        await client.call('acl', 'setuser', 'elsewhere', 'on', '>secret', '~others:*', '&*', '+@all');
+        return { url: server.url.replace('//', '//elsewhere:secret@') };
+      },
+      message: 'RedisSessionModule cannot start: Redis failed: NOPERM',
+    },
+    {
+      why: 'no Redis, with `requireAtStart`',
+      redis: async () => ({ url: `redis://127.0.0.1:${await freePort()}`, requireAtStart: true }),
+      message: 'Redis cannot be reached, and option `requireAtStart` is set',
+    },
+    {
+      why: 'a timer that fails',
+      redis: () => Promise.resolve({ url: server.url, expirations: new FailingTimer() }),
+      message: 'on purpose',
+    },
+  ])('is not there when the start is refused: $why', async ({ redis, message }) => {
     const lines = new Lines();
-    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, namespace: 'other' })];
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot(await redis())];
     const app = await Test.createTestingModule({ imports }).setLogger(lines).compile();
-    await expect(app.init()).rejects.toThrow('have format 99');
-    expect(lines.start).toEqual([expect.stringContaining(`127.0.0.1:${server.port}; namespace "other"`)]);
+    await expect(app.init()).rejects.toThrow(message);
+    expect(lines.start).toEqual([]);
+    await app.close();
   });
 
   it('costs one command', async () => {

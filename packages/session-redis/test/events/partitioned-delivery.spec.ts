@@ -12,6 +12,7 @@ import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
+import { LineRecorder } from '../support/line.recorder.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -341,6 +342,41 @@ describe('SessionEventGroups', () => {
       expect(await groups.deadLetters()).toHaveLength(1);
     },
   );
+});
+
+describe('a group', () => {
+  it('says once that one partition cannot be read, and once that it can, while it handles the events of others', async () => {
+    const handled: string[] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDeletedEvent)
+      handle({ sessionId }: SessionDeletedEvent) {
+        handled.push(sessionId);
+      }
+    }
+    await start(Handlers);
+    const log = new LineRecorder().install();
+    const said = () => log.matching(/Events (cannot be|are) read/);
+    const isHandled = async (partition: number) => {
+      const id = await store.create({}, { id: idIn(partition) });
+      await store.scripts.delete(id);
+      await eventually(() => handled.includes(id));
+    };
+    // At which it looks last for events of other instances.
+    const last = PARTITIONS - 1;
+    const { events } = store.partitions.all[last]!;
+    await isHandled(last);
+    await store.client.del(events);
+    await store.client.set(events, 'foreign');
+    await store.client.spublish(events, 'events');
+    await eventually(() => expect(said()).toHaveLength(1));
+    for (let round = 1; round <= 5; round++) await isHandled(1);
+    expect(said()).toEqual([expect.stringMatching(/^Events cannot be read, retrying: .*WRONGTYPE/)]);
+    await store.client.del(events);
+    await isHandled(last);
+    await eventually(() => expect(said()).toHaveLength(2));
+    expect(said()[1]).toMatch(/^Events are read again/);
+  });
 });
 
 describe('trimming', () => {

@@ -85,5 +85,5 @@ it('a namespace that no application has used is refused, and gets no key', async
 it('an empty namespace is refused, and not taken for the default', async () => {
   await store.create();
   const { code, stderr } = await command('expirations', '--to', 'sorted-set', '--namespace', '');
-  expect([code, stderr]).toEqual([1, expect.stringContaining('Option `namespace` must not be empty.')]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('--namespace must not be empty.')]);
 });

@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
 
 /** `nest-session-redis` in a process of its own, with a Redis that nothing reaches. */
-async function run(line: string) {
+async function run(line: string, env = { REDIS_URL: 'redis://nowhere.invalid' }) {
   const child = spawn(process.execPath, [COMMAND, ...line.split(' ').filter(Boolean)], {
-    env: { ...process.env, NODE_OPTIONS: '', REDIS_URL: 'redis://nowhere.invalid' },
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
   });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return { code: child.exitCode, stdout, stderr };
@@ -33,11 +33,9 @@ it.each([
   ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
   ['expirations --to buckets --partitions x', '--partitions must be a whole number, but is "x". See'],
   ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
-  [
-    'expirations --to buckets --url redis://localhost/shop',
-    'RedisSessionModule: Option `url` must end with the number',
-  ],
-  ['repartition --from 1 --to 4 --url redis://:100%@localhost', 'RedisSessionModule: Option `url` cannot be read: '],
+  ['expirations --to buckets --url redis://localhost/shop', '--url must end with the number'],
+  ['repartition --from 1 --to 4 --url redis://:100%@localhost', '--url cannot be read: '],
+  ['repartition --from 1 --to 4 --namespace {shop}', '--namespace must'],
   ['repartition --from 1 --to 4.5', '--to must be a whole number, but is "4.5". See nest-session-redis --help\n'],
 ])('nest-session-redis fails with what is wrong: %s', async (line, message) => {
   const { code, stdout, stderr } = await run(line);
@@ -54,9 +52,17 @@ it.each(['repartition --from 1 --to 4', 'expirations --to buckets'])(
   },
 );
 
-it.each(['--help', '-h', 'repartition -h'])('nest-session-redis %s prints the usage', async (line) => {
-  expect(await run(line)).toEqual({ code: 0, stdout: expect.stringMatching(/^Usage: /) as string, stderr: '' });
+it('nest-session-redis names REDIS_URL when that is wrong', async () => {
+  const { code, stderr } = await run('expirations --to buckets', { REDIS_URL: 'localhost:6379' });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'REDIS_URL must be a redis:// or rediss:// url.\n' });
 });
+
+it.each(['--help', '-h', 'help', 'help repartition', 'repartition -h'])(
+  'nest-session-redis %s prints the usage',
+  async (line) => {
+    expect(await run(line)).toEqual({ code: 0, stdout: expect.stringMatching(/^Usage: /) as string, stderr: '' });
+  },
+);
 
 it.each(['--version', '-v'])('nest-session-redis %s prints the version of the package', async (line) => {
   const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));

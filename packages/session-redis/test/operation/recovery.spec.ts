@@ -98,18 +98,32 @@ describe.each([1, 4])('an instance with %d partitions that starts before it can 
     log.install();
   }
 
-  it('logs the failure once, and the recovery only when it reads: another password', async () => {
+  /** Resolves when it hears of an event. Those that are recorded before its first read are not for it. */
+  const hears = () =>
+    eventually(async () => {
+      const session = instance!.module.get(SessionRepository).createSession();
+      session.setAttribute('cart', 1);
+      await session.save();
+      expect(instance!.module.get(Handlers).heard).not.toEqual([]);
+    });
+
+  it('logs only that Redis cannot be reached, and that it can again: another password', async () => {
     server = await RedisServer.start({ args: ['--requirepass', 'another-secret'] });
     admin = new Redis(`redis://:another-secret@127.0.0.1:${server.port}`);
+    EventInstance.log.lines.splice(0);
     await start(server.port);
     // Between two attempts, reads wait for longer than a round does.
     const refused = async () =>
       Number(/errorstat_WRONGPASS:count=(\d+)/.exec(await admin!.info('errorstats'))?.[1] ?? 0);
     await eventually(async () => expect(await refused()).toBeGreaterThan(60), { timeout: 60_000 });
-    const own = () => log.matching(/vents (cannot be|are) read/);
-    expect(own().filter((line) => line.includes('again'))).toEqual([]);
+    expect(EventInstance.log.matching(/^error/)).toEqual([
+      expect.stringMatching(/^error Redis cannot be reached, retrying: .*WRONGPASS/),
+    ]);
+    expect(log.matching(/WRONGPASS/)).toEqual([]);
     await admin.config('SET', 'requirepass', 'a-secret');
-    await eventually(() => expect(log.matching(/^Broadcast events are read again/)).toHaveLength(1));
+    await hears();
+    await eventually(() => expect(log.matching(/^Redis can be reached again/)).toHaveLength(1));
+    expect(log.matching(/vents (cannot be|are) read/)).toEqual([]);
   }, 120_000);
 
   it('logs nothing of events when it reads at last: Redis starts later', async () => {
@@ -120,13 +134,7 @@ describe.each([1, 4])('an instance with %d partitions that starts before it can 
     instance!.module.get<RedisConnections>(REDIS_CONNECTIONS).background.on('reconnecting', () => attempts++);
     await eventually(() => expect(attempts).toBeGreaterThan(4));
     server = await RedisServer.start({ port, args: ['--requirepass', 'a-secret'] });
-    // Events that are recorded before its first read are not for it.
-    await eventually(async () => {
-      const session = instance!.module.get(SessionRepository).createSession();
-      session.setAttribute('cart', 1);
-      await session.save();
-      expect(instance!.module.get(Handlers).heard).not.toEqual([]);
-    });
+    await hears();
     expect(log.matching(/vents (cannot be|are) read/)).toEqual([]);
   }, 60_000);
 });
@@ -152,6 +160,26 @@ it('a failing store is logged once, and its recovery once, in each outage', asyn
       expect(log.matching(/^Redis cannot be reached/)).toHaveLength(outage);
     }
   } finally {
+    await app.stop();
+    await server.stop();
+  }
+});
+
+it('a full store is logged as one that refuses changes only', async () => {
+  const server = await RedisServer.start();
+  const app = await App.start({ redis: { url: server.url } });
+  const admin = new Redis(server.url);
+  const log = new LineRecorder().install();
+  try {
+    const agent = app.agent();
+    expect((await agent.post('/set/a', { value: 1 })).status).toBe(201);
+    await admin.config('SET', 'maxmemory', '1mb');
+    expect((await agent.post('/set/a', { value: 2 })).status).toBe(503);
+    expect((await agent.get('/read')).status).toBe(200);
+    const line = /^The session store failed, so requests that change their session get a 503 response, while .*OOM/;
+    expect(log.matching(/^The session store/)).toEqual([expect.stringMatching(line)]);
+  } finally {
+    admin.disconnect();
     await app.stop();
     await server.stop();
   }

@@ -29,6 +29,7 @@ import { loadScript } from '../../src/scripts/script.loader.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { LineRecorder } from '../support/line.recorder.js';
 import { contentOf, fill } from '../support/filled.store.js';
 
 LeakGuard.install();
@@ -328,6 +329,13 @@ async function denied(): Promise<unknown[]> {
   return objects.filter((object) => object !== 'client|setinfo');
 }
 
+/** How often Redis denied a command. */
+async function timesDenied(command: string): Promise<number> {
+  const entries = (await admin.acl('LOG')) as unknown[][];
+  const counts = entries.filter((entry) => entry.includes(command)).map((entry) => entry[entry.indexOf('count') + 1]);
+  return counts.reduce<number>((sum, count) => sum + Number(count), 0);
+}
+
 async function scriptsThatRan(): Promise<string[]> {
   const all = Object.keys(LUA_SOURCES).filter((name) => !/^(library|includes)\//.test(name));
   const hashes = all.map((name) => createHash('sha1').update(loadScript(name)).digest('hex'));
@@ -543,15 +551,33 @@ describe('without the right', () => {
     await instance.stop();
   });
 
-  it.each<{ what: string; handlers: Type; lines: string }>([
-    { what: 'to read the events of a group', handlers: Handlers, lines: 'Events' },
-    { what: 'to read events without a group', handlers: BroadcastHandlers, lines: 'Broadcast events' },
-  ])('$what, its handlers hear of nothing, with one line in the log', async ({ handlers, lines }) => {
+  it.each<{ what: string; handlers: Type; lines: string; command: string }>([
+    { what: 'to read the events of a group', handlers: Handlers, lines: 'Events', command: 'xgroup|create' },
+    {
+      what: 'to read events without a group',
+      handlers: BroadcastHandlers,
+      lines: 'Broadcast events',
+      command: 'xread',
+    },
+  ])('$what, its handlers hear of nothing, with one line in the log', async ({ handlers, lines, command }) => {
     await grant(ALONE);
     const instance = await start({ notifications: 'off' }, [handlers]);
     await storedAndEnded(instance);
+    await eventually(async () => expect(await timesDenied(command)).toBeGreaterThan(4));
     const line = new RegExp(`^error ${lines} cannot be read, retrying: ReplyError: .* Grant this user of Redis `);
-    await eventually(() => expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]));
+    expect(EventInstance.log.lines).toEqual([expect.stringMatching(line)]);
+    await instance.stop();
+  });
+
+  it('to read events without a group, another line says when that is over', async () => {
+    await grant(ALONE);
+    const instance = await start(ONLY_REQUESTS, [BroadcastHandlers]);
+    await eventually(async () => expect(await timesDenied('xread')).toBeGreaterThan(2));
+    const log = new LineRecorder().install();
+    await admin.acl('SETUSER', 'app', '+xread');
+    await storedAndEnded(instance);
+    await eventually(() => expect(instance.get(BroadcastHandlers).heard).toHaveLength(2));
+    await eventually(() => expect(log.lines).toEqual([expect.stringMatching(/^Broadcast events are read again /)]));
     await instance.stop();
   });
 
