@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeBlocks, section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
 
@@ -138,7 +138,7 @@ async function sourcesOf(file: string, seen = new Set<string>()): Promise<string
   const imported = [...source.matchAll(/from '(\.[^']+)\.js'/g)].map(([, path]) =>
     resolve(dirname(file), `${path}.ts`),
   );
-  const companion = join(dirname(file), `${basename(file, '.spec.ts')}.companion.ts`);
+  const companion = file.replace(/\.(e2e-)?spec\.ts$/, '.companion.ts');
   const others = [...imported.filter((path) => path.includes('/test/')), companion];
   return [source, ...(await Promise.all(others.map((path) => sourcesOf(path, seen)))).flat()];
 }

@@ -123,6 +123,7 @@ export class ConsumerGroupMember {
   /**
    * Up to `count` entries whose retry is due or whose lease has ended. It stops when the signal is aborted: asking
    * Redis would make this instance a member again of the group that it has left.
+   * @throws the error of a partition, when there are none
    */
   async claimEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
     if (signal.aborted) return [];
@@ -132,10 +133,13 @@ export class ConsumerGroupMember {
       const turn = this.#turns.next(free, left);
       const share = Math.floor(free / turn.length);
       await this.#claimed.round(turn, (partition) => this.#claimIn(partition, share));
-      this.#late.push(...this.#claimed.take().flat());
+      this.#late.push(...this.#claimed.takeReplies().flat());
       for (const partition of turn) left.delete(partition);
     }
-    return this.#late.splice(0, count);
+    const claimed = this.#late.splice(0, count);
+    // A partition that fails holds up no retry in another one.
+    if (claimed.length === 0) for (const each of [this.#looked, this.#claimed]) each.throwFailure();
+    return claimed;
   }
 
   /** The partitions with pending entries, which may be due, among those where a look is due. */
@@ -146,7 +150,7 @@ export class ConsumerGroupMember {
       // A group that was missing may soon have some again.
       return [partition, isPending ?? true];
     });
-    const looked = this.#looked.take();
+    const looked = this.#looked.takeReplies();
     for (const [partition, isPending] of looked) {
       this.#looks.looked(partition, isPending);
       if (!isPending) this.#claimed.forgive(partition);

@@ -120,15 +120,27 @@ export class EventConsumer<Event> implements BackgroundService {
 
   /** Begins new entries, then those that it claims, as far as places are free. */
   async #pass(): Promise<void> {
-    const { signal } = this.#stopping;
     await this.#join();
-    await this.#limiter.untilFree(signal);
+    try {
+      await this.#beginNew();
+    } finally {
+      // Also while one partition cannot be read.
+      await this.#beginRetries();
+    }
+  }
+
+  async #beginNew(): Promise<void> {
+    await this.#limiter.untilFree(this.#stopping.signal);
     this.#acknowledged.clear();
     const untilPoll = this.#nextPoll - performance.now();
     // BLOCK 0 would wait for ever.
     for (const event of await this.group.read(this.#limiter.free, Math.max(1, Math.ceil(untilPoll)))) {
       this.#begin(event);
     }
+  }
+
+  async #beginRetries(): Promise<void> {
+    const { signal } = this.#stopping;
     if (performance.now() < this.#nextPoll) return;
     await this.#limiter.untilFree(signal);
     const room = this.#limiter.freeForRetries;

@@ -15,7 +15,8 @@ export class PartitionReplies<Reply> {
   /** The partitions whose last reply was an error. */
   readonly #failing = new Set<PartitionKeys>();
   #replies: Reply[] = [];
-  #errors: unknown[] = [];
+  /** The first one that was not thrown yet. */
+  #failure: { readonly error: unknown } | undefined;
 
   /** `onLate`: is called when replies have come after their round. */
   constructor(private readonly onLate: () => void = () => undefined) {}
@@ -25,7 +26,7 @@ export class PartitionReplies<Reply> {
 
   /** Whether take() has something to return, or to throw. */
   get hasNews(): boolean {
-    return this.#replies.length > 0 || this.#errors.length > 0;
+    return this.#replies.length > 0 || this.#failure !== undefined;
   }
 
   /** Whether all that was asked has been answered, and taken, and no partition has failed since it last succeeded. */
@@ -51,7 +52,7 @@ export class PartitionReplies<Reply> {
           },
           (error: unknown) => {
             this.#failing.add(partition);
-            this.#errors.push(error);
+            this.#failure ??= { error };
           },
         )
         .finally(() => {
@@ -67,14 +68,20 @@ export class PartitionReplies<Reply> {
 
   /** The replies that have come. @throws the first error instead, while the replies wait for the next call */
   take(): Reply[] {
-    const [error] = this.#errors;
-    if (this.#errors.length > 0) {
-      this.#errors = [];
-      throw error;
-    }
-    const replies = this.#replies;
-    this.#replies = [];
-    return replies;
+    this.throwFailure();
+    return this.takeReplies();
+  }
+
+  /** The replies that have come, whatever has failed. */
+  takeReplies(): Reply[] {
+    return this.#replies.splice(0);
+  }
+
+  /** @throws the first error that has come since the last call */
+  throwFailure(): void {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure) throw failure.error;
   }
 
   /** Resolves when nothing is asked any more. */

@@ -377,6 +377,30 @@ describe('a group', () => {
     await eventually(() => expect(said()).toHaveLength(2));
     expect(said()[1]).toMatch(/^Events are read again/);
   });
+
+  it('retries in the other partitions while one cannot be read', async () => {
+    const attempts: string[] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionDeletedEvent)
+      handle({ sessionId }: SessionDeletedEvent) {
+        attempts.push(sessionId);
+        if (attempts.length === 1) throw new Error('once');
+      }
+    }
+    const { events } = store.partitions.all[0]!;
+    await start(Handlers, {}, { pollInterval: 50 });
+    const log = new LineRecorder().install();
+    await store.client.del(events);
+    await store.client.set(events, 'foreign');
+    await store.client.spublish(events, 'events');
+    await eventually(() => expect(log.matching(/Events cannot be read/)).toHaveLength(1));
+    const id = await store.create({}, { id: idIn(1) });
+    await store.scripts.delete(id);
+    await eventually(() => expect(attempts).toEqual([id]));
+    await store.server.stepClock(MINUTE);
+    await eventually(() => expect(attempts).toEqual([id, id]));
+  });
 });
 
 describe('trimming', () => {
