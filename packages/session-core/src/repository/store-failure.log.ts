@@ -5,10 +5,6 @@ import { logger } from '../logging/session.logger.js';
 // Milliseconds without a failure. While a part of the store is down, calls fail and succeed in turn.
 const CALM = 5000;
 
-const CONSEQUENCE = 'requests that need their session get a 503 response';
-const CONSEQUENCE_OF_FULL_STORE =
-  'requests that change their session get a 503 response, while sessions are loaded and ended as before';
-
 /** `save`: writes more than there was. A store that is full can do everything else. */
 export type StoreCallKind = 'save' | 'other';
 
@@ -34,7 +30,7 @@ export class StoreFailureLog {
     logger.error(
       lasts
         ? `The session store still fails, for another reason: ${reason}`
-        : `The session store failed, so ${isFull(error) ? CONSEQUENCE_OF_FULL_STORE : CONSEQUENCE}: ${reason}`,
+        : `The session store failed, so requests that need their session get a 503 response: ${reason}`,
     );
   }
 
@@ -50,9 +46,4 @@ export class StoreFailureLog {
     this.#reasons.clear();
     return true;
   }
-}
-
-/** Whether Redis is out of memory. */
-function isFull({ reason }: SessionStoreError): boolean {
-  return reason.startsWith('Redis failed: OOM');
 }

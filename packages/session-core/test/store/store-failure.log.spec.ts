@@ -54,16 +54,6 @@ it('logs each further reason of a failure once, also when reasons alternate, and
   expect(lines).toHaveLength(10);
 });
 
-it('says that only changes fail when Redis is full', () => {
-  const reason = "Redis failed: OOM command not allowed when used memory > 'maxmemory'.";
-  new StoreFailureLog().failed(new SessionStoreError(reason), 'save');
-  new StoreFailureLog().failed(new SessionStoreError('no reply'), 'save');
-  expect(lines).toEqual([
-    expect.stringMatching(/^The session store failed, so requests that change their session get a 503 .*: "Redis fa/),
-    expect.stringMatching(/^The session store failed, so requests that need their session get a 503 response: "no/),
-  ]);
-});
-
 it('logs the reason of a failure without its cause, which may quote stored values', () => {
   const cause = Object.assign(new Error('HSET session cart secret'), { command: ['HSET', 'secret'] });
   new StoreFailureLog().failed(new SessionStoreError('no reply', { cause }), 'other');

@@ -6,8 +6,8 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [/^(MOVED|CROSSSLOT)/, 'This is a node of a Cluster: set option `cluster`, not `url`'],
   [
     /^OOM/,
-    'Redis is full: raise its maxmemory, or free memory. Leave maxmemory-policy at noeviction: an evicted session ends ' +
-      'without an event',
+    'Redis is full: it loads and ends sessions, and saves none. Raise its maxmemory, or free memory. Leave ' +
+      'maxmemory-policy at noeviction: an evicted session ends without an event',
   ],
   [
     /^NOAUTH/,
