@@ -92,7 +92,8 @@ it(
     for (const { partitions, broadcast, commands, processor } of costs) {
       const what = `${partitions} partitions${broadcast ? ', broadcast' : ''}`;
       print(`${what}: ${commands.toFixed(1)} commands/s, ${(processor * 100).toFixed(2)} % of a core`);
-      expect(commands).toBeLessThan(6 + 0.2 * partitions);
+      // The sign of life alone is 0.4 a second: four every ten.
+      expect(commands).toBeLessThan(6.5 + 0.2 * partitions);
     }
   },
   LONG,
