@@ -40,7 +40,7 @@ export default class GuaranteesReporter {
     });
   }
 
-  /** Whether this run is one of all files of the kind: `npm test` runs .spec.ts, `npm run test:e2e` .e2e-spec.ts, and `npm run chaos` .chaos.ts. */
+  /** Whether this run is one of all files of the kind: .spec.ts, .e2e-spec.ts or .chaos.ts. */
   #mustRun(spec, contexts) {
     const { testPathPatterns, onlyChanged, shard } = this.#globalConfig;
     if (testPathPatterns.isSet() || onlyChanged || shard) return false;

@@ -61,6 +61,13 @@ function idIn(partition: number): string {
   return store.partitions.of(id) === store.partitions.all[partition] ? id : idIn(partition);
 }
 
+/** Puts a stray key in place of an events stream, and tells that there is something to read. */
+async function replaceByStrayKey(events: string): Promise<void> {
+  await store.client.del(events);
+  await store.client.set(events, 'foreign');
+  await store.client.spublish(events, 'events');
+}
+
 /** Creates and ends a session in each partition, `after` ms at the earliest; their ids. */
 async function endSessions({ after = 0 } = {}): Promise<string[]> {
   const ids: string[] = [];
@@ -366,9 +373,7 @@ describe('a group', () => {
     const last = PARTITIONS - 1;
     const { events } = store.partitions.all[last]!;
     await isHandled(last);
-    await store.client.del(events);
-    await store.client.set(events, 'foreign');
-    await store.client.spublish(events, 'events');
+    await replaceByStrayKey(events);
     await eventually(() => expect(said()).toHaveLength(1));
     for (let round = 1; round <= 5; round++) await isHandled(1);
     expect(said()).toEqual([expect.stringMatching(/^Events cannot be read, retrying: .*WRONGTYPE/)]);
@@ -391,9 +396,7 @@ describe('a group', () => {
     const { events } = store.partitions.all[0]!;
     await start(Handlers, {}, { pollInterval: 50 });
     const log = new LineRecorder().install();
-    await store.client.del(events);
-    await store.client.set(events, 'foreign');
-    await store.client.spublish(events, 'events');
+    await replaceByStrayKey(events);
     await eventually(() => expect(log.matching(/Events cannot be read/)).toHaveLength(1));
     const id = await store.create({}, { id: idIn(1) });
     await store.scripts.delete(id);
@@ -486,9 +489,7 @@ describe('a broadcast', () => {
     const { heard, Cache } = broadcastCache();
     await start(Cache);
     const { events } = store.partitions.all[0]!;
-    await store.client.del(events);
-    await store.client.set(events, 'foreign');
-    await store.client.spublish(events, 'events');
+    await replaceByStrayKey(events);
     const said = () => EventInstance.log.matching(/Broadcast events cannot be read/);
     await eventually(() => expect(said()).toHaveLength(1));
     const names: string[] = [];
