@@ -1,6 +1,23 @@
 // `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
+export { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadlines/deadline.options.js';
+export { readData } from './deadlines/deadline-data.js';
+export { DeadlineDispatcher, shownDeadline } from './deadlines/deadline.dispatcher.js';
+export { DeadlineHandlerModule } from './deadlines/deadline-handler.module.js';
+export { DeadlineHandlingError } from './deadlines/deadline.errors.js';
+export {
+  type CancelReply,
+  type DeadlinePage,
+  DeadlineStore,
+  type Due,
+  type NewDeadline,
+  type RescheduleReply,
+  type ScheduleReply,
+  type StoredDeadline,
+} from './deadlines/deadline.store.js';
+export type { DeadLetter, DeadLetterFilter, ReplayReply } from './events/dead-letter.js';
+export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';

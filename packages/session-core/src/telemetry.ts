@@ -1,6 +1,8 @@
 // `@nest-session/core/telemetry`: what the tracing channels of `node:diagnostics_channel` tell.
 
 export {
+  deadlineChannel,
+  type DeadlineContext,
   eventChannel,
   loadChannel,
   saveChannel,

@@ -21,7 +21,7 @@ export {
   type SessionEventGroupInfo,
   SessionEventGroups,
 } from './session-events/session-event-groups.js';
-export type { RemoveGroupReply, ReplayReply } from './scripts/stream/event-stream.scripts.js';
+export type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
 
 // partitions
 export { repartition, type RepartitionOptions, type RepartitionProgress } from './repartitioning/repartition.js';

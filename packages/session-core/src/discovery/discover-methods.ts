@@ -22,8 +22,12 @@ export interface DiscoveredMethod {
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/** The methods of all providers and controllers of the application. */
-export function* discoverMethods(discovery: DiscoveryService, scanner: MetadataScanner): Iterable<DiscoveredMethod> {
+/** The methods of all providers and controllers of the application. `module`: whose decorators mark them, for errors. */
+export function* discoverMethods(
+  discovery: DiscoveryService,
+  scanner: MetadataScanner,
+  module = 'SessionModule',
+): Iterable<DiscoveredMethod> {
   const seen = new Set<object>();
   for (const wrapper of [...discovery.getProviders(), ...discovery.getControllers()]) {
     // A request-scoped class may have no instance yet.
@@ -34,15 +38,20 @@ export function* discoverMethods(discovery: DiscoveryService, scanner: MetadataS
     const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
     for (const name of scanner.getAllMethodNames(prototype)) {
       const method: unknown = Reflect.get(instance, name);
-      yield { method, bind: (decorator) => bind(instance, name, wrapper, decorator) };
+      yield { method, bind: (decorator) => bind(instance, name, wrapper, { decorator, module }) };
     }
   }
 }
 
-function bind(instance: object, method: string, wrapper: InstanceWrapper, decorator: string): BoundMethod {
+function bind(
+  instance: object,
+  method: string,
+  wrapper: InstanceWrapper,
+  { decorator, module }: { readonly decorator: string; readonly module: string },
+): BoundMethod {
   const name = `${instance.constructor.name}.${method}`;
   if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
-    throw new InvalidSessionOptionsError('SessionModule', [notStatic(decorator, name)]);
+    throw new InvalidSessionOptionsError(module, [notStatic(decorator, name)]);
   }
   // Look the method up at each call, so that a spy or a proxy that replaces it is called.
   const call = (argument: unknown) =>

@@ -9,6 +9,7 @@ import {
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { EventEmitterBridge } from './event-emitter.bridge.js';
+import { callHandler, RunningHandlers, succeededOf } from './running-handlers.js';
 import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
 import type { SessionEventGap } from './on-session-event-gap.decorator.js';
 import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
@@ -22,8 +23,7 @@ import {
 } from './session.events.js';
 import { eventChannel, traced } from '../telemetry/channels.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { logger } from '../logging/session.logger.js';
-import { shownStack, shownText } from '../logging/shown-error.js';
+import { shownText } from '../logging/shown-error.js';
 
 /** Tells `SessionEventDispatcher.dispatch()` how to treat an event that was dispatched before. */
 export interface DispatchOptions {
@@ -40,13 +40,9 @@ export interface DispatchOptions {
  */
 @Injectable()
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  /** The running work, each with a function that stops the wait for it. */
-  readonly #running = new Map<Promise<void>, (reason: Error) => void>();
-  readonly #ready: Promise<void>;
-  #givenUp: Error | undefined;
+  readonly #running: RunningHandlers;
   #handlers: ExploredHandlers | undefined;
   #bootstrapped!: () => void;
-  #isReady = false;
 
   constructor(
     @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
@@ -54,10 +50,11 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {
-    this.#ready = new Promise<void>((resolve) => (this.#bootstrapped = resolve)).then(async () => {
-      await this.mirror.ready();
-      this.#isReady = true;
-    });
+    const bootstrapped = new Promise<void>((resolve) => (this.#bootstrapped = resolve));
+    this.#running = new RunningHandlers(
+      'session events',
+      bootstrapped.then(() => this.mirror.ready()),
+    );
   }
 
   /**
@@ -97,7 +94,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   /** Resolves when the application is bootstrapped and all handlers can be called. Until then it stays pending. */
   ready(): Promise<void> {
-    return this.#ready;
+    return this.#running.ready();
   }
 
   /**
@@ -106,29 +103,27 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
    * @throws SessionEventHandlingError that names the failed handlers; another error after `giveUp()`
    */
   dispatch(event: SessionEvent, options: DispatchOptions = {}): Promise<void> {
-    return this.#track(this.#ready.then(() => this.#dispatch(event, options)));
+    return this.#running.run(() => this.#dispatch(event, options));
   }
 
   /** Calls the broadcast handlers at once, as soon as the application is ready. It only logs a failure. */
   broadcast(event: SessionEvent): Promise<void> {
-    return this.#track(this.#ready.then(() => this.#broadcast(event))).catch(() => undefined);
+    return this.#running.run(() => this.#broadcast(event)).catch(() => undefined);
   }
 
   /** Calls the `@OnSessionEventGap` methods as `broadcast()` calls its handlers. */
   reportGap(gap: SessionEventGap): Promise<void> {
-    return this.#track(this.#ready.then(() => this.#reportGap(gap))).catch(() => undefined);
+    return this.#running.run(() => this.#reportGap(gap)).catch(() => undefined);
   }
 
   /** Resolves when no handler and no listener of the EventEmitter is running, or after `giveUp()`. */
-  async idle(): Promise<void> {
-    // Before the application is ready, no handler runs, and dispatched events may never start.
-    while (this.#isReady && this.#running.size > 0) await Promise.allSettled(this.#running.keys());
+  idle(): Promise<void> {
+    return this.#running.idle();
   }
 
   /** Stops waiting for handlers, and rejects every dispatch that has not finished. */
   giveUp(): void {
-    this.#givenUp = new Error('The application shut down before all session events were handled');
-    for (const reject of this.#running.values()) reject(this.#givenUp);
+    this.#running.giveUp();
   }
 
   /** Tells the telemetry that an event of this type has become a dead letter because of this handler. */
@@ -160,14 +155,11 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   async #dispatch(event: SessionEvent, { redelivered = false, done = [] }: DispatchOptions): Promise<void> {
-    if (!redelivered) void this.#track(this.mirror.emit(event, this.#shown(event))).catch(() => undefined);
+    if (!redelivered) void this.#running.track(this.mirror.emit(event, this.#shown(event))).catch(() => undefined);
     const handlers = this.#handlersOf(event, { broadcast: false }).filter(({ name }) => !done.includes(name));
     const failed = await this.#callAll(handlers, event);
     if (failed.length === 0) return;
-    // Two classes of the same name have handlers of the same name. The name counts as successful when both succeeded.
-    const succeeded = new Set(handlers.map(({ name }) => name));
-    for (const { name } of failed) succeeded.delete(name);
-    throw new SessionEventHandlingError(this.#shown(event), failed, [...succeeded]);
+    throw new SessionEventHandlingError(this.#shown(event), failed, succeededOf(handlers, failed));
   }
 
   async #broadcast(event: SessionEvent): Promise<void> {
@@ -175,7 +167,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   async #reportGap(gap: SessionEventGap): Promise<void> {
-    await Promise.all(this.#explored.gaps.map(({ name, handle }) => this.#call(name, 'a gap', () => handle(gap))));
+    await Promise.all(this.#explored.gaps.map(({ name, handle }) => callHandler(name, 'a gap', () => handle(gap))));
   }
 
   #handlersOf(event: SessionEvent, { broadcast }: { broadcast: boolean }): SessionEventHandler[] {
@@ -185,7 +177,7 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   async #callAll(handlers: readonly SessionEventHandler[], event: SessionEvent): Promise<FailedHandler[]> {
     const what = `session event ${this.#shown(event)}`;
     const results = await Promise.all(
-      handlers.map((each) => this.#call(each.name, what, () => this.#run(each, event))),
+      handlers.map((each) => callHandler(each.name, what, () => this.#run(each, event))),
     );
     return results.filter((result) => result !== undefined);
   }
@@ -202,29 +194,5 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */
   #shown({ type, sessionId }: SessionEvent): string {
     return shownText(sessionEventId(type, this.options?.ids.shown(sessionId) ?? sessionId));
-  }
-
-  async #call(name: string, what: string, handle: () => unknown): Promise<FailedHandler | undefined> {
-    try {
-      await handle();
-      return undefined;
-    } catch (cause) {
-      logger.error(`${name} failed to handle ${what}`, shownStack(cause));
-      return { name, cause };
-    }
-  }
-
-  /** Settles as the work does, or rejects when `giveUp()` comes first. */
-  #track(work: Promise<void>): Promise<void> {
-    let giveUp!: (reason: Error) => void;
-    const tracked = new Promise<void>((resolve, reject) => {
-      giveUp = reject;
-      work.then(resolve, reject);
-    });
-    if (this.#givenUp) giveUp(this.#givenUp);
-    this.#running.set(tracked, giveUp);
-    const done = () => this.#running.delete(tracked);
-    tracked.then(done, done);
-    return tracked;
   }
 }

@@ -48,8 +48,10 @@ export interface SessionSaveContext {
 export interface SessionHandlerContext {
   /** The handler, such as `Carts.onExpired`. */
   readonly handler: string;
-  /** The type of the event, such as `expired`. */
+  /** The type of the event, such as `expired`; `deadline` for one of `Deadlines`. */
   readonly type: string;
+  /** The name of the deadline, where it is one. */
+  readonly deadline?: string;
   /** `event.id` as log lines show it. */
   readonly eventId: string;
   /** When the event was recorded, in epoch milliseconds by the store's clock. */
@@ -61,6 +63,20 @@ export interface SessionHandlerContext {
   /** The W3C traceparent of the span that caused the event, if there was one: link to it, it may have ended long ago. */
   readonly traceparent?: string | undefined;
   /** What the handler threw. It may quote anything. */
+  error?: unknown;
+}
+
+/** What a message of `nest-session:deadline` is about: a call of `Deadlines`. See `SessionLoadContext`. */
+export interface DeadlineContext {
+  /** The method. `schedule`: also each call of the store by `scheduleMany()`. */
+  readonly operation: 'schedule' | 'reschedule' | 'cancel' | 'get' | 'count' | 'list';
+  /** The namespace of the store; empty for a store without one. */
+  readonly namespace: string;
+  /** The name of the deadlines. */
+  readonly deadline: string;
+  /** How the store answered: the word of the method, of several the first; undefined for the methods that only read. */
+  outcome?: string;
+  /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
   error?: unknown;
 }
 
@@ -90,6 +106,8 @@ export interface SessionChannels {
   readonly 'nest-session:event': SessionHandlerContext;
   /** Searches for sessions that are due. */
   readonly 'nest-session:sweep': SessionSweepContext;
+  /** Calls of `Deadlines`. */
+  readonly 'nest-session:deadline': DeadlineContext;
 }
 
 /** The channel `nest-session:load`: calls that read the store. */
@@ -100,6 +118,8 @@ export const saveChannel = channelOf('nest-session:save');
 export const eventChannel = channelOf('nest-session:event');
 /** The channel `nest-session:sweep`: searches for sessions that are due. */
 export const sweepChannel = channelOf('nest-session:sweep');
+/** The channel `nest-session:deadline`: calls of `Deadlines`. */
+export const deadlineChannel = channelOf('nest-session:deadline');
 
 function channelOf<Name extends keyof SessionChannels>(name: Name): TracingChannel<Name, SessionChannels[Name]> {
   return tracingChannel<Name, SessionChannels[Name]>(name);

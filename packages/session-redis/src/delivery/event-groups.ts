@@ -1,52 +1,30 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type {
+  DeadLetter,
+  DeadLetterFilter,
+  EventGroupInfo,
+  RemoveGroupReply,
+  ReplayReply,
+} from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import type { EventStreamScripts, RemoveGroupReply, ReplayReply } from '../scripts/stream/event-stream.scripts.js';
+import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery.tokens.js';
 import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,
-  type ConsumerState,
   consumerStates,
   type GroupState,
   groupStates,
   livenessOf,
   oldestUnread,
 } from './group-state.js';
-import { type DeadLetter, toDeadLetter } from './dead-letter.js';
+import { toDeadLetter } from './dead-letter.js';
 import type { GroupRules } from './consumer-group-member.js';
 import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
-
-/** The state of a group: one of its instances handles each event. */
-export interface EventGroupInfo {
-  /** The option `events.group` of its instances. */
-  readonly name: string;
-  /** Number of kept events that it has not read. */
-  readonly lag: number;
-  /**
-   * When the oldest event that it has not read was recorded: epoch ms by Redis' clock; undefined when it has read all.
-   */
-  readonly oldestUnread: number | undefined;
-  /** Number of events that it has read and not finished, including those that wait for a retry. */
-  readonly pending: number;
-  /** Number of events that wait for a retry. */
-  readonly retrying: number;
-  /** Number of events that were removed before it had handled them. */
-  readonly dropped: number;
-  /** Number of its dead letters that were removed, too old or too many, before anybody had dealt with them. */
-  readonly lostDeadLetters: number;
-  /** Its instances. A dead one stays while it has pending events, and for at least an hour. */
-  readonly consumers: readonly ConsumerState[];
-}
-
-/** Chooses dead letters. */
-export interface DeadLetterFilter {
-  /** The name of the group; unset: all groups. */
-  readonly group?: string;
-}
 
 const MOST_LETTERS = 100;
 /** Events of a stream per call. */

@@ -1,3 +1,4 @@
+import type { ConsumerState } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { timeOf } from './stream-position.js';
@@ -15,16 +16,6 @@ export interface GroupState {
   readonly pending: number;
   /** In each partition, the position of the last event that was delivered. */
   readonly lastDelivered: ReadonlyMap<PartitionKeys, string>;
-}
-
-/** An instance of a group. */
-export interface ConsumerState {
-  /** Unique name of the instance: host name, process id and a UUID. */
-  readonly name: string;
-  /** Number of events that were delivered to it and are not finished. */
-  readonly pending: number;
-  /** Milliseconds since it last asked for events or renewed a lease. */
-  readonly idle: number;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
@@ -32,11 +33,6 @@ export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (strin
 /** Whose turn a cleanup is, and whether there is anything to do. */
 export type TakeCleanupTurnReply = 'due' | 'clean' | 'taken';
 export type CreateGroupReply = 'created' | 'exists';
-/**
- * The result of removing a group. `removed`: it is gone; `live`: one of its instances is alive, and nothing was
- * removed; `unknown`: there is no such group.
- */
-export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 export type RemoveConsumerReply = 'removed' | 'pending';
 export type CountReply = ['all', count: number] | ['more', count: number, position: string];
 /** A group in a partition: its name, and the numbers of `GroupLag` in the order of look-at-groups. */
@@ -46,12 +42,6 @@ export type ReadReply =
   | ['begin', position: string]
   | ['gap', position: string]
   | ['thinned', position: string];
-
-/**
- * The result of replaying a dead letter. `replayed`: its group handles it again; `gone`: it does not exist; `orphaned`:
- * its group does not exist; `foreign`: it is no event, so no handler can take it.
- */
-export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
 export type DiscardReply = 'discarded' | 'gone';
 

@@ -1,0 +1,4 @@
+import { Module } from '@nestjs/common';
+/** WIP */
+@Module({})
+export class MapDeadlineModule {}

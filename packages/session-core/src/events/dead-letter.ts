@@ -1,0 +1,44 @@
+/** An event that a group could not handle, or a stray key or member that stood in the place of something else. */
+export interface DeadLetter<Event> {
+  /** Pass it to `replay()` or `discard()`. */
+  readonly id: string;
+  /** When it became a dead letter: epoch ms by Redis' clock. */
+  readonly at: number;
+  /** Why: the errors of the handlers, at most 1,000 characters, or what is foreign. */
+  readonly reason: string;
+  /** The group that could not handle the event; undefined for a stray key or member. */
+  readonly group: string | undefined;
+  /**
+   * Name of the handler that failed, as `Class.method`; of several, the first. Undefined when instances ended over the
+   * event, and for a stray key or member.
+   */
+  readonly handler: string | undefined;
+  /** Number of attempts; 0 for a stray key or member. */
+  readonly attempts: number;
+  /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
+  readonly succeeded: readonly string[];
+  /**
+   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined for an
+   * event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is set.
+   */
+  readonly event: Event | undefined;
+  /**
+   * The bytes of the data of the event when that was larger than 256 KiB, and is not in the dead
+   * letter; undefined otherwise. A replay then has the data only as long as the store still has them.
+   */
+  readonly omittedBytes: number | undefined;
+  /** The stray key, or the member of a bucket; undefined for an event. */
+  readonly member: string | undefined;
+}
+
+/** Chooses dead letters. */
+export interface DeadLetterFilter {
+  /** The name of the group; unset: all groups. */
+  readonly group?: string;
+}
+
+/**
+ * The result of replaying a dead letter. `replayed`: its group handles it again; `gone`: it does not exist; `orphaned`:
+ * its group does not exist; `foreign`: it is no event, so no handler can take it.
+ */
+export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
