@@ -2,6 +2,7 @@ import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import { STORE_READER } from '@nest-session/core/internal';
+import { CONNECTIONS_TO_SHARE } from './connection/redis-connections.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionHealth } from './health/session-health.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -30,6 +31,8 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     SessionExpirationSweeper,
     SessionEventGroups,
     KeyspaceNotificationListener,
+    // For RedisDeadlineModule.
+    CONNECTIONS_TO_SHARE,
     // For @nest-session/redis/terminus, and for @nest-session/opentelemetry.
     SessionHealth,
     STORE_READER,

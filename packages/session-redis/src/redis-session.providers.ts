@@ -9,11 +9,8 @@ import {
   STORE_READER,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
-import { SchedulerRegistry } from '@nestjs/schedule';
 import type { Redis } from 'ioredis';
-import { Cleanup } from './cleanup/cleanup.js';
-import { CleanupJob } from './cleanup/cleanup.job.js';
-import { CleanupTurns } from './cleanup/cleanup-turns.js';
+import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cleanup/cleanup.providers.js';
 import { DuePoller } from './cleanup/due-poller.js';
 import { type DueList, DueSweeper } from './cleanup/due.sweeper.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
@@ -30,21 +27,21 @@ import {
   SESSION_REPOSITORY_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
-import { LivingInstances } from './connection/living-instances.js';
+import { CONNECTION_PROVIDERS } from './connection/connection.providers.js';
 import { OutageLog } from './connection/outage.log.js';
 import { PartitionSignals } from './connection/partition-signals.js';
 import {
   CONNECTION_OPTIONS,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
   connectionToken,
   createConnections,
   REDIS_CONNECTIONS,
   type RedisConnections,
 } from './connection/redis-connections.js';
 import type { RedisNodes } from './connection/redis-nodes.js';
-import { RequestConnection } from './connection/request.connection.js';
-import { StoreConnections } from './connection/store-connections.js';
 import { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
-import { CONSUMER_IDENTITY, DELIVERY_OPTIONS } from './delivery/delivery.tokens.js';
+import { DELIVERY_OPTIONS } from './delivery/delivery.tokens.js';
 import { EventProducer } from './delivery/event-producer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
@@ -65,7 +62,6 @@ import { ScheduledEnds } from './repository/scheduled-ends.js';
 import { SessionEpochs } from './repository/session-epochs.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
 import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
-import type { ConsumerIdentity } from './scripts/delivery/delivery.scripts.js';
 import { keepingRules } from './scripts/session/keeping-rules.js';
 import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
@@ -84,13 +80,22 @@ const VALUES: Provider[] = [
   { provide: CONNECTION_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
   { provide: DELIVERY_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
   OutageLog,
-  { provide: REDIS_CONNECTIONS, inject: [REDIS_SESSION_OPTIONS, OutageLog], useFactory: createConnections },
-  connection('request'),
-  connection('writes'),
-  connection('background'),
-  connection('subscriber'),
-  connection('notifications'),
-  connection('signals'),
+  {
+    provide: REDIS_CONNECTIONS,
+    inject: [REDIS_SESSION_OPTIONS, OutageLog],
+    useFactory: (options: ResolvedRedisSessionOptions, log: OutageLog) => createConnections(options, log),
+  },
+  {
+    provide: CONNECTIONS_TO_SHARE,
+    inject: [REDIS_SESSION_OPTIONS, REDIS_CONNECTIONS],
+    useFactory: (
+      { connection: address }: ResolvedRedisSessionOptions,
+      connections: RedisConnections,
+    ): ConnectionsToShare => ({
+      address,
+      connections,
+    }),
+  },
   { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS], useFactory: partitionsOf },
   { provide: Partitions, useExisting: SessionPartitions },
   {
@@ -122,17 +127,9 @@ const VALUES: Provider[] = [
     useFactory: repositoryOptions,
   },
   {
-    provide: LivingInstances,
-    inject: [RequestConnection, SessionPartitions, CONSUMER_IDENTITY, connectionToken('background')],
-    useFactory: livingInstances,
-  },
-  {
-    provide: CleanupJob,
-    // The registry is there when the application imports ScheduleModule. This package must not import it: a second
-    // ScheduleModule.forRoot() would run every @Cron of the application twice.
-    inject: [REDIS_SESSION_OPTIONS, Cleanup, { token: SchedulerRegistry, optional: true }],
-    useFactory: ({ cron }: ResolvedRedisSessionOptions, cleanup: Cleanup, registry?: SchedulerRegistry) =>
-      new CleanupJob(SESSION_CLEANUP_JOB, cron, cleanup, registry),
+    provide: CLEANUP_SCHEDULE,
+    inject: [REDIS_SESSION_OPTIONS],
+    useFactory: ({ cron }: ResolvedRedisSessionOptions): CleanupSchedule => ({ name: SESSION_CLEANUP_JOB, cron }),
   },
   {
     provide: SortedSetExpirationStore,
@@ -149,9 +146,7 @@ const VALUES: Provider[] = [
 /** All providers of `RedisSessionModule`. They connect and start nothing. */
 export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ...VALUES,
-  RequestConnection,
-  StoreConnections,
-  PartitionSignals,
+  ...CONNECTION_PROVIDERS,
   SessionEpochs,
   SessionEpochsListener,
   LimitAcrossPartitions,
@@ -167,8 +162,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ExpiredSessionListener,
   TimedSessionListener,
   StartLog,
-  CleanupTurns,
-  Cleanup,
+  ...CLEANUP_PROVIDERS,
   ...DELIVERY_PROVIDERS,
   SessionEventProducer,
   { provide: EventProducer, useExisting: SessionEventProducer },
@@ -189,11 +183,6 @@ function partitionsOf({ namespace, partitions }: ResolvedRedisSessionOptions): S
   return new SessionPartitions(namespace, partitions);
 }
 
-function connection(name: keyof RedisConnections): Provider {
-  const useFactory = (connections: RedisConnections) => connections[name];
-  return { provide: connectionToken(name), inject: [REDIS_CONNECTIONS], useFactory };
-}
-
 function onConnection<Scripts>(scripts: ScriptsOn<Scripts>, client: Redis): Scripts {
   return scripts(client);
 }
@@ -204,15 +193,6 @@ function listener(provide: symbol | typeof KeyspaceNotificationListener, name: k
     inject: [connectionToken(name), connectionToken('background')],
     useFactory: (nodes: RedisNodes, commands: Redis) => new KeyspaceNotificationListener(nodes, commands),
   };
-}
-
-function livingInstances(
-  connection: RequestConnection,
-  partitions: SessionPartitions,
-  { consumer }: ConsumerIdentity,
-  background: Redis,
-): LivingInstances {
-  return new LivingInstances(connection, partitions, consumer, { run: (command) => command(background) });
 }
 
 function sortedSetStore(

@@ -59,8 +59,8 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
   start(): void {
     this.#isActive = true;
     this.signals.onSignal((keys, signal) => {
-      if (signal === 'missed') this.#hurry(keys, 0);
-      else if (signal.startsWith('end ')) this.#hurry(keys, Number(signal.slice('end '.length)) + 1);
+      if (signal === 'missed') this.hurry(keys, 0);
+      else if (signal.startsWith('end ')) this.hurry(keys, Number(signal.slice('end '.length)) + 1);
     });
     this.#schedule();
   }
@@ -83,7 +83,7 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
   }
 
   /** Looks at a partition in so many milliseconds at the latest. */
-  #hurry(keys: PartitionKeys, wait: number): void {
+  hurry(keys: PartitionKeys, wait: number): void {
     const look = this.#looks.get(keys);
     const at = performance.now() + wait;
     if (!look || at >= look.next) return;

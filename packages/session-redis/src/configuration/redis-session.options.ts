@@ -152,9 +152,9 @@ export interface ResolvedRedisSessionOptions {
 
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
-const LONGEST_WAIT = 86_400 * SECOND;
-// Options of ioredis and of other stores.
-const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
+export const LONGEST_WAIT = 86_400 * SECOND;
+/** What to do instead of options of ioredis and of other stores. */
+export const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
 const MOST_PARTITIONS = 1024;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
@@ -189,14 +189,20 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   return Object.freeze(resolved);
 }
 
-function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
+/** The option `partitions`. */
+export function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
   const [fewest, usual] = isOnCluster ? [2, 64] : [1, 1];
   return reader.integer('partitions', usual, { atLeast: fewest, atMost: MOST_PARTITIONS });
 }
 
-function readEvents(reader: OptionReader, grace: number): ResolvedRedisSessionOptions['events'] {
+/** The option `events`. `usual`: the default of `retention` in milliseconds. */
+export function readEvents(
+  reader: OptionReader,
+  grace: number,
+  usual = Math.max(3_600_000, grace),
+): ResolvedRedisSessionOptions['events'] {
   const groupProblem = (group: string) => (group.trim() === '' ? 'must not be empty' : undefined);
-  const retention = reader.duration('retention', `${Math.max(3_600_000, grace)}ms`);
+  const retention = reader.duration('retention', `${usual}ms`);
   if (retention < grace) reader.problem('Option `events.retention` must be at least as long as `grace`.');
   const letters = reader.section('deadLetters');
   const deadLetters = { retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }) };
@@ -220,6 +226,7 @@ function cronProblem(cron: string): string | undefined {
   return validateCronExpression(cron).valid ? undefined : 'is not a cron expression';
 }
 
-function isSerializer(value: unknown): value is AttributeSerializer {
+/** Whether a value is a serializer. */
+export function isSerializer(value: unknown): value is AttributeSerializer {
   return typeof value === 'object' && value !== null && 'serialize' in value && 'deserialize' in value;
 }

@@ -1,6 +1,6 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import type { Partitions } from '../partitions/partitions.js';
+import type { NamespaceOwner, Partitions } from '../partitions/partitions.js';
 
 /** Version of the data format, see the page "The data model in Redis" of the documentation. */
 const FORMAT = '2';
@@ -17,30 +17,33 @@ export interface Connection {
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, partitions: Partitions): Promise<void> {
-  const { namespace, meta, count } = partitions;
-  const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions'), meta);
+  const { meta, count, owner } = partitions;
+  const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions', 'holds'), meta);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
   if ((await recorded()).includes(null)) {
     await connection.run((client) => client.hsetnx(meta, 'version', FORMAT), meta);
     await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
+    await connection.run((client) => client.hsetnx(meta, 'holds', owner.holds), meta);
   }
-  const [version, record] = await recorded();
-  if (version !== FORMAT) refuse(namespace, formatProblem(String(version)));
-  if (record !== `${count}`) refuse(namespace, partitionsProblem(String(record), count));
+  const [version, record, holds] = await recorded();
+  if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
+  if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
+  if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
 }
 
 /**
  * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
  * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
-export async function recordedPartitions(client: Redis, { namespace, meta }: Partitions): Promise<string> {
+export async function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
+  const { namespace, meta } = partitions;
   const [version, recorded] = await client.hmget(meta, 'version', 'partitions');
   if (recorded == null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
       `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
     ]);
   }
-  if (version !== FORMAT) refuse(namespace, formatProblem(String(version)));
+  if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
   return recorded;
 }
 
@@ -50,10 +53,14 @@ export function shownCount(partitions: string): string {
 }
 
 /** @throws InvalidSessionOptionsError */
-export function refuse(namespace: string, problem: string): never {
-  throw new InvalidSessionOptionsError('RedisSessionModule', [
-    `The sessions in namespace ${JSON.stringify(namespace)} ${problem}`,
+export function refuse({ namespace, owner }: Pick<Partitions, 'namespace' | 'owner'>, problem: string): never {
+  throw new InvalidSessionOptionsError(owner.module, [
+    `The ${owner.holds} in namespace ${JSON.stringify(namespace)} ${problem}`,
   ]);
+}
+
+function holdsProblem(recorded: string, { holds }: NamespaceOwner): string {
+  return `cannot be kept there, because it holds ${recorded}: use another namespace for ${holds}.`;
 }
 
 function formatProblem(version: string): string {
@@ -66,7 +73,7 @@ function formatProblem(version: string): string {
 const MORE = 'See the page "Repartitioning" of the documentation.';
 
 /** Why this instance cannot use the recorded partitions, and what to do. */
-function partitionsProblem(record: string, count: number): string {
+function partitionsProblem(record: string, { count, owner }: Pick<Partitions, 'count' | 'owner'>): string {
   const [from, to] = record.split('>');
   const command = `nest-session-redis repartition --from ${from} --to`;
   if (to !== undefined) {
@@ -75,8 +82,7 @@ function partitionsProblem(record: string, count: number): string {
       `\`partitions\` to ${to}. ${MORE}`
     );
   }
-  return (
-    `are in ${shownCount(record)}, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace. To ` +
-    `move them, stop all instances and run \`${command} ${count}\`. ${MORE}`
-  );
+  const differs = `are in ${shownCount(record)}, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace.`;
+  if (owner.holds !== 'sessions') return differs;
+  return `${differs} To move them, stop all instances and run \`${command} ${count}\`. ${MORE}`;
 }

@@ -1,5 +1,5 @@
 import { Inject } from '@nestjs/common';
-import type { ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { hideArguments } from './hide-arguments.js';
@@ -9,6 +9,7 @@ import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { requestConnectionOptions } from './request-connection.options.js';
 import { retryAfter } from './retry-after.js';
+import { isReleased, share } from './sharing.js';
 import { SingleNode } from './single-node.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
@@ -120,22 +121,60 @@ const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SI
 /** A subscription that had no reply is made anew on the next connection. */
 const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
 
-/** The connections, not connected yet. A client of the application is duplicated, never used. */
-export function createConnections(options: ConnectionOptions, log = new OutageLog()): RedisConnections {
+/** The connections of one module that another one uses as well. */
+export type SharedConnections = Pick<RedisConnections, 'request' | 'writes' | 'background'>;
+
+/** What a module lets others use. */
+export interface ConnectionsToShare {
+  readonly address: RedisAddress;
+  readonly connections: SharedConnections;
+}
+
+/** The `ConnectionsToShare` of `RedisSessionModule`. */
+export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
+
+/** Those that have been closed. */
+const closed = new WeakSet<RedisConnections>();
+
+/**
+ * The connections, not connected yet. A client of the application is duplicated, never used. `shared`: takes these from
+ * another module, instead of connecting a second time.
+ */
+export function createConnections(
+  options: ConnectionOptions,
+  log = new OutageLog(),
+  shared?: SharedConnections,
+): RedisConnections {
   const { connection } = options;
+  for (const each of shared ? distinct(shared) : []) share(each);
   return isOfCluster(connection)
-    ? connectionsToCluster(connection, options, log)
-    : connectionsToServer(connection, options, log);
+    ? connectionsToCluster(connection, options, log, shared)
+    : connectionsToServer(connection, options, log, shared);
 }
 
-/** Closes all connections for good. Resolves as closeConnection() does. */
-export async function closeConnections({ request, writes, ...others }: RedisConnections): Promise<void> {
-  const nodes = [request, writes, others.subscriber, others.notifications, others.signals];
-  const clients = [others.background, others.reader, others.broadcast].filter((client) => client !== undefined);
-  await Promise.all([...nodes.map((each) => each.close()), ...clients.map((client) => closeConnection(client))]);
+/** Closes all connections for good that no other module uses any more. Resolves as closeConnection() does. */
+export async function closeConnections(connections: RedisConnections): Promise<void> {
+  if (closed.has(connections)) return;
+  closed.add(connections);
+  const { background, reader, broadcast, ...nodes } = connections;
+  const clients = [background, reader, broadcast].filter((client) => client !== undefined);
+  await Promise.all([
+    ...distinct(nodes).map(async (each) => isReleased(each) && each.close()),
+    ...clients.map(async (client) => isReleased(client) && closeConnection(client)),
+  ]);
 }
 
-function connectionsToServer(address: ServerAddress, options: ConnectionOptions, log: OutageLog): RedisConnections {
+/** Without replicas, `writes` is `request`. */
+function distinct<T>(connections: Readonly<Record<string, T>>): T[] {
+  return [...new Set(Object.values(connections))];
+}
+
+function connectionsToServer(
+  address: ServerAddress,
+  options: ConnectionOptions,
+  log: OutageLog,
+  shared: SharedConnections | undefined,
+): RedisConnections {
   const open = (name: string, rules: RedisOptions): Redis => {
     const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }), log);
     client.on('error', (error: Error) => {
@@ -144,11 +183,8 @@ function connectionsToServer(address: ServerAddress, options: ConnectionOptions,
     return client;
   };
   const forRequests = (name: string) => new SingleNode(open(name, requestConnectionOptions(options.commandTimeout)));
-  const request = forRequests('request');
   const connections: RedisConnections = {
-    request,
-    writes: options.replicas > 0 ? forRequests('writes') : request,
-    background: open('background', { socketTimeout: SILENCE }),
+    ...(shared ?? commandConnections(options, forRequests, () => open('background', { socketTimeout: SILENCE }))),
     subscriber: new SingleNode(open('subscriber', OF_SUBSCRIBERS)),
     notifications: new SingleNode(open('notifications', OF_SUBSCRIBERS)),
     signals: new SingleNode(open('signals', OF_SIGNALS)),
@@ -160,7 +196,47 @@ function connectionsToServer(address: ServerAddress, options: ConnectionOptions,
   return connections;
 }
 
-function connectionsToCluster(address: ClusterAddress, options: ConnectionOptions, log: OutageLog): RedisConnections {
+/** Without replicas, requests need no connection of their own for what they write. */
+function commandConnections(
+  { replicas }: ConnectionOptions,
+  forRequests: (name: string) => RequestNodes,
+  background: () => Redis,
+): SharedConnections {
+  const request = forRequests('request');
+  return { request, writes: replicas > 0 ? forRequests('writes') : request, background: background() };
+}
+
+function connectionsToCluster(
+  address: ClusterAddress,
+  options: ConnectionOptions,
+  log: OutageLog,
+  shared: SharedConnections | undefined,
+): RedisConnections {
+  // Both kinds of clients have all commands.
+  const background = (shared?.background as unknown as Cluster | undefined) ?? clientOfCluster(address, options, log);
+  const open = (name: string, rules: RedisOptions): ClusterNodes =>
+    new ClusterNodes(
+      background,
+      (host, port, known) => {
+        const its = { ...(known?.options ?? background.options.redisOptions), host, port };
+        return watched(openNode({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }), log);
+      },
+      (client) => log.forget(client),
+    );
+  const forRequests = (name: string) => open(name, requestConnectionOptions(options.commandTimeout));
+  return {
+    ...(shared ?? commandConnections(options, forRequests, () => background as unknown as Redis)),
+    subscriber: open('subscriber', OF_SUBSCRIBERS),
+    notifications: open('notifications', OF_SUBSCRIBERS),
+    signals: open('signals', OF_SIGNALS),
+    // No command waits for events of two slots.
+    reader: undefined,
+    broadcast: undefined,
+  };
+}
+
+/** The client that serves background work, and knows the nodes for all other connections. */
+function clientOfCluster(address: ClusterAddress, options: ConnectionOptions, log: OutageLog): Cluster {
   const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, 'background') };
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
   background.on('+node', (node: Redis) => {
@@ -174,28 +250,7 @@ function connectionsToCluster(address: ClusterAddress, options: ConnectionOption
     });
   });
   log.watch(background);
-  const open = (name: string, rules: RedisOptions): ClusterNodes =>
-    new ClusterNodes(
-      background,
-      (host, port, known) => {
-        const its = { ...(known?.options ?? background.options.redisOptions), host, port };
-        return watched(openNode({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }), log);
-      },
-      (client) => log.forget(client),
-    );
-  const request = open('request', requestConnectionOptions(options.commandTimeout));
-  return {
-    request,
-    writes: options.replicas > 0 ? open('writes', requestConnectionOptions(options.commandTimeout)) : request,
-    // Both kinds of clients have all commands.
-    background: background as unknown as Redis,
-    subscriber: open('subscriber', OF_SUBSCRIBERS),
-    notifications: open('notifications', OF_SUBSCRIBERS),
-    signals: open('signals', OF_SIGNALS),
-    // No command waits for events of two slots.
-    reader: undefined,
-    broadcast: undefined,
-  };
+  return background;
 }
 
 function nameOf({ namespace }: ConnectionOptions, name: string): RedisOptions {

@@ -17,7 +17,10 @@ export class SingleNode implements RequestNodes {
   }
 
   connect(): Promise<void> {
-    return this.client.connect();
+    const { status } = this.client;
+    if (status === 'ready') return Promise.resolve();
+    // Another module that shares it may have connected it.
+    return status === 'wait' ? this.client.connect() : this.changed();
   }
 
   /** One wait, shared by all requests during a reconnection. */

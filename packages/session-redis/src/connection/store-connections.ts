@@ -17,6 +17,7 @@ import {
   REDIS_CONNECTIONS,
   type RedisConnections,
 } from './redis-connections.js';
+import { isShared } from './sharing.js';
 import { isAnswer } from './reply.errors.js';
 import { RequestConnection } from './request.connection.js';
 
@@ -58,7 +59,9 @@ export class StoreConnections implements BackgroundService {
   /** Resolves when Redis has replied to all that was sent. */
   async stop(): Promise<void> {
     const { request, writes, background } = this.connections;
-    await Promise.all([...new Set([...request.all, ...writes.all, background])].map(quit));
+    const own = [...new Set([request, writes])].filter((nodes) => !isShared(nodes)).flatMap((nodes) => [...nodes.all]);
+    if (!isShared(background)) own.push(background);
+    await Promise.all(own.map(quit));
   }
 
   async #connect(): Promise<void> {
@@ -90,7 +93,7 @@ export class StoreConnections implements BackgroundService {
     } catch (cause) {
       if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) {
         await this.instances.leave().catch(() => undefined);
-        throw cause instanceof SessionStoreError ? refusal(cause) : cause;
+        throw cause instanceof SessionStoreError ? refusal(cause, this.partitions.owner.module) : cause;
       }
       if (!this.options.requireAtStart) return false;
       return refuse('does not reply', cause);
@@ -117,9 +120,9 @@ function refuse(state: string, cause: unknown): never {
 }
 
 /** Redis replies and does not allow this: waiting for it would not help. */
-function refusal(cause: SessionStoreError): SessionStoreError {
+function refusal(cause: SessionStoreError, module: string): SessionStoreError {
   // The reason quotes the error of Redis. A chain of all three would print it three times.
-  return new SessionStoreError(`RedisSessionModule cannot start: ${cause.reason}`, { cause: cause.cause });
+  return new SessionStoreError(`${module} cannot start: ${cause.reason}`, { cause: cause.cause });
 }
 
 /** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */

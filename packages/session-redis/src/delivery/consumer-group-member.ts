@@ -11,6 +11,7 @@ import {
   type RegisterReply,
   type RetryRules,
   type FailReply,
+  type PassOnReply,
 } from '../scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery.tokens.js';
@@ -180,6 +181,11 @@ export class ConsumerGroupMember {
     this.#looks.hurry(entry.partition);
     const attempts = attemptsFor(failure, this.rules);
     return this.scripts.fail(entry, this.member, { ...failure, attempts }, this.rules);
+  }
+
+  /** Leaves an entry to the other instances of the group, if one of them may have the handler that this one lacks. */
+  passOn(entry: StreamEntry, want: string): Promise<PassOnReply> {
+    return this.scripts.passOn(entry, this.member, want, this.rules);
   }
 
   /**

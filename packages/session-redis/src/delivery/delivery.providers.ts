@@ -3,8 +3,10 @@ import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { addressWith } from '../connection/node-with.js';
+import { LivingInstances } from '../connection/living-instances.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
+import { RequestConnection } from '../connection/request.connection.js';
 import { Partitions } from '../partitions/partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { type ConsumerIdentity, DeliveryScripts } from '../scripts/delivery/delivery.scripts.js';
@@ -38,6 +40,11 @@ export const DELIVERY_PROVIDERS: Provider[] = [
   { provide: DELIVERY_PACE, useValue: PACE },
   { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },
   { provide: CONSUMER_IDENTITY, inject: [DELIVERY_OPTIONS], useFactory: consumerIdentity },
+  {
+    provide: LivingInstances,
+    inject: [RequestConnection, Partitions, CONSUMER_IDENTITY, connectionToken('background')],
+    useFactory: livingInstances,
+  },
   { provide: BackgroundLimiter, inject: [connectionToken('background')], useFactory: backgroundLimiter },
   {
     provide: REQUEST_STREAM_SCRIPTS,
@@ -71,6 +78,15 @@ export const DELIVERY_PROVIDERS: Provider[] = [
 
 function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {
   return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
+}
+
+function livingInstances(
+  connection: RequestConnection,
+  partitions: Partitions,
+  { consumer }: ConsumerIdentity,
+  background: Redis,
+): LivingInstances {
+  return new LivingInstances(connection, partitions, consumer, { run: (command) => command(background) });
 }
 
 function backgroundLimiter(background: Redis): BackgroundLimiter {

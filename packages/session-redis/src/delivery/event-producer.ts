@@ -48,6 +48,14 @@ export abstract class EventProducer<Event = unknown> {
   /** The event of an entry as log lines name it. */
   abstract shownIdOf(entry: StreamEntry): string;
 
+  /**
+   * What another instance of the group may handle an event for that has no handler here, as `wantedTypes()` says it.
+   * Undefined: there is one here, or an event without a handler is nobody's.
+   */
+  missingHandlerOf(_event: Event): string | undefined {
+    return undefined;
+  }
+
   /** Which handlers failed, when `dispatch()` has rejected with such an error. Undefined: no handler did. */
   abstract failureOf(error: unknown): HandlersFailure | undefined;
 }

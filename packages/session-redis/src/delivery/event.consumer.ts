@@ -203,6 +203,7 @@ export class EventConsumer<Event> implements BackgroundService {
   async #handle(event: PendingEvent): Promise<void> {
     const { entry, failures } = event;
     const failure = await this.#attempt(event);
+    if (failure === 'passed') return;
     if (!failure) {
       await this.group.acknowledge(entry);
       this.#acknowledged.add(nameOf(entry));
@@ -222,8 +223,8 @@ export class EventConsumer<Event> implements BackgroundService {
     }
   }
 
-  /** Calls the handlers. Resolves to undefined when the entry can be acknowledged. */
-  async #attempt(pending: PendingEvent): Promise<Failure | undefined> {
+  /** Calls the handlers. Resolves to undefined when the entry can be acknowledged; `passed`: others have it now. */
+  async #attempt(pending: PendingEvent): Promise<Failure | 'passed' | undefined> {
     const { entry, redelivered, failures, done } = pending;
     if (!this.group.concerns(entry)) return undefined;
     const abandonment = abandonmentOf(pending, this.group.rules);
@@ -233,6 +234,8 @@ export class EventConsumer<Event> implements BackgroundService {
       logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);
       return undefined;
     }
+    const missing = this.producer.missingHandlerOf(event);
+    if (missing !== undefined) return (await this.group.passOn(entry, missing)) === 'unwanted' ? undefined : 'passed';
     try {
       await this.#limiter.run(entry, () => this.#handlers.dispatch(event, { redelivered, done }));
       return undefined;

@@ -31,9 +31,7 @@ export class SessionEncryption {
   /** Without a key, nothing is encrypted. */
   readonly hasKeys: boolean;
 
-  constructor(
-    private readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: PLAIN_VALUES_WITHOUT_KEYS },
-  ) {
+  constructor(readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: PLAIN_VALUES_WITHOUT_KEYS }) {
     this.hasKeys = !rules.ring.isEmpty;
   }
 

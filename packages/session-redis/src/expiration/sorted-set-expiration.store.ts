@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { DueSession } from '../scripts/session/due-session.js';
+import type { DueEntry } from '../cleanup/due-entries.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { sessionsRecordedIn } from './recorded-sessions.js';
@@ -50,11 +50,11 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
     tally: SweepCounter,
     { ahead = 0, signal }: SweepOptions,
   ): Promise<number | undefined> {
-    let last: DueSession | undefined;
+    let last: DueEntry | undefined;
     while (!signal?.aborted) {
       const after = ahead > 0 ? last : undefined;
       const call = () => this.scripts.claimDue(partition, this.batchSize, ahead, after);
-      const { sessions, next, now } = await this.limiter.run(call, partition.prefix);
+      const { entries: sessions, next, now } = await this.limiter.run(call, partition.prefix);
       for (const session of sessions) {
         tally.count(partition, partition.memberOf(session.id), session, Number(session.time), now);
       }

@@ -3,6 +3,15 @@ import type { PartitionKeys } from './partition-keys.js';
 
 const SLOTS = 16_384;
 
+/** What a namespace holds, for its record in Redis and for messages. */
+export interface NamespaceOwner {
+  readonly holds: 'sessions' | 'deadlines';
+  /** The module that keeps it. */
+  readonly module: string;
+}
+
+export const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };
+
 /**
  * The partitions of a namespace, in a fixed number. All keys of a partition are in one slot of Redis Cluster, so one
  * script can use them. The slots of the partitions are spread evenly.
@@ -10,7 +19,7 @@ const SLOTS = 16_384;
 export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   /** The keys of each partition. */
   readonly all: readonly Keys[];
-  /** HASH: the version of the data format, and the number of partitions. */
+  /** HASH: the version of the data format, the number of partitions, and what the namespace holds. */
   readonly meta: string;
   /** ZSET of the names of the instances. The score is their last sign of life, in epoch ms by Redis' clock. */
   readonly instances: string;
@@ -20,6 +29,7 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
     readonly namespace: string,
     readonly count: number,
     private readonly KeysOfPartition: new (namespace: string, tag?: string) => Keys,
+    readonly owner = OF_SESSIONS,
   ) {
     const tags = count === 1 ? [''] : tagsOf(count);
     this.all = tags.map((tag) => new KeysOfPartition(namespace, tag));

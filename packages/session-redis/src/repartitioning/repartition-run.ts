@@ -75,8 +75,8 @@ export class RepartitionRun {
     const recorded = await recordedPartitions(this.client, this.to);
     if (recorded === `${count}`) return undefined;
     const [old, to = `${count}`, step] = recorded.split('>') as [string, string?, Step?];
-    if (to !== `${count}`) refuse(namespace, `are being moved from ${old} to ${to} partitions. Finish that first.`);
-    if (from !== undefined && old !== `${from}`) refuse(namespace, `are in ${shownCount(old)}, not in ${from}.`);
+    if (to !== `${count}`) refuse(this.to, `are being moved from ${old} to ${to} partitions. Finish that first.`);
+    if (from !== undefined && old !== `${from}`) refuse(this.to, `are in ${shownCount(old)}, not in ${from}.`);
     await checkRights(this.client, this.to);
     const next = { old: Number(old), step: step ?? 'copy' };
     if (step) {
@@ -92,8 +92,7 @@ export class RepartitionRun {
       await this.#record(old);
       throw error;
     }
-    if ((await recordedPartitions(this.client, this.to)) !== record)
-      refuse(namespace, 'are being moved by another run.');
+    if ((await recordedPartitions(this.client, this.to)) !== record) refuse(this.to, 'are being moved by another run.');
     return next;
   }
 
@@ -138,7 +137,7 @@ export class RepartitionRun {
     const names = await this.#instances.others();
     if (names.length === 0) return;
     refuse(
-      this.to.namespace,
+      this.to,
       `cannot move while instances are alive: ${names.map((name) => JSON.stringify(name)).join(', ')}. Stop all of them, and ` +
         'run this again. An instance that was killed counts as alive for 30 s.',
     );

@@ -269,7 +269,7 @@ describe('the poller', () => {
     const gate = new Gate();
     looks.mockImplementationOnce(async () => {
       await gate.pass();
-      return { now: 0, next: 1_800_000, sessions: [] };
+      return { now: 0, next: 1_800_000, entries: [] };
     });
     signals.tell(keys!, 'missed');
     await gate.reached();

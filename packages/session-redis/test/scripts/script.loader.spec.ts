@@ -12,11 +12,13 @@ const luaFiles = files.filter((file) => file.endsWith('.lua'));
 const names = luaFiles.filter((file) => !/^(library|includes)\//.test(file)).map(nameOf);
 /** The declarations of outcomes: beside the scripts, with the cleanup, and in core for those of a store. */
 const declarations = [
-  ...files
-    .filter((name) => /(\.scripts|session-arguments|due-session)\.ts$/.test(name))
-    .map((name) => new URL(name, folder)),
+  ...files.filter((name) => /(\.scripts|session-arguments)\.ts$/.test(name)).map((name) => new URL(name, folder)),
   new URL('../../src/cleanup/sweep.counter.ts', import.meta.url),
+  new URL('../../src/cleanup/due-entries.ts', import.meta.url),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
+  new URL('../../../session-core/src/events/dead-letter.ts', import.meta.url),
+  new URL('../../../session-core/src/events/event-group-info.ts', import.meta.url),
+  new URL('../../../session-core/src/deadlines/deadline.store.ts', import.meta.url),
 ]
   .map((file) => readFileSync(file, 'utf8'))
   .join('\n');
@@ -52,6 +54,12 @@ const REPLY_TYPES: Record<string, string | null> = {
   'delivery/retry-or-dead-letter': 'FailReply',
   'delivery/renew-lease': 'RenewReply',
   'delivery/release-events': 'ReleaseReply',
+  'delivery/pass-on-event': 'PassOnReply',
+  'deadlines/schedule-deadlines': 'ScheduleReply',
+  'deadlines/reschedule-deadline': 'RescheduleReply',
+  'deadlines/cancel-deadline': 'CancelReply',
+  'deadlines/list-deadlines': null,
+  'deadlines/fire-deadlines': 'FiringFailure',
   'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',

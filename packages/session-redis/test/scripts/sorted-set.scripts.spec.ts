@@ -32,7 +32,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
   const places = async (id: string) => ({ buckets: await store.buckets(id), due: await store.due(id) });
   const claimDue = (id: string, ahead = 0, scripts = store.scripts) => scripts.claimDue(store.keysOf(id), ALL, ahead);
   const wordOf = async (id: string, ahead = 0, scripts = store.scripts) =>
-    (await claimDue(id, ahead, scripts)).sessions.find((each) => each.id === id)?.outcome;
+    (await claimDue(id, ahead, scripts)).entries.find((each) => each.id === id)?.outcome;
   const sweepBucket = async (id: string, scripts = store.scripts) =>
     scripts.claimExpired(store.keysOf(id), [`expires:${id}`], (await store.buckets(id))[0]);
 
@@ -94,18 +94,18 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
       await store.client.zadd(ends, `${i + 1}`, id);
     }
     const reply = await store.scripts.claimDue(store.keysOf(first), 2);
-    expect(reply.sessions).toEqual([
+    expect(reply.entries).toEqual([
       { id: first, time: '1', outcome: 'claimed', delay: 0 },
       { id: second, time: '2', outcome: 'claimed', delay: 0 },
     ]);
     expect(reply.next).toBe(0);
     const rest = await store.scripts.claimDue(store.keysOf(first), 2);
-    expect(rest.sessions).toEqual([{ id: third, time: '3', outcome: 'claimed', delay: 0 }]);
+    expect(rest.entries).toEqual([{ id: third, time: '3', outcome: 'claimed', delay: 0 }]);
     expect(rest.next).toBe(Number(await endOf(alive)) + 1 - rest.now);
     expect(await store.eventTypesOf([first, second, third])).toEqual(Array(3).fill(['created', 'expired']));
     expect(await store.client.zrange(ends, '0', '-1')).toEqual([alive]);
     await store.client.del(ends);
-    expect(await store.scripts.claimDue(store.keysOf(first), 2)).toMatchObject({ sessions: [], next: undefined });
+    expect(await store.scripts.claimDue(store.keysOf(first), 2)).toMatchObject({ entries: [], next: undefined });
   });
 
   it('looks no further ahead than it is told to, and then at each session once, also of the same millisecond', async () => {
@@ -119,10 +119,10 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
       await store.client.pexpireat(keys.shadow(id), end);
       await store.client.zadd(keys.ends, end, id);
     }
-    expect((await store.scripts.claimDue(keys, ALL, HOUR / 2)).sessions).toEqual([]);
+    expect((await store.scripts.claimDue(keys, ALL, HOUR / 2)).entries).toEqual([]);
     const seen: string[] = [];
     for (let after; ;) {
-      const { sessions } = await store.scripts.claimDue(keys, 4, 2 * HOUR, after);
+      const { entries: sessions } = await store.scripts.claimDue(keys, 4, 2 * HOUR, after);
       seen.push(...sessions.map(({ id }) => id));
       after = sessions.at(-1);
       if (sessions.length < 4) break;
@@ -173,7 +173,7 @@ describe.each([1, 4])('the sorted set of ends, with %d partitions,', (partitions
     await store.runOut(bad);
     await store.client.set(keys.session(bad), 'planted');
     for (const id of [bad, good]) await store.client.zadd(keys.ends, 1, id);
-    const { sessions } = await claimDue(good);
+    const { entries: sessions } = await claimDue(good);
     const words = Object.fromEntries(sessions.map(({ id, outcome }) => [id, outcome]));
     expect([words[good], words[bad]]).toEqual(['claimed', 'corrupt']);
     expect(await store.client.xrange(keys.deadLetters, '-', '+')).toEqual([

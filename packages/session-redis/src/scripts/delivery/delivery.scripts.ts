@@ -57,6 +57,8 @@ export type WishReply = 'renewed' | 'begun';
 export type WantReply = 'wanted';
 export type AcknowledgeReply = 'acknowledged';
 export type FailReply = 'retry' | 'dead' | 'lost';
+/** Whether other instances of the group take over an event for which this one has no handler. */
+export type PassOnReply = 'passed' | 'unwanted' | 'lost';
 export type RenewReply = 'renewed' | 'lost';
 export type ReleaseReply = 'left' | 'staying';
 
@@ -70,6 +72,7 @@ const SOURCES = loadScripts('delivery', {
   claimEvents: 'claim-events',
   acknowledgeEvents: 'acknowledge-events',
   retryOrDeadLetter: 'retry-or-dead-letter',
+  passOnEvent: 'pass-on-event',
   renewLease: 'renew-lease',
   releaseEvents: 'release-events',
 });
@@ -167,6 +170,18 @@ export class DeliveryScripts {
     const args = [group, consumer, position, JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff];
     args.push(retention, deadLetters.maxSize, deadLetters.maxDataSize, handler, this.kind.data?.endField ?? '');
     return (await this.#client.retryOrDeadLetter(keys.length, ...keys, ...args)) as FailReply;
+  }
+
+  /** This instance has no handler for an entry: `want` is what that of another one would want. */
+  async passOn(
+    { partition, position }: StreamEntry,
+    { group, consumer }: ConsumerIdentity,
+    want: string,
+    { firstBackOff, longestBackOff }: Pick<RetryRules, 'firstBackOff' | 'longestBackOff'>,
+  ): Promise<PassOnReply> {
+    const keys = [partition.events, partition.retries(group), partition.wanted];
+    const args = [group, consumer, position, want, firstBackOff, longestBackOff];
+    return (await this.#client.passOnEvent(keys.length, ...keys, ...args)) as PassOnReply;
   }
 
   async renewLease(

@@ -1,4 +1,4 @@
--- include: keys, buckets, place, join, digits, wanted, keep-ended, index, session-timeouts
+-- include: keys, bury, buckets, place, join, digits, wanted, keep-ended, index, session-timeouts
 -- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were found, in the
 -- bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them; `now`, and `at` as a text;
 -- the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.
@@ -21,18 +21,6 @@ local function leave(claims, bucket, member)
   local members = claims.leaving[bucket] or {}
   table.insert(members, member)
   claims.leaving[bucket] = members
-end
-
--- Makes a dead letter of a stray key or member, once `remove` has removed it. Returns whether it has. Every key that the dead
--- letter needs is read before.
-local function bury(claims, what, reason, remove)
-  -- include: dead-letters
-  local letters = dead_letters(claims.dead)
-  read_typed('zset', 'ZCARD', letters.index)
-  for _, key in ipairs({ letters.sizes, letters.lost, letters.unreported }) do read_typed('hash', 'HLEN', key) end
-  if not remove() then return false end
-  add_letter(letters, { 'member', what, 'reason', reason, 'at', claims.at }, claims.most_bytes)
-  return true
 end
 
 -- Removes a member from where it was found. True for one call only, however many claim the same member.

@@ -13,6 +13,14 @@ import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
+import {
+  type ClaimReply,
+  type DueEntries,
+  type DueEntry,
+  type DueReply,
+  toClaim,
+  toDueEntries,
+} from '../../cleanup/due-entries.js';
 import type { Claim } from '../../cleanup/sweep.counter.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import {
@@ -31,14 +39,6 @@ import {
   toUpdateReply,
   whoOf,
 } from './session-arguments.js';
-import {
-  type ClaimReply,
-  type DueReply,
-  type DueSession,
-  type DueSessions,
-  toClaim,
-  toDueSessions,
-} from './due-session.js';
 import type { KeepingRules } from './keeping-rules.js';
 import type { EndedBatch, ListedPage, ListReply, SessionsLook, StrayIndex } from './listed-session.js';
 
@@ -257,7 +257,7 @@ export class SessionScripts {
    * Takes sessions that are due out of the sorted set, at most `size`. `ahead`: also those that are due in so many
    * milliseconds; `after`: the last session of the call before.
    */
-  async claimDue(partition: SessionKeys, size: number, ahead = 0, after?: DueSession): Promise<DueSessions> {
+  async claimDue(partition: SessionKeys, size: number, ahead = 0, after?: DueEntry): Promise<DueEntries> {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [
       prefix,
@@ -268,7 +268,7 @@ export class SessionScripts {
       after?.time ?? '',
       after?.id ?? '',
     ];
-    return toDueSessions((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
+    return toDueEntries((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
   }
 
   /** Looks at the buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set. */

@@ -1,0 +1,93 @@
+import type { BeforeApplicationShutdown, OnApplicationBootstrap, OnApplicationShutdown, Type } from '@nestjs/common';
+import type { ModuleRef } from '@nestjs/core';
+import type { BackgroundService } from '../timing/background-service.js';
+import { settledWithin } from '../timing/settled-within.js';
+import { closeConnection } from './close-connection.js';
+import { closeConnections, type RedisConnections } from './redis-connections.js';
+
+type Service = Type<BackgroundService>;
+
+/** What a module runs in the background: the classes of its providers, in the order in which they begin. */
+export interface ServicesOfStore {
+  /** Everything else needs these. They end last, one after the other. */
+  readonly foundation: readonly Service[];
+  /** These find work. They end when the shutdown begins, before Nest closes the server. */
+  readonly sources: readonly Service[];
+  /** This ends at the same time. It waits for handlers of the application, however long they take. */
+  readonly listeners: readonly Service[];
+  /** These begin no event more when the shutdown begins, and end after the last handler and the requests in flight. */
+  readonly handling: readonly Service[];
+}
+
+// Milliseconds that a shutdown waits for background work.
+const PATIENCE = 5000;
+
+/**
+ * Starts the background work of a module when the application is complete, and ends it in the order that loses nothing: it
+ * begins nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
+ * connections.
+ */
+export abstract class StoreLifecycle
+  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
+{
+  #handled: Promise<unknown> = Promise.resolve();
+
+  /** `patience`: milliseconds that the start waits for the handling of events to begin. */
+  constructor(
+    private readonly providers: ModuleRef,
+    private readonly connections: RedisConnections,
+    private readonly services: ServicesOfStore,
+    private readonly patience: number,
+  ) {}
+
+  async onApplicationBootstrap(): Promise<void> {
+    const { foundation, sources, listeners, handling } = this.services;
+    try {
+      for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
+    } catch (error) {
+      // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
+      void closeConnections(this.connections);
+      throw error;
+    }
+    this.begun();
+    const started = this.#all(handling).map(async (service) => service.start());
+    await settledWithin(this.patience, Promise.all(started));
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    const { background } = this.connections;
+    // Background work would wait for Redis, and the shutdown for the work.
+    if (background.status !== 'ready') void closeConnection(background);
+    const { sources, listeners, handling } = this.services;
+    this.#handled = this.#stop(handling);
+    await Promise.all([this.#finish(this.#stop(sources)), this.#stop(listeners)]);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    // The dispatcher has waited for the handlers. This waits until Redis knows their results.
+    await this.#finish(this.#handled);
+    for (const service of this.services.foundation.toReversed()) await this.#finish(this.#stop([service]));
+    void closeConnections(this.connections);
+  }
+
+  /** Everything but the handling of events has begun. */
+  protected begun(): void {
+    // There is nothing to say.
+  }
+
+  #all(services: readonly Service[]): BackgroundService[] {
+    return services.map((service) => this.providers.get<BackgroundService>(service));
+  }
+
+  #stop(services: readonly Service[]): Promise<unknown> {
+    return Promise.all(this.#all(services).map(async (service) => service.stop()));
+  }
+
+  /**
+   * Waits for background work. When Redis does not reply in time, closes its connection: later commands get no reply
+   * either.
+   */
+  async #finish(work: Promise<unknown>): Promise<void> {
+    if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
+  }
+}

@@ -1,0 +1,64 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { logger } from '../logging/redis-session.logger.js';
+import { type DueList, DueSweeper, type SweepOptions } from '../cleanup/due.sweeper.js';
+import type { SweepCounter } from '../cleanup/sweep.counter.js';
+import { EVENT_RULES } from '../delivery/delivery.tokens.js';
+import type { eventRules } from '../delivery/event-rules.js';
+import { type DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
+import type { DeadlineScripts, FiringRules } from '../scripts/deadlines/deadline.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { BACKGROUND_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
+
+/** Deadlines per call: one takes Redis about 20 µs, and other commands wait as long as a call. */
+const BATCH_SIZE = 50;
+/** Milliseconds for which `cancel()` and `reschedule()` answer that a deadline has fired. */
+const KNOWN_FOR = 3_600_000;
+
+/** Fires the deadlines whose time has come. Any number of instances may do so: a script fires each once. */
+@Injectable()
+export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList<DeadlineKeys> {
+  readonly what = 'deadlines';
+  readonly #rules: FiringRules;
+  #isFull = false;
+
+  constructor(
+    @Inject(BACKGROUND_DEADLINE_SCRIPTS) private readonly scripts: Pick<DeadlineScripts, 'fire'>,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
+    @Inject(DeadlinePartitions) partitions: DeadlinePartitions,
+    @Inject(EVENT_RULES) { maxLength, deadLetters }: ReturnType<typeof eventRules>,
+  ) {
+    super();
+    this.#rules = {
+      batchSize: BATCH_SIZE,
+      maxLength: partitions.shareOf(maxLength),
+      knownFor: KNOWN_FOR,
+      maxDeadLetterSize: deadLetters.maxSize,
+    };
+  }
+
+  async sweep(partitions: readonly DeadlineKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
+    for (const keys of partitions) {
+      if (options.signal?.aborted) return;
+      await this.claimIn(keys, tally, options).catch((error: unknown) => tally.failures.push(error));
+    }
+  }
+
+  async claimIn(keys: DeadlineKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<number | undefined> {
+    while (!signal?.aborted) {
+      const fired = await this.limiter.run(() => this.scripts.fire(keys, this.#rules), keys.prefix);
+      for (const each of fired.entries) tally.count(keys, each.id, each, Number(each.time), fired.now);
+      this.#tellOfBacklog(fired.isFull);
+      if (fired.isFull || fired.next !== 0) return fired.next;
+    }
+    return undefined;
+  }
+
+  #tellOfBacklog(isFull: boolean): void {
+    if (isFull && !this.#isFull) {
+      logger.error(
+        'Deadlines wait longer than they should, because `events.maxLength` events wait for their groups: see DeadlineEvents.list()',
+      );
+    }
+    this.#isFull = isFull;
+  }
+}

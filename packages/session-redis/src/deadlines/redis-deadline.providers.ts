@@ -1,0 +1,123 @@
+import type { Provider } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import { DeadlineEvents } from '@nest-session/core/deadlines';
+import { DeadlineStore, injectDependencies } from '@nest-session/core/internal';
+import type { Redis } from 'ioredis';
+import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from '../cleanup/cleanup.providers.js';
+import { DuePoller } from '../cleanup/due-poller.js';
+import { type DueList, DueSweeper } from '../cleanup/due.sweeper.js';
+import { CONNECTION_PROVIDERS } from '../connection/connection.providers.js';
+import { OutageLog } from '../connection/outage.log.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import {
+  CONNECTION_OPTIONS,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
+  connectionToken,
+  createConnections,
+  REDIS_CONNECTIONS,
+} from '../connection/redis-connections.js';
+import { DELIVERY_PROVIDERS } from '../delivery/delivery.providers.js';
+import { DELIVERY_OPTIONS } from '../delivery/delivery.tokens.js';
+import { EventProducer } from '../delivery/event-producer.js';
+import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
+import { tracedPass } from '../expiration/traced-sweep.js';
+import { type DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
+import { Partitions } from '../partitions/partitions.js';
+import { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
+import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
+import { DeadlineEventProducer } from './deadline-event-producer.js';
+import { DeadlineStartLog } from './deadline-start.log.js';
+import { DeadlineSweeper } from './deadline.sweeper.js';
+import { RedisDeadlineEvents } from './redis-deadline.events.js';
+import {
+  REDIS_DEADLINE_MODULE_OPTIONS,
+  REDIS_DEADLINE_OPTIONS,
+  type RedisDeadlineModuleOptions,
+  type ResolvedRedisDeadlineOptions,
+  resolveRedisDeadlineOptions,
+} from './redis-deadline.options.js';
+import { RedisDeadlineStore } from './redis-deadline.store.js';
+import { BACKGROUND_DEADLINE_SCRIPTS, REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
+
+/** The name of the cleanup job in `SchedulerRegistry`. */
+const DEADLINE_CLEANUP_JOB = 'deadline-cleanup';
+
+const BARE_CLASS = 'It is imported as a class: write RedisDeadlineModule.forRoot() in the imports of the root module.';
+
+/** All providers of `RedisDeadlineModule`. They connect and start nothing. */
+export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
+  {
+    provide: REDIS_DEADLINE_OPTIONS,
+    inject: [ModuleRef, { token: CONNECTIONS_TO_SHARE, optional: true }],
+    useFactory: resolveOptions,
+  },
+  { provide: CONNECTION_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
+  { provide: DELIVERY_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
+  OutageLog,
+  {
+    provide: REDIS_CONNECTIONS,
+    inject: [REDIS_DEADLINE_OPTIONS, OutageLog, { token: CONNECTIONS_TO_SHARE, optional: true }],
+    useFactory: (options: ResolvedRedisDeadlineOptions, log: OutageLog, shared?: ConnectionsToShare) =>
+      createConnections(options, log, options.isShared ? shared?.connections : undefined),
+  },
+  ...CONNECTION_PROVIDERS,
+  { provide: DeadlinePartitions, inject: [REDIS_DEADLINE_OPTIONS], useFactory: partitionsOf },
+  { provide: Partitions, useExisting: DeadlinePartitions },
+  {
+    provide: REQUEST_DEADLINE_SCRIPTS,
+    useFactory: () => scriptsOn((client) => new DeadlineScripts(client)),
+  },
+  {
+    provide: BACKGROUND_DEADLINE_SCRIPTS,
+    inject: [REQUEST_DEADLINE_SCRIPTS, connectionToken('background')],
+    useFactory: (scripts: ScriptsOn<DeadlineScripts>, client: Redis) => scripts(client),
+  },
+  {
+    provide: DeadlineEncryption,
+    inject: [REDIS_DEADLINE_OPTIONS],
+    useFactory: ({ encryption }: ResolvedRedisDeadlineOptions) => encryption,
+  },
+  {
+    provide: CLEANUP_SCHEDULE,
+    inject: [REDIS_DEADLINE_OPTIONS],
+    useFactory: ({ cron }: ResolvedRedisDeadlineOptions): CleanupSchedule => ({ name: DEADLINE_CLEANUP_JOB, cron }),
+  },
+  DeadlineSweeper,
+  { provide: DueSweeper, useExisting: DeadlineSweeper },
+  { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: duePoller },
+  DeadlineEventProducer,
+  { provide: EventProducer, useExisting: DeadlineEventProducer },
+  ...CLEANUP_PROVIDERS,
+  ...DELIVERY_PROVIDERS,
+  RedisDeadlineStore,
+  { provide: DeadlineStore, useExisting: RedisDeadlineStore },
+  RedisDeadlineEvents,
+  { provide: DeadlineEvents, useExisting: RedisDeadlineEvents },
+  DeadlineStartLog,
+];
+
+/** Of the module that holds the options, which is missing where the application imports the bare class. */
+async function resolveOptions(
+  moduleRef: ModuleRef,
+  shared?: ConnectionsToShare,
+): Promise<ResolvedRedisDeadlineOptions> {
+  const bareClass = () => new InvalidSessionOptionsError('RedisDeadlineModule', [BARE_CLASS]);
+  const [options] = await injectDependencies(moduleRef, [REDIS_DEADLINE_MODULE_OPTIONS], bareClass);
+  return resolveRedisDeadlineOptions(options as RedisDeadlineModuleOptions, shared?.address);
+}
+
+function partitionsOf({ namespace, partitions }: ResolvedRedisDeadlineOptions): DeadlinePartitions {
+  return new DeadlinePartitions(namespace, partitions);
+}
+
+function duePoller(
+  sweeper: DeadlineSweeper,
+  partitions: DeadlinePartitions,
+  signals: PartitionSignals,
+): DuePoller<DeadlineKeys> {
+  const claimIn: DueList<DeadlineKeys>['claimIn'] = (keys, tally, options) =>
+    tracedPass('poll', partitions, tally, () => sweeper.claimIn(keys, tally, options));
+  return new DuePoller('deadlines', { claimIn }, partitions.all, signals);
+}

@@ -1,0 +1,124 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  type CancelReply,
+  type DeadlinePage,
+  DeadlineStore,
+  type Due,
+  type NewDeadline,
+  type RescheduleReply,
+  type ScheduleReply,
+  type StoredDeadline,
+} from '@nest-session/core/internal';
+import { DuePoller } from '../cleanup/due-poller.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
+import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../keys/deadline-keys.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { DeadlineScripts, DeadlineToWrite } from '../scripts/deadlines/deadline.scripts.js';
+import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
+import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
+
+/** Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns. */
+@Injectable()
+export class RedisDeadlineStore extends DeadlineStore {
+  readonly namespace: string;
+  readonly serializer: DeadlineStore['serializer'];
+
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_DEADLINE_SCRIPTS) private readonly scripts: ScriptsOn<DeadlineScripts>,
+    @Inject(DeadlinePartitions) private readonly partitions: DeadlinePartitions,
+    @Inject(DeadlineEncryption) private readonly encryption: DeadlineEncryption,
+    @Inject(DuePoller) private readonly poller: Pick<DuePoller<DeadlineKeys>, 'hurry'>,
+    @Inject(REDIS_DEADLINE_OPTIONS) { serializer }: Pick<ResolvedRedisDeadlineOptions, 'serializer'>,
+  ) {
+    super();
+    this.namespace = partitions.namespace;
+    this.serializer = serializer;
+  }
+
+  async schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]> {
+    const toWrite = new Map(deadlines.map((each) => [memberOf(name, each.key), each]));
+    const replies = new Map<string, ScheduleReply>();
+    const share = this.partitions.shareOf(most);
+    const calls = this.partitions.grouped([...toWrite.keys()]).map(async ([keys, members]) => {
+      const its = members.map((member) => this.#toWrite(name, member, toWrite.get(member)!));
+      const { replies: words, wait } = await this.#write(keys, (scripts) => scripts.schedule(keys, name, its, share));
+      if (wait !== undefined) this.poller.hurry(keys, wait);
+      for (const [i, member] of members.entries()) replies.set(member, words[i]!);
+    });
+    await Promise.all(calls);
+    return [...toWrite.keys()].map((member) => replies.get(member)!);
+  }
+
+  async reschedule(name: string, key: string, due: Due): Promise<RescheduleReply> {
+    const { member, keys } = this.#placeOf(name, key);
+    const [word, wait] = await this.#write(keys, (scripts) => scripts.reschedule(keys, name, member, due));
+    if (wait !== undefined) this.poller.hurry(keys, wait);
+    return word;
+  }
+
+  cancel(name: string, key: string): Promise<CancelReply> {
+    const { member, keys } = this.#placeOf(name, key);
+    return this.#write(keys, (scripts) => scripts.cancel(keys, name, member));
+  }
+
+  async get(name: string, key: string): Promise<StoredDeadline | undefined> {
+    const { member, keys } = this.#placeOf(name, key);
+    const fields = await this.connection.run((client) => client.hgetall(keys.deadline(member)), keys.prefix);
+    return fields['due'] === undefined ? undefined : this.#toDeadline(name, fields);
+  }
+
+  async count(name: string): Promise<number> {
+    const counts = await this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.due(name)));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** As many in each partition as the page may have. */
+  async list(name: string, { before, after, limit }: DeadlinePage): Promise<StoredDeadline[]> {
+    const behind = after && ([after.dueAt, memberOf(name, after.key)] as const);
+    const page = { before, after: behind, limit };
+    const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
+      this.scripts(client).list(keys, name, page),
+    );
+    const found = replies.flat().map((fields) => recordOf(fields));
+    const placed = found
+      .filter(({ due }) => due !== undefined)
+      .map((fields) => ({ fields, place: placeIn(name, fields) }));
+    const sorted = placed.toSorted((one, other) => (one.place < other.place ? -1 : 1)).slice(0, limit);
+    return sorted.map(({ fields }) => this.#toDeadline(name, fields));
+  }
+
+  #placeOf(name: string, key: string) {
+    const member = memberOf(name, key);
+    return { member, keys: this.partitions.of(member) };
+  }
+
+  #write<T>(keys: DeadlineKeys, call: (scripts: DeadlineScripts) => Promise<T>): Promise<T> {
+    return this.connection.write((client) => call(this.scripts(client)), keys.prefix);
+  }
+
+  #toWrite(name: string, member: string, { text, ...deadline }: NewDeadline): DeadlineToWrite {
+    const { id, key } = deadline;
+    const data = text === undefined ? { text, dataKey: undefined } : this.encryption.encrypted(text, { id, name, key });
+    return { ...deadline, member, data };
+  }
+
+  /** @throws DeadlineDataError */
+  #toDeadline(name: string, fields: Readonly<Record<string, string>>): StoredDeadline {
+    const { id = '', key = '', due, at, data, dataKey } = fields;
+    const text = data === undefined ? undefined : this.encryption.decrypted({ text: data, dataKey }, { id, name, key });
+    return { id, key, text, dueAt: Number(due), scheduledAt: Number(at) };
+  }
+}
+
+function recordOf(fields: readonly string[]): Record<string, string> {
+  const record: Record<string, string> = {};
+  for (let i = 0; i < fields.length; i += 2) record[fields[i]!] = fields[i + 1]!;
+  return record;
+}
+
+/** Sorts as the sorted sets do: by time, and then by member. */
+function placeIn(name: string, { due = '', key = '' }: Readonly<Record<string, string>>): string {
+  return `${due.padStart(16, '0')} ${memberOf(name, key)}`;
+}

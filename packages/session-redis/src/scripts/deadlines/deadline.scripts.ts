@@ -1,0 +1,125 @@
+import type { CancelReply, Due, NewDeadline, RescheduleReply, ScheduleReply } from '@nest-session/core/internal';
+import type { Redis } from 'ioredis';
+import { type DueEntries, type DueReply, toDueEntries } from '../../cleanup/due-entries.js';
+import type { DeadlineKeys } from '../../keys/deadline-keys.js';
+import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+
+/** A deadline to schedule, as Redis gets it. */
+export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
+  readonly member: string;
+  readonly data: StoredData;
+}
+
+/** The data of a deadline as Redis has them. */
+export interface StoredData {
+  /** Undefined: there are none. */
+  readonly text: string | undefined;
+  /** The wrapped data key with which the text is encrypted; undefined: it is not. */
+  readonly dataKey: string | undefined;
+}
+
+/** What a call has scheduled. */
+export interface Scheduled {
+  readonly replies: ScheduleReply[];
+  /** Milliseconds until the first of them is due; undefined when none was scheduled. */
+  readonly wait: number | undefined;
+}
+
+/** How deadlines fire. */
+export interface FiringRules {
+  /** Deadlines per call of a script. */
+  readonly batchSize: number;
+  /** As many events as may wait for their groups. */
+  readonly maxLength: number;
+  /** Milliseconds for which it is known that a deadline has fired. */
+  readonly knownFor: number;
+  /** Most bytes of the dead letters of a partition. */
+  readonly maxDeadLetterSize: number;
+}
+
+/** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
+export interface FiredDeadlines extends DueEntries {
+  readonly isFull: boolean;
+}
+
+/** Why a deadline is not fired that was noted as due. */
+type FiringFailure = 'corrupt' | 'already';
+type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number | FiringFailure)[]];
+
+const NO_DATA = '-';
+
+const SOURCES = loadScripts('deadlines', {
+  scheduleDeadlines: 'schedule-deadlines',
+  rescheduleDeadline: 'reschedule-deadline',
+  cancelDeadline: 'cancel-deadline',
+  listDeadlines: 'list-deadlines',
+  fireDeadlines: 'fire-deadlines',
+});
+
+/** The scripts for deadlines. Each is one typed function, and each call is for one partition. */
+export class DeadlineScripts {
+  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+
+  constructor(client: Redis) {
+    this.#client = defineScripts(client, SOURCES);
+  }
+
+  /** `most`: as many of the name as may wait in the partition. */
+  async schedule(
+    keys: DeadlineKeys,
+    name: string,
+    deadlines: readonly DeadlineToWrite[],
+    most: number,
+  ): Promise<Scheduled> {
+    const all = [keys.due(name), keys.names, keys.events, ...deadlines.map(({ member }) => keys.deadline(member))];
+    const args = deadlines.flatMap(({ member, due, ifExists, id, key, traceparent = '', data }) => {
+      const { text = '', dataKey = data.text === undefined ? NO_DATA : '' } = data;
+      return [member, ...timeArguments(due), ifExists, id, key, traceparent, dataKey, text];
+    });
+    const reply = await this.#client.scheduleDeadlines(all.length, all, name, most, args);
+    const [wait, ...replies] = reply as [number | '', ...ScheduleReply[]];
+    return { replies, wait: wait === '' ? undefined : wait };
+  }
+
+  /** The number: milliseconds until it is due. */
+  async reschedule(
+    keys: DeadlineKeys,
+    name: string,
+    member: string,
+    due: Due,
+  ): Promise<[word: RescheduleReply, wait?: number]> {
+    const all = [keys.due(name), keys.names, keys.events, keys.deadline(member)];
+    const args = [name, member, ...timeArguments(due)];
+    return (await this.#client.rescheduleDeadline(all.length, all, args)) as [RescheduleReply, number?];
+  }
+
+  async cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelReply> {
+    return (await this.#client.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelReply;
+  }
+
+  /** The fields of each hash and their values, in turn. `after`: the time and the member of the last one before. */
+  async list(
+    keys: DeadlineKeys,
+    name: string,
+    {
+      before,
+      after,
+      limit,
+    }: { before: number | undefined; after: readonly [number, string] | undefined; limit: number },
+  ): Promise<string[][]> {
+    const args = [keys.deadlines, before ?? '', ...(after ?? ['', '']), limit];
+    return (await this.#client.listDeadlines(1, keys.due(name), args)) as string[][];
+  }
+
+  async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
+    const { batchSize, maxLength, knownFor, maxDeadLetterSize } = rules;
+    const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
+    const reply = await this.#client.fireDeadlines(3, keys.names, keys.events, keys.deadLetters, args);
+    const [now, next, isFull, ...entries] = reply as FireReply;
+    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 };
+  }
+}
+
+function timeArguments(due: Due): [kind: 'in' | 'at', milliseconds: number] {
+  return 'in' in due ? ['in', due.in] : ['at', due.at];
+}

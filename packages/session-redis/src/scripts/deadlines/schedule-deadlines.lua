@@ -1,0 +1,68 @@
+#!lua
+--[[
+  schedule-deadlines: schedules deadlines of one name. Each says what happens to one that waits under the same key.
+
+  KEYS[1] sorted set of what waits of the name
+  KEYS[2] sorted set of the names
+  KEYS[3] events stream
+  KEYS[4..] hash of each deadline, all different
+  ARGV[1] name
+  ARGV[2] at most how many of the name may wait
+  ARGV[3..] nine for each deadline: its member of the sorted set; 'in' or 'at'; ms; 'replace', 'keep', 'earlier' or 'later'; id;
+            key; trace, empty: none; data key of the data, empty: they are not encrypted, '-': there are none; the data
+
+  Returns the ms until the first one is due that is scheduled now, empty when none is; and one word for each deadline
+    'scheduled'
+    'replaced'   it takes the place of one that waited
+    'kept'       the one that waits stays
+    'full'       as many of the name wait as may
+]]
+-- include: clock, deadline
+local due, names, events = KEYS[1], KEYS[2], KEYS[3]
+local name, most, now = ARGV[1], tonumber(ARGV[2]), now_in_ms()
+local waiting, first = read_typed('zset', 'ZCARD', due), nil
+read_typed('zset', 'ZCARD', names)
+
+local function deadline_at(i)
+  local hash, at = KEYS[4 + i], 3 + 9 * i
+  local known, has_fired = waiting_at(hash, ARGV[at])
+  return {
+    hash = hash, member = ARGV[at], time = time_of(ARGV[at + 1], ARGV[at + 2], now), if_exists = ARGV[at + 3],
+    known = known, has_fired = has_fired, id = ARGV[at + 4], key = ARGV[at + 5], trace = ARGV[at + 6],
+    data_key = ARGV[at + 7], data = ARGV[at + 8],
+  }
+end
+
+local function stays(deadline)
+  local known, if_exists = deadline.known, deadline.if_exists
+  if not known or if_exists == 'replace' then return false end
+  return if_exists == 'keep' or if_exists == 'earlier' and known <= deadline.time or if_exists == 'later' and known >= deadline.time
+end
+
+local function write(deadline)
+  local fields = { 'name', name, 'key', deadline.key, 'id', deadline.id, 'due', digits(deadline.time), 'at', digits(now) }
+  local function add(field, value)
+    fields[#fields + 1], fields[#fields + 2] = field, value
+  end
+  if deadline.trace ~= '' then add('traceparent', deadline.trace) end
+  if deadline.data_key ~= '-' then add('data', deadline.data) end
+  if deadline.data_key ~= '-' and deadline.data_key ~= '' then add('dataKey', deadline.data_key) end
+  if deadline.known or deadline.has_fired then redis.call('UNLINK', deadline.hash) end
+  redis.call('HSET', deadline.hash, unpack(fields))
+  note_due(due, names, name, deadline.member, deadline.time)
+  first = math.min(first or deadline.time, deadline.time)
+end
+
+local function schedule(deadline)
+  if stays(deadline) then return 'kept' end
+  if not deadline.known and waiting >= most then return 'full' end
+  if not deadline.known then waiting = waiting + 1 end
+  write(deadline)
+  return deadline.known and 'replaced' or 'scheduled'
+end
+
+local deadlines, reply = {}, { '' }
+for i = 0, #KEYS - 4 do deadlines[i + 1] = deadline_at(i) end
+for i, deadline in ipairs(deadlines) do reply[i + 1] = schedule(deadline) end
+if first then reply[1] = tell_due(events, first, now) end
+return reply

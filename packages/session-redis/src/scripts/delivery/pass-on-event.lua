@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+--[[
+  pass-on-event: leaves an entry to the other instances of the group, because this one has no handler for it. It waits for a retry
+  that counts as none, longer the older it is.
+
+  KEYS[1] events stream
+  KEYS[2] retries of the group
+  KEYS[3] which events each group wants
+  ARGV[1] group
+  ARGV[2] consumer
+  ARGV[3] position
+  ARGV[4] what the handlers of the others would have to want
+  ARGV[5] shortest wait in ms
+  ARGV[6] longest wait in ms
+
+  Returns
+    'passed'
+    'unwanted'  no instance of the group has a handler for it
+    'lost'      the entry no longer belongs to this instance
+]]
+-- include: clock, digits, groups, pending, positions, types, words
+local events, retries, wanted = KEYS[1], KEYS[2], KEYS[3]
+local group, consumer, position, want = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+assert_types({ { events, 'stream' }, { retries, 'zset' }, { wanted, 'hash' } })
+
+if not words_in(redis.call('HGET', wanted, group) or '')[want] then return 'unwanted' end
+local pending = pending_at(events, group, position, consumer)
+if not pending then return 'lost' end
+local now = now_in_ms()
+local age = now - parts(position)
+local wait = math.max(tonumber(ARGV[5]), math.min(age, tonumber(ARGV[6])))
+redis.call('XCLAIM', events, group, RETRIES_CONSUMER, 0, position, 'RETRYCOUNT', pending[4] - 1, 'JUSTID')
+redis.call('ZADD', retries, digits(now + wait), position)
+return 'passed'
