@@ -14,8 +14,9 @@ export {
   type ScheduleOptions,
   type ScheduleOutcome,
 } from './deadlines/deadlines.js';
-export { DeadlineEvent, type DeadlineEventInit } from './deadlines/deadline.event.js';
+export { DeadlineEvent, type DeadlineEventInit } from './deadlines/deadline-event.js';
 export { OnDeadline, type OnDeadlineOptions } from './deadlines/on-deadline.decorator.js';
 export { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadlines/deadline.events.js';
 export { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadlines/deadline.errors.js';
 export { MapDeadlineModule } from './deadlines/map-deadline.module.js';
+export type { MapDeadlineModuleOptions } from './deadlines/map-deadline.options.js';

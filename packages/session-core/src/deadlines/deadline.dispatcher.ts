@@ -14,7 +14,7 @@ import { logger } from '../logging/session.logger.js';
 import { eventChannel, traced } from '../telemetry/channels.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { DeadlineHandlingError } from './deadline.errors.js';
-import type { DeadlineEvent } from './deadline.event.js';
+import type { DeadlineEvent } from './deadline-event.js';
 import { type HandledDeadline, handledDeadlines } from './on-deadline.decorator.js';
 
 /** A method with `@OnDeadline`, bound to its instance. */

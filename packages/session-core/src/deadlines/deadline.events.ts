@@ -1,6 +1,6 @@
 import type { DeadLetter, DeadLetterFilter, ReplayReply } from '../events/dead-letter.js';
 import type { EventGroupInfo, RemoveGroupReply } from '../events/event-group-info.js';
-import type { DeadlineEvent } from './deadline.event.js';
+import type { DeadlineEvent } from './deadline-event.js';
 
 /** A deadline that a group could not handle, or a stray key or member that stood in the place of one. */
 export type DeadlineDeadLetter = DeadLetter<DeadlineEvent>;

@@ -1,5 +1,5 @@
 import { type Deadline, isDeadline } from './deadline.js';
-import type { DeadlineEvent } from './deadline.event.js';
+import type { DeadlineEvent } from './deadline-event.js';
 
 /** Options of `@OnDeadline`. */
 export interface OnDeadlineOptions {
