@@ -10,7 +10,7 @@ import {
   HttpAgent,
   type HttpResponse,
   RedisServer,
-  SessionClock,
+  TestClock,
   SessionEventRecorder,
   signIn,
 } from '@nest-session/testing';
@@ -171,7 +171,7 @@ test('a test of the application does without Redis, and need not wait for an exp
   const ann = await signIn(shop, { principalName: 'ann', attributes: { items: ['apple'] } });
   const { user, items } = await basketOf(ann);
   assert.deepEqual([user, items], ['ann', ['apple']]);
-  await shop.get(SessionClock).advance('31m');
+  await shop.get(TestClock).advance('31m');
   assert.equal((await basketOf(ann)).isNew, true);
   assert.equal(shop.get(Heard).bySession.count('expired'), 1);
   assert.equal(shop.get(SessionEventRecorder).count('expired'), 1);

@@ -4,7 +4,7 @@ import { SessionExpiredEvent, SessionIdChangedEvent } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import {
   HttpAgent,
-  SessionClock,
+  TestClock,
   SessionEventRecorder,
   sessionOf,
   signIn,
@@ -56,9 +56,9 @@ describe('the shop, without Redis', () => {
 
   it('sends a reminder of a cart that was abandoned for half an hour', async () => {
     await signIn(app, { principalName: 'ada', attributes: { items: ['apple', 'pear'] } });
-    await app.get(SessionClock).advance('29m');
+    await app.get(TestClock).advance('29m');
     expect(letters).toEqual([]);
-    await app.get(SessionClock).advance('2m');
+    await app.get(TestClock).advance('2m');
     expect(letters).toEqual(['ada: You left behind: apple, pear']);
     expect(app.get(SessionEventRecorder).count(SessionExpiredEvent)).toBe(1);
   });

@@ -3,8 +3,11 @@ export { TestSessionModule } from './session/test-session.module.js';
 export { signIn, type SignedInSession, type SignInOptions } from './session/sign-in.js';
 export { sessionOf } from './session/session-of.js';
 
+// the deadlines of your application
+export { TestDeadlineModule } from './deadlines/test-deadline.module.js';
+
 // time
-export { SessionClock } from './clock/session.clock.js';
+export { TestClock } from './clock/test.clock.js';
 export { ManualClock } from './clock/manual.clock.js';
 
 // facts to wait for

@@ -19,3 +19,4 @@ export { OnDeadline, type OnDeadlineOptions } from './deadlines/on-deadline.deco
 export { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadlines/deadline.events.js';
 export { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadlines/deadline.errors.js';
 export { MapDeadlineModule } from './deadlines/map-deadline.module.js';
+export type { MapDeadlineModuleOptions } from './deadlines/map-deadline.options.js';

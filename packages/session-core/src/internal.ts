@@ -16,6 +16,8 @@ export {
   type ScheduleReply,
   type StoredDeadline,
 } from './deadlines/deadline.store.js';
+export { MapDeadlineLoop } from './deadlines/map-deadline.loop.js';
+export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';
 export type { DeadLetter, DeadLetterFilter, ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';

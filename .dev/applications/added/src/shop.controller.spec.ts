@@ -2,7 +2,7 @@ import { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { SessionEventDispatcher } from '@nest-session/core/store';
 import { RedisSessionModule } from '@nest-session/redis';
-import { SessionClock, signIn, TestSessionModule } from '@nest-session/testing';
+import { TestClock, signIn, TestSessionModule } from '@nest-session/testing';
 import { LeftBehind, ShopModule } from './shop.module';
 
 describe('ShopController', () => {
@@ -24,7 +24,7 @@ describe('ShopController', () => {
     const ann = await signIn(app, { principalName: 'ann', attributes: { items: ['apple'] } });
     await ann.post('/shop/items', { item: 'pear' });
     expect((await ann.get('/shop/items')).json()).toEqual(['apple', 'pear']);
-    await app.get(SessionClock).advance('31m');
+    await app.get(TestClock).advance('31m');
     expect(app.get(LeftBehind).items.sort()).toEqual(['apple,pear by @OnEvent', 'apple,pear by @OnSessionEvent']);
   });
 

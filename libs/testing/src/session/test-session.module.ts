@@ -2,33 +2,47 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { MapSessionModule, MapSessionRepository } from '@nest-session/core';
 import { MAP_SESSION_CLOCK, type MapSessionModuleOptions } from '@nest-session/core/internal';
 import { SessionEventDispatcher } from '@nest-session/core/store';
-import { ManualClock } from '../clock/manual.clock.js';
-import { SessionClock } from '../clock/session.clock.js';
+import { TestClockModule } from '../clock/test-clock.module.js';
+import { TestClock, type TimedWork } from '../clock/test.clock.js';
 import { SessionEventRecorder } from '../events/session-event.recorder.js';
+
+const EXPIRIES = Symbol('EXPIRIES');
 
 /**
  * Replaces the application's store in a test, with `overrideModule(RedisSessionModule)`: a `MapSessionModule` with a
- * `SessionClock` and a `SessionEventRecorder`, which you get from the application.
+ * `TestClock` and a `SessionEventRecorder`, which you get from the application.
  */
 @Module({})
 export class TestSessionModule {
-  /** Returns the module. Call it for each application, because each call creates a clock that starts now. */
+  /** Returns the module. The clock of the application begins now. */
   static forRoot(options?: MapSessionModuleOptions): DynamicModule {
-    const clock = new ManualClock(Date.now());
     const memory = MapSessionModule.forRoot(options);
-    const ofMemory = [...(memory.providers ?? []), { provide: MAP_SESSION_CLOCK, useValue: clock }];
+    const clock = { provide: MAP_SESSION_CLOCK, useExisting: TestClock };
     return {
       module: TestSessionModule,
-      imports: [{ ...memory, providers: ofMemory }],
+      imports: [
+        TestClockModule,
+        { ...memory, imports: [TestClockModule], providers: [...(memory.providers ?? []), clock] },
+      ],
       providers: [
         SessionEventRecorder,
         {
-          provide: SessionClock,
-          inject: [MapSessionRepository, SessionEventDispatcher],
-          useFactory: (repository: MapSessionRepository, dispatcher: SessionEventDispatcher) =>
-            new SessionClock(clock, repository, dispatcher),
+          provide: EXPIRIES,
+          inject: [TestClock, MapSessionRepository, SessionEventDispatcher],
+          useFactory: (testClock: TestClock, repository: MapSessionRepository, dispatcher: SessionEventDispatcher) =>
+            testClock.add(expiriesOf(repository, dispatcher)),
         },
       ],
     };
   }
+}
+
+function expiriesOf(repository: MapSessionRepository, dispatcher: SessionEventDispatcher): TimedWork {
+  return {
+    get nextDue() {
+      return repository.nextExpiry;
+    },
+    runDue: () => repository.endExpired(),
+    idle: () => dispatcher.idle(),
+  };
 }

@@ -10,19 +10,19 @@ import {
 } from '@nest-session/core';
 import { SessionEventDispatcher } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { SessionClock, SessionEventRecorder, sessionOf, signIn, TestSessionModule } from '@nest-session/testing';
+import { TestClock, SessionEventRecorder, sessionOf, signIn, TestSessionModule } from '@nest-session/testing';
 import { createShop, Reminders } from '../support/shop.app.js';
 
 LeakGuard.install();
 
 describe('TestSessionModule', () => {
   let shop: INestApplication;
-  let clock: SessionClock;
+  let clock: TestClock;
   let events: SessionEventRecorder;
 
   beforeEach(async () => {
     shop = await createShop();
-    clock = shop.get(SessionClock);
+    clock = shop.get(TestClock);
     events = shop.get(SessionEventRecorder);
   });
 
@@ -82,7 +82,7 @@ describe('TestSessionModule', () => {
     const session = app.get(SessionRepository).createSession();
     session.setAttribute('a', 1);
     await session.save();
-    await app.get(SessionClock).advance('31m');
+    await app.get(TestClock).advance('31m');
     expect(app.get(SessionEventRecorder).count(SessionExpiredEvent)).toBe(1);
     await app.close();
   });
@@ -92,7 +92,7 @@ describe('TestSessionModule', () => {
     try {
       await signIn(other, { principalName: 'ada' });
       await clock.advance('31m');
-      expect(other.get(SessionClock).now()).toBeLessThan(clock.now());
+      expect(other.get(TestClock).now()).toBeLessThan(clock.now());
       expect(other.get(SessionEventRecorder).count(SessionExpiredEvent)).toBe(0);
       expect(events.all()).toEqual([]);
     } finally {

@@ -22,6 +22,12 @@ export function assertKey(key: unknown): void {
   if (!isWellFormed(key)) throw new RangeError('The key of a deadline must be well-formed Unicode');
 }
 
+/** @throws TypeError or RangeError for what can be no place in a list */
+export function assertPlace({ key, dueAt }: { readonly key: string; readonly dueAt: number }): void {
+  assertKey(key);
+  instantOf(dueAt, 'after.dueAt');
+}
+
 /** @throws TypeError or RangeError for what is no time */
 export function dueOf({ in: duration, at }: DeadlineTime): Due {
   if ((duration === undefined) === (at === undefined))

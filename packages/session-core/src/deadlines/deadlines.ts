@@ -5,7 +5,7 @@ import type { Duration } from '../option-reading/duration.js';
 import { SecurityEvents } from '../security-events/security.events.js';
 import { deadlineChannel, type DeadlineContext, traced } from '../telemetry/channels.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { assertDeadline, assertKey, dueOf, instantOf } from './deadline-arguments.js';
+import { assertDeadline, assertKey, assertPlace, dueOf, instantOf } from './deadline-arguments.js';
 import { readData, textOf } from './deadline-data.js';
 import type { Deadline } from './deadline.js';
 import { type DeadlineBound, DeadlineBoundError } from './deadline.errors.js';
@@ -135,7 +135,7 @@ export class Deadlines {
   }
 
   /** Gives the deadline that waits under a key another time. Its data and its `id` stay. */
-  reschedule(kind: Deadline<unknown>, key: string, time: DeadlineTime): Promise<RescheduleOutcome> {
+  async reschedule(kind: Deadline<unknown>, key: string, time: DeadlineTime): Promise<RescheduleOutcome> {
     assertDeadline(kind);
     assertKey(key);
     const due = dueOf(time);
@@ -143,7 +143,7 @@ export class Deadlines {
   }
 
   /** Cancels the deadline that waits under a key. It never rejects for a race: the answer says who was first. */
-  cancel(kind: Deadline<unknown>, key: string): Promise<CancelOutcome> {
+  async cancel(kind: Deadline<unknown>, key: string): Promise<CancelOutcome> {
     assertDeadline(kind);
     assertKey(key);
     return this.#traced('cancel', kind, () => this.#store.cancel(kind.name, key));
@@ -158,7 +158,7 @@ export class Deadlines {
   }
 
   /** How many of a kind wait. */
-  count(kind: Deadline<unknown>): Promise<number> {
+  async count(kind: Deadline<unknown>): Promise<number> {
     assertDeadline(kind);
     return this.#traced('count', kind, () => this.#store.count(kind.name));
   }
@@ -171,7 +171,7 @@ export class Deadlines {
     assertDeadline(kind);
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_LISTED)
       throw new RangeError(`\`limit\` must be a whole number from 1 to ${MOST_LISTED}`);
-    if (after) assertKey(after.key);
+    if (after) assertPlace(after);
     const page = { before: before === undefined ? undefined : instantOf(before, 'before'), after, limit };
     const found = await this.#traced('list', kind, () => this.#store.list(kind.name, page));
     return found.map((each) => this.#scheduled(kind, each));

@@ -1,3 +1,5 @@
+import type { DeleteSession } from '../session/session-change.js';
+
 /** What the memory has of a session. */
 export interface MapEntry {
   id: string;
@@ -15,4 +17,16 @@ export interface MapEntry {
   /** By the name of an index, the value under which it lists the session. */
   readonly indexes: Map<string, string>;
   device: string | undefined;
+}
+
+/** False where a session must be listed, and is not. */
+export function isListed({ indexes }: MapEntry, { listed }: DeleteSession): boolean {
+  return !listed || indexes.get(listed.indexName) === listed.value;
+}
+
+export function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {
+  for (const [name, text] of changes) {
+    if (text === null) entries.delete(name);
+    else entries.set(name, text);
+  }
 }

@@ -19,7 +19,7 @@ export function resolveMapSessionOptions(options: MapSessionModuleOptions | unde
   return Object.freeze({ serializer });
 }
 
-function isSerializer(value: unknown): value is AttributeSerializer {
+export function isSerializer(value: unknown): value is AttributeSerializer {
   return hasMethod(value, 'serialize') && hasMethod(value, 'deserialize');
 }
 

@@ -32,6 +32,11 @@ export class MapSessionRepository extends IndexedSessionRepository {
     this.#store = new MapSessionStore(serializer, clock, (event) => this.#deliver(event), ids);
   }
 
+  /** When the next session expires, in epoch milliseconds; Infinity when none does. */
+  get nextExpiry(): number {
+    return this.#store.nextExpiry;
+  }
+
   /** Ends the sessions that have expired and delivers their events. `expired` is their number. */
   async endExpired(): Promise<{ readonly expired: number }> {
     return { expired: this.#store.claimExpired() };

@@ -11,7 +11,6 @@ import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import {
   type AttributeChanges,
   type CreateSession,
-  type DeleteSession,
   FORWARDING_TIME,
   type SessionChange,
   type SessionDeletedReason,
@@ -27,7 +26,7 @@ import { sessionsToEnd } from '../session/session-limit.js';
 import { isKept, type KeptAttributes } from '../session/kept-attributes.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { absoluteTimeoutOf, beganAt, endAfter, endOf } from '../session/session-timeouts.js';
-import type { MapEntry } from './map-entry.js';
+import { apply, isListed, type MapEntry } from './map-entry.js';
 
 /** A source of the time in epoch milliseconds, such as `Date`. */
 export interface Clock {
@@ -88,6 +87,11 @@ export class MapSessionStore {
         this.#end(session, change.reason ?? 'revoked');
         return { outcome: isForwarded ? 'forwarded' : 'deleted' };
     }
+  }
+
+  /** When the next session expires; Infinity when none does. */
+  get nextExpiry(): number {
+    return [...this.#sessions.values()].reduce((next, { deadline }) => Math.min(next, deadline), Infinity);
   }
 
   /** Ends the sessions that have expired, and removes old forwarding marks. Returns the number of expired sessions. */
@@ -285,16 +289,4 @@ function withoutSealed(change: UpdateSession, kept: KeptAttributes): UpdateSessi
   const attributes: AttributeChanges = new Map([...change.attributes].filter(([name]) => isKept(name, kept)));
   const { expected } = change;
   return { ...change, attributes, expected: expected && isKept(expected.name, kept) ? expected : undefined };
-}
-
-/** False where a session must be listed, and is not. */
-function isListed({ indexes }: MapEntry, { listed }: DeleteSession): boolean {
-  return !listed || indexes.get(listed.indexName) === listed.value;
-}
-
-function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {
-  for (const [name, text] of changes) {
-    if (text === null) entries.delete(name);
-    else entries.set(name, text);
-  }
 }

@@ -21,7 +21,7 @@ import {
   type SessionModuleOptions,
 } from '@nest-session/core';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { HttpAgent, SessionClock } from '@nest-session/testing';
+import { HttpAgent, TestClock } from '@nest-session/testing';
 import { trace } from '@opentelemetry/api';
 import { SessionTelemetryModule, type SessionTelemetryModuleOptions } from '../../src/index.js';
 
@@ -121,8 +121,8 @@ export class ShopApp {
   }
 
   /** The clock of the sessions under `TestSessionModule`. */
-  get clock(): SessionClock {
-    return this.nest.get(SessionClock, { strict: false });
+  get clock(): TestClock {
+    return this.nest.get(TestClock, { strict: false });
   }
 
   agent(): HttpAgent {

@@ -10,7 +10,7 @@ import {
   SessionEventGroups,
 } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { SessionClock, SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
+import { TestClock, SessionEventRecorder, TestSessionModule } from '@nest-session/testing';
 
 LeakGuard.install();
 
@@ -92,7 +92,7 @@ describe('overrideModule(RedisSessionModule)', () => {
     const session = repository.createSession();
     session.setAttribute('items', ['apple']);
     await session.save();
-    await testing.get(SessionClock).advance('31m');
+    await testing.get(TestClock).advance('31m');
     expect(testing.get(Reminders).sent).toEqual([['apple']]);
     expect(testing.get(SessionEventRecorder).count(SessionExpiredEvent, session.id)).toBe(1);
     expect(() => testing?.get(RedisSessionRepository)).toThrow('RedisSessionRepository');

@@ -1,0 +1,31 @@
+import type { DynamicModule } from '@nestjs/common';
+import { MapDeadlineModule, type MapDeadlineModuleOptions } from '@nest-session/core/deadlines';
+import { MAP_DEADLINE_CLOCK, MapDeadlineLoop } from '@nest-session/core/internal';
+import { TestClockModule } from '../clock/test-clock.module.js';
+import { TestClock } from '../clock/test.clock.js';
+
+const DRIVEN_LOOP = Symbol('DRIVEN_LOOP');
+
+/**
+ * Replaces the store of the application's deadlines in a test, with `overrideModule(RedisDeadlineModule)`: a
+ * `MapDeadlineModule` with a `TestClock`, which you get from the application.
+ */
+export class TestDeadlineModule extends MapDeadlineModule {
+  /** Returns the module. The clock of the application begins now. */
+  static override forRoot(options?: MapDeadlineModuleOptions): DynamicModule {
+    const { providers = [] } = MapDeadlineModule.forRoot(options);
+    return {
+      module: TestDeadlineModule,
+      imports: [TestClockModule],
+      providers: [
+        ...providers,
+        { provide: MAP_DEADLINE_CLOCK, useExisting: TestClock },
+        {
+          provide: DRIVEN_LOOP,
+          inject: [TestClock, MapDeadlineLoop],
+          useFactory: (clock: TestClock, loop: MapDeadlineLoop) => clock.add(loop),
+        },
+      ],
+    };
+  }
+}

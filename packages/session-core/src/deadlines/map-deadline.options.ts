@@ -1,0 +1,20 @@
+import { isSerializer } from '../memory/map-session.options.js';
+import { OptionReader } from '../option-reading/option.reader.js';
+import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
+
+/** Options of `MapDeadlineModule.forRoot()`. */
+export interface MapDeadlineModuleOptions {
+  /** Turns the data of deadlines into text and back. @default JSON */
+  serializer?: AttributeSerializer;
+}
+
+/** @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveMapDeadlineOptions(options: MapDeadlineModuleOptions): {
+  readonly serializer: AttributeSerializer;
+} {
+  const reader = new OptionReader('MapDeadlineModule', options);
+  const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
+  reader.finish();
+  return { serializer: serializer ?? new JsonAttributeSerializer() };
+}
