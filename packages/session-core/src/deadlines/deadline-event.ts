@@ -2,13 +2,19 @@ import type { DataOf, Deadline } from './deadline.js';
 
 /** What a `DeadlineEvent` is made of. */
 export interface DeadlineEventInit<T> {
-  /** See `DeadlineEvent`, as for all others. */
+  /** The same at every delivery of one deadline. */
   readonly id: string;
+  /** The name of its kind. */
   readonly name: string;
+  /** Your key, as it was scheduled. */
   readonly key: string;
+  /** The data with which it was scheduled; undefined without any. */
   readonly data: T;
+  /** When it was due, in epoch milliseconds. */
   readonly dueAt: number;
+  /** When it was found to be due, in epoch milliseconds. */
   readonly at: number;
+  /** The number of the attempt. @default 1 */
   readonly attempt?: number;
   /** The W3C traceparent of the span that scheduled it. */
   readonly traceparent?: string | undefined;

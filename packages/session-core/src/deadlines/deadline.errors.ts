@@ -58,7 +58,9 @@ export class DeadlineHandlingError extends AggregateError {
 
   constructor(
     shownEvent: string,
+    /** The handlers that failed, and what each threw. */
     readonly failed: readonly { readonly name: string; readonly cause: unknown }[],
+    /** The names of the handlers that succeeded. */
     readonly succeeded: readonly string[],
   ) {
     super(

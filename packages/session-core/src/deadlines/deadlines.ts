@@ -55,7 +55,9 @@ export type CancelOutcome = CancelReply;
 export interface ScheduledDeadline<T> {
   /** The `id` of its event. */
   readonly id: string;
+  /** Your key. */
   readonly key: string;
+  /** The data with which it was scheduled; undefined without any. */
   readonly data: T;
   /** When it is due: epoch milliseconds by the store's clock. */
   readonly dueAt: number;

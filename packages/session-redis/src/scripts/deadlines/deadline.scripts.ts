@@ -11,7 +11,7 @@ export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
 }
 
 /** The data of a deadline as Redis has them. */
-export interface StoredData {
+interface StoredData {
   /** Undefined: there are none. */
   readonly text: string | undefined;
   /** The wrapped data key with which the text is encrypted; undefined: it is not. */
