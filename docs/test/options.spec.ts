@@ -3,17 +3,20 @@ import { join } from 'node:path';
 import { JsonAttributeSerializer } from '@nest-session/core';
 import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { resolveDeadlineOptions } from '../../packages/session-core/src/deadlines/deadline.options.js';
+import { resolveMapDeadlineOptions } from '../../packages/session-core/src/deadlines/map-deadline.options.js';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
 import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/configuration/express-session.options.js';
 import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
+import { resolveRedisDeadlineOptions } from '../../packages/session-redis/src/deadlines/redis-deadline.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
 
 /** The options of all modules together: one more is a decision. */
-const MOST = 66;
+const MOST = 68;
 
 /** Taken so that an application can leave them as they are; docs/from-express-session.md says what each amounts to. */
 const OF_EXPRESS_SESSION = [
@@ -43,7 +46,7 @@ beforeAll(async () => {
 describe('the options', () => {
   const [ofSession, ofRedis, ofMap] = ['SessionModule', 'RedisSessionModule', 'MapSessionModule'];
   const [ofSockets, ofExpress] = ['SessionWebSocketModule', 'ExpressSessionModule'];
-  const ofTelemetry = 'SessionTelemetryModule';
+  const [ofTelemetry, ofDeadlines] = ['SessionTelemetryModule', 'DeadlineModule'];
 
   it.each([
     { module: ofSession, resolve: resolveSessionOptions },
@@ -51,6 +54,7 @@ describe('the options', () => {
     { module: ofMap, resolve: resolveMapSessionOptions, shared: ['serializer'] },
     { module: ofSockets, resolve: resolveSessionWebSocketOptions },
     { module: ofTelemetry, resolve: resolveSessionTelemetryOptions },
+    { module: ofDeadlines, resolve: resolveDeadlineOptions },
   ])('are all options of $module, with their defaults', ({ module, resolve, shared = [] }) => {
     const table = optionTable(module);
     const known = knownOptions(resolve, [...table.keys()]);
@@ -81,15 +85,38 @@ describe('the options', () => {
     expect([...namesAndDefaults(section(optionsDoc, 'Timers')).keys()]).toEqual(rows);
   });
 
+  it('of RedisDeadlineModule are those of RedisSessionModule that its section names, with the defaults that it names', () => {
+    const text = sectionOf('RedisDeadlineModule');
+    const [sentence = ''] = /^It takes [\s\S]*?`RedisSessionModule`/m.exec(text) ?? [];
+    const named = [...sentence.matchAll(/`([\w.]+)`/g)].map(([, name]) => name!.split('.')[0]!);
+    const known = knownOptions(resolveRedisDeadlineOptions, []);
+    expect([...new Set([...named, 'namespace'])].filter((name) => name !== ofRedis).toSorted()).toEqual(
+      known.toSorted(),
+    );
+    const [ofDeadline, ofSessions] = [resolveRedisDeadlineOptions(), resolveRedisSessionOptions()];
+    const defaults = [...text.matchAll(/`([\w.]+)` is `'(\w+:?\w*)'`/g)].map(([, name, value]) => [name, value]);
+    expect(defaults).toEqual([
+      ['namespace', ofDeadline.namespace],
+      ['events.retention', `${ofDeadline.events.retention / 86_400_000}d`],
+    ]);
+    const { retention, ...others } = ofSessions.events;
+    expect(ofDeadline.events).toEqual({ ...others, retention: expect.any(Number) });
+    expect(retention).not.toBe(ofDeadline.events.retention);
+    expect(ofDeadline.commandTimeout).toBe(ofSessions.commandTimeout);
+    expect(knownOptions(resolveMapDeadlineOptions, [])).toEqual(['serializer']);
+  });
+
   it('are no more than a maintainer can defend for years', () => {
-    const ofModules = [ofSession, ofRedis, ofMap, ofSockets, ofTelemetry, ofExpress].flatMap((each) => [
+    const ofModules = [ofSession, ofRedis, ofMap, ofSockets, ofTelemetry, ofExpress, ofDeadlines].flatMap((each) => [
       ...optionTable(each).keys(),
     ]);
     expect(ofModules.length).toBeLessThanOrEqual(MOST);
   });
 
   it('are each documented in one table, and on one page', async () => {
-    const names = [ofSession, ofRedis, ofMap, ofSockets, ofTelemetry].flatMap((each) => rowsOf(sectionOf(each)));
+    const names = [ofSession, ofRedis, ofMap, ofSockets, ofTelemetry, ofDeadlines].flatMap((each) =>
+      rowsOf(sectionOf(each)),
+    );
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
     const pages = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
     const others = pages.filter((page) => !['options.md', ...OF_OTHERS].includes(page));

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from '@libsql/client';
 import { LeakGuard, Program, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { launchChromium } from '@nest-session/test-infrastructure/browser';
 import { eventually, freePort, HttpAgent, RedisServer } from '@nest-session/testing';
@@ -409,6 +411,103 @@ describeRecipe('graphql', () => {
 describeRecipe('back-channel-logout', undefined, () => ({ CLIENT_SECRET: 'secret of the shop at its provider' }));
 
 describeRecipe('health-and-deploys');
+
+describe('with a database,', () => {
+  let folderOfDatabase: string;
+  const url = () => `file:${join(folderOfDatabase, 'shop.db')}`;
+
+  beforeAll(async () => (folderOfDatabase = await mkdtemp(join(tmpdir(), 'shop-'))));
+  afterAll(() => rm(folderOfDatabase, { recursive: true }));
+
+  /** Each test begins with an empty table, as it begins with an empty Redis. */
+  function describeWithTable(recipe: string, table: string, tests: () => void) {
+    describeRecipe(
+      recipe,
+      () => {
+        beforeEach(async () => {
+          const database = createClient({ url: url() });
+          await database.execute(`DELETE FROM ${table}`);
+          database.close();
+        });
+        tests();
+      },
+      () => ({ DATABASE_URL: url() }),
+    );
+  }
+
+  /** What the page shows that the program prints in the end. */
+  const shownBy = (recipe: string) => {
+    const parts = codeBlocks(textOf(recipe), 'text')[0]!.trimEnd().split('...');
+    return new RegExp(parts.join('.+'), 'g');
+  };
+
+  describeWithTable('unpaid-orders', 'orders', () => {
+    const place = (id: string) => instance.agent().post('/orders', { id, total: 50, seconds: 1 });
+    const pay = (id: string) => instance.agent().post(`/orders/${id}/pay`);
+    const statusOf = async (id: string) =>
+      (await instance.agent().get(`/orders/${id}`)).json<{ status: string }>().status;
+    const mailsFor = (id: string) => instance.output.split(`order ${id} over`).length - 1;
+
+    it('cancels an order that nobody pays, and prints what the page shows', async () => {
+      const printed = () => instance.output.match(shownBy('unpaid-orders'))?.length ?? 0;
+      const before = printed();
+      await place('o-2');
+      await eventually(() => expect(printed()).toBeGreaterThan(before), { timeout: 30_000 });
+      expect(await statusOf('o-2')).toBe('cancelled');
+      expect((await pay('o-2')).status).toBe(409);
+    });
+
+    it('refuses an order that exists', async () => {
+      expect((await place('o-3')).status).toBe(201);
+      expect((await place('o-3')).status).toBe(409);
+    });
+
+    it('either takes a payment of the last second or cancels the order, never both', async () => {
+      const ids = Array.from({ length: 40 }, (_, i) => `late-${i}`);
+      const ends = ids.map(async (id, i) => {
+        await place(id);
+        await sleep(900 + 10 * i);
+        const isPaid = (await pay(id)).status === 201;
+        await eventually(() => expect(mailsFor(id)).toBe(isPaid ? 0 : 1), { timeout: 30_000 });
+        expect(await statusOf(id)).toBe(isPaid ? 'paid' : 'cancelled');
+        return isPaid;
+      });
+      const paid = await Promise.all(ends);
+      expect(new Set(paid)).toEqual(new Set([true, false]));
+    });
+  });
+
+  describeWithTable('held-seats', 'sales', () => {
+    const hold = async (seat: string, name: string, seconds = 600) =>
+      (await instance.agent().post(`/seats/${seat}/hold`, { name, seconds })).status;
+    const buy = async (seat: string, name: string) =>
+      (await instance.agent().post(`/seats/${seat}/buy`, { name })).status;
+
+    it('gives a seat to one of many visitors, who can buy it', async () => {
+      const names = Array.from({ length: 20 }, (_, i) => `visitor-${i}`);
+      const holds = await Promise.all(names.map((name) => hold('1a', name)));
+      expect(holds.filter((status) => status === 201)).toHaveLength(1);
+      const sales = await Promise.all(names.map((name) => buy('1a', name)));
+      expect(sales).toEqual(holds);
+    });
+
+    it('answers a repeated request of the holder as the first one', async () => {
+      expect([await hold('2a', 'ada'), await hold('2a', 'ada'), await hold('2a', 'bob')]).toEqual([201, 201, 409]);
+    });
+
+    it('frees a seat at the end of the hold, and prints what the page shows', async () => {
+      const printed = () => instance.output.match(shownBy('held-seats'))?.length ?? 0;
+      const before = printed();
+      await hold('12b', 'bob', 1);
+      await eventually(() => expect(printed()).toBeGreaterThan(before), { timeout: 30_000 });
+      expect(await buy('12b', 'bob')).toBe(409);
+      expect(await hold('12b', 'ada')).toBe(201);
+      expect(await buy('12b', 'ada')).toBe(201);
+      expect(await hold('12b', 'bob')).toBe(409);
+      expect((await instance.agent().get('/seats/12b')).json()).toEqual({ seat: '12b', state: 'sold' });
+    });
+  });
+});
 
 describe('the recipe health-and-deploys, in production', () => {
   let redis: SteppableRedisServer;
