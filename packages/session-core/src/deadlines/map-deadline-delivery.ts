@@ -154,7 +154,6 @@ export class MapDeadlineDelivery {
     logger.error(
       `Event ${shownDeadline(fired)} is a dead letter now, see DeadlineEvents: ${JSON.stringify(letter.reason)}`,
     );
-    this.dispatcher.reportDeadLetter('deadline', letter.handler ?? '');
   }
 
   #dropOldestLetter(): void {

@@ -8,24 +8,30 @@ import type { RedisDeadlineModuleOptions } from '../../src/deadlines/redis-deadl
 const ATTEMPTS = 3;
 const LONGEST_BACK_OFF = 2000;
 
+/** Where the applications find Redis, and how its keys are removed. */
+export interface DeadlineServer {
+  readonly address: RedisDeadlineModuleOptions;
+  flush(): Promise<unknown>;
+}
+
 /**
- * The contract of deadlines, for applications with these options. `address`: asked when Redis runs. `without`: groups of
+ * The contract of deadlines, for applications with these options. `server`: asked when it runs. `without`: groups of
  * checks that are left out.
  */
 export function describeDeadlineContract(
   what: string,
-  address: () => RedisDeadlineModuleOptions,
+  server: () => DeadlineServer,
   options: RedisDeadlineModuleOptions = {},
   without: readonly string[] = [],
 ): void {
-  let stores = 0;
   describe(`RedisDeadlineModule, ${what}`, () => {
     const checks = deadlineContract({
-      open: () => {
-        const namespace = `deadlines:${what.replaceAll(/\W/g, '-')}:${stores++}`;
+      open: async () => {
+        const { address, flush } = server();
+        await flush();
         return {
           module: (group = 'default') =>
-            RedisDeadlineModule.forRoot({ ...address(), ...options, namespace, events: { group, attempts: ATTEMPTS } }),
+            RedisDeadlineModule.forRoot({ ...address, ...options, events: { group, attempts: ATTEMPTS } }),
           pass: (milliseconds) => delay(milliseconds),
           // The server is on this machine.
           now: () => Date.now(),
