@@ -74,7 +74,10 @@ it('without an address, shares the connections of RedisSessionModule, and both w
     const named = await connections();
     expect(named.filter((name) => name.startsWith('nest:deadlines:'))).toEqual(['nest:deadlines:reader']);
     expect(named).toEqual(expect.arrayContaining(['nest:session:background', 'nest:session:request']));
-    expect(await client.xpending('nest:deadlines:events', 'default')).toEqual([0, null, null, null]);
+    // It is acknowledged after its handler.
+    await eventually(async () =>
+      expect(await client.xpending('nest:deadlines:events', 'default')).toEqual([0, null, null, null]),
+    );
   } finally {
     await app.close();
   }
