@@ -14,7 +14,12 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../keys/deadline-keys.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import type { DeadlineScripts, DeadlineToWrite } from '../scripts/deadlines/deadline.scripts.js';
+import type {
+  DeadlinePlace,
+  DeadlineScripts,
+  DeadlineToWrite,
+  PlacesPage,
+} from '../scripts/deadlines/deadline.scripts.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 
@@ -65,8 +70,7 @@ export class RedisDeadlineStore extends DeadlineStore {
 
   async get(name: string, key: string): Promise<StoredDeadline | undefined> {
     const { member, keys } = this.#placeOf(name, key);
-    const fields = await this.connection.run((client) => client.hgetall(keys.deadline(member)), keys.prefix);
-    return fields['due'] === undefined ? undefined : this.#toDeadline(name, fields);
+    return this.#load(name, keys, member);
   }
 
   async count(name: string): Promise<number> {
@@ -74,19 +78,35 @@ export class RedisDeadlineStore extends DeadlineStore {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** As many in each partition as the page may have. */
+  /** First their places, and then those of the page: the other partitions have as many that are not on it. */
   async list(name: string, { before, after, limit }: DeadlinePage): Promise<StoredDeadline[]> {
-    const behind = after && ([after.dueAt, memberOf(name, after.key)] as const);
-    const page = { before, after: behind, limit };
-    const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
+    const found: StoredDeadline[] = [];
+    let behind: PlacesPage['after'] = after && { time: after.dueAt, member: memberOf(name, after.key) };
+    for (;;) {
+      const page = { before, after: behind, limit: limit - found.length };
+      const places = await this.#places(name, page);
+      found.push(...(await this.#loaded(name, places)));
+      // Some may have gone between the two steps.
+      if (places.length < page.limit || found.length === limit) return found;
+      behind = places.at(-1);
+    }
+  }
+
+  async #places(name: string, page: PlacesPage): Promise<DeadlinePlace[]> {
+    const places = await this.connection.runInAll(this.partitions, (client, keys) =>
       this.scripts(client).list(keys, name, page),
     );
-    const found = replies.flat().map((fields) => recordOf(fields));
-    const placed = found
-      .filter(({ due }) => due !== undefined)
-      .map((fields) => ({ fields, place: placeIn(name, fields) }));
-    const sorted = placed.toSorted((one, other) => (one.place < other.place ? -1 : 1)).slice(0, limit);
-    return sorted.map(({ fields }) => this.#toDeadline(name, fields));
+    return places.flat().toSorted(inOrder).slice(0, page.limit);
+  }
+
+  async #loaded(name: string, places: readonly DeadlinePlace[]): Promise<StoredDeadline[]> {
+    const loaded = await Promise.all(places.map(({ keys, member }) => this.#load(name, keys, member)));
+    return loaded.filter((each) => each !== undefined);
+  }
+
+  async #load(name: string, keys: DeadlineKeys, member: string): Promise<StoredDeadline | undefined> {
+    const fields = await this.connection.run((client) => client.hgetall(keys.deadline(member)), keys.prefix);
+    return fields['due'] === undefined ? undefined : this.#toDeadline(name, fields);
   }
 
   #placeOf(name: string, key: string) {
@@ -112,13 +132,7 @@ export class RedisDeadlineStore extends DeadlineStore {
   }
 }
 
-function recordOf(fields: readonly string[]): Record<string, string> {
-  const record: Record<string, string> = {};
-  for (let i = 0; i < fields.length; i += 2) record[fields[i]!] = fields[i + 1]!;
-  return record;
-}
-
-/** Sorts as the sorted sets do: by time, and then by member. */
-function placeIn(name: string, { due = '', key = '' }: Readonly<Record<string, string>>): string {
-  return `${due.padStart(16, '0')} ${memberOf(name, key)}`;
+/** As the sorted sets have them: by time, and then by member. */
+function inOrder(one: DeadlinePlace, other: DeadlinePlace): number {
+  return one.time - other.time || (one.member < other.member ? -1 : 1);
 }

@@ -25,6 +25,21 @@ export interface Scheduled {
   readonly wait: number | undefined;
 }
 
+/** Where a deadline stands among those that wait. */
+export interface DeadlinePlace {
+  readonly keys: DeadlineKeys;
+  readonly member: string;
+  /** Epoch milliseconds. */
+  readonly time: number;
+}
+
+/** Those behind a place, and before a time. */
+export interface PlacesPage {
+  readonly before: number | undefined;
+  readonly after: Omit<DeadlinePlace, 'keys'> | undefined;
+  readonly limit: number;
+}
+
 /** How deadlines fire. */
 export interface FiringRules {
   /** Deadlines per call of a script. */
@@ -99,18 +114,15 @@ export class DeadlineScripts {
     return (await this.#client.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelReply;
   }
 
-  /** The fields of each hash and their values, in turn. `after`: the time and the member of the last one before. */
-  async list(
-    keys: DeadlineKeys,
-    name: string,
-    {
-      before,
-      after,
-      limit,
-    }: { before: number | undefined; after: readonly [number, string] | undefined; limit: number },
-  ): Promise<string[][]> {
-    const args = [keys.deadlines, before ?? '', ...(after ?? ['', '']), limit];
-    return (await this.#client.listDeadlines(1, keys.due(name), args)) as string[][];
+  /** The next ones of a partition, in the order of their times. */
+  async list(keys: DeadlineKeys, name: string, { before, after, limit }: PlacesPage): Promise<DeadlinePlace[]> {
+    const args = [before ?? '', after?.time ?? '', after?.member ?? '', limit];
+    const reply = (await this.#client.listDeadlines(1, keys.due(name), args)) as string[];
+    return Array.from({ length: reply.length / 2 }, (_, i) => ({
+      keys,
+      member: reply[2 * i]!,
+      time: Number(reply[2 * i + 1]),
+    }));
   }
 
   async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {

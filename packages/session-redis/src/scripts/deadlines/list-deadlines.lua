@@ -3,15 +3,14 @@
   list-deadlines: a page of the waiting deadlines of a name, in the order of their times and, of equal ones, of their members.
 
   KEYS[1] sorted set of what waits of the name
-  ARGV[1] what their hashes' keys begin with
-  ARGV[2] only those that are due before, in epoch ms; empty: all
-  ARGV[3] only those behind this time, in epoch ms; empty: from the first one
-  ARGV[4] and, of those at that time, behind this member
-  ARGV[5] at most how many
+  ARGV[1] only those that are due before, in epoch ms; empty: all
+  ARGV[2] only those behind this time, in epoch ms; empty: from the first one
+  ARGV[3] and, of those at that time, behind this member
+  ARGV[4] at most how many
 
-  Returns for each the fields of its hash and their values
+  Returns for each its member and its time, in turn
 ]]
-local due, prefix, before, limit = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[5])
+local due, before, limit = KEYS[1], ARGV[1], tonumber(ARGV[4])
 
 -- The rank of the first one behind a member at a time, whether it is there or not.
 local function rank_behind(time, member)
@@ -24,10 +23,10 @@ local function rank_behind(time, member)
   return low
 end
 
-local first, found = ARGV[3] == '' and 0 or rank_behind(ARGV[3], ARGV[4]), {}
+local first, found = ARGV[2] == '' and 0 or rank_behind(ARGV[2], ARGV[3]), {}
 local page = redis.call('ZRANGE', due, first, first + limit - 1, 'WITHSCORES')
 for i = 1, #page, 2 do
   if before ~= '' and tonumber(page[i + 1]) >= tonumber(before) then break end
-  found[#found + 1] = redis.call('HGETALL', prefix .. page[i])
+  found[#found + 1], found[#found + 2] = page[i], page[i + 1]
 end
 return found
