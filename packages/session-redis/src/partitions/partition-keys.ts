@@ -32,7 +32,7 @@ export class PartitionKeys {
   readonly deadLetterIndex: string;
   /** HASH by group: the number of dead letters that were removed before they were replayed or deleted. */
   readonly lostDeadLetters: string;
-  /** HASH by group: the names of the handlers of its instances, as JSON. */
+  /** HASH by group: the handlers of its instances, and the types of events that they want, as JSON by instance. */
   readonly handlers: string;
   /** HASH by group: the types of events that the group wants, separated by spaces. If empty, every group wants all. */
   readonly wanted: string;

@@ -329,7 +329,28 @@ describe('register-handlers', () => {
     expect(await register(other, 'A.a')).toEqual(['registered']);
     expect(await register(me, 'A.a', 'B.b')).toEqual(['differing', '["A.a"]']);
     expect(await register(other, 'A.a', 'B.b')).toEqual(['registered']);
-    expect(await store.client.hgetall(store.keys.handlers)).toEqual({ [group]: '["A.a","B.b"]' });
+    const record = await store.client.hget(store.keys.handlers, group);
+    expect(Object.keys(JSON.parse(record!) as object).toSorted()).toEqual(['me', 'other']);
+  });
+
+  it('wants what any living instance wants, whoever joined last, and no longer what only one that left wanted', async () => {
+    const join = (consumer: string, types: readonly string[]) =>
+      scripts.registerHandlers(store.keys, { group, consumer }, { names: types, types }, LEASE);
+    const wanted = async () => (await store.client.hget(store.keys.wanted, group))!.split(' ').toSorted();
+    await join('new', ['a', 'b']);
+    expect(await join('old', ['a'])).toEqual(['differing', '["a","b"]']);
+    expect(await join('older', ['a'])).toEqual(['differing', '["a","b"]']);
+    expect(await wanted()).toEqual(['a', 'b']);
+    await scripts.releaseEvents(store.keys, { group, consumer: 'new' }, []);
+    expect(await join('old', ['a'])).toEqual(['registered']);
+    expect(await wanted()).toEqual(['a']);
+  });
+
+  it('begins anew where the record of handlers is none', async () => {
+    await store.client.hset(store.keys.handlers, group, 'no JSON');
+    expect(await register(me, 'A.a')).toEqual(['registered']);
+    await store.client.hset(store.keys.handlers, group, '{"other":"no record"}');
+    expect(await register(me, 'A.a')).toEqual(['registered']);
   });
 
   it('returns no handlers when there is only this instance, or only events that wait for a retry', async () => {
@@ -348,18 +369,18 @@ describe('register-handlers', () => {
     it('as the instance that joined last says', async () => {
       await wish(me, ['A.a'], 'created', 'expired');
       expect(await recorded()).toBe('created expired');
-      await wish(other, ['A.a']);
+      await wish(me, ['A.a']);
       expect(await recorded()).toBe('');
       await wish(me, ['A.a'], 'created');
       expect(await recorded()).toBe('created');
     });
 
-    it('but also what a living instance with other handlers wants', async () => {
+    it('but also what other living instances want', async () => {
       await wish(me, ['A.a', 'B.b'], 'created', 'expired');
       await wish(other, ['A.a'], 'expired', 'deleted');
       expect(await recorded()).toBe('expired deleted created');
       await wish(other, ['C.c']);
-      expect(await recorded()).toBe('expired deleted created');
+      expect(await recorded()).toBe('created expired');
       await scripts.releaseEvents(store.keys, me, []);
       await wish(other, ['A.a']);
       expect(await recorded()).toBe('');
