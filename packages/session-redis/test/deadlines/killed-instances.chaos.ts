@@ -12,8 +12,8 @@ LeakGuard.install();
 const COUNT = 50_000;
 const INSTANCES = 10;
 /** Milliseconds until the first one is due, and until the last one is: it takes that long to schedule them. */
-const [FIRST, SECOND] = [60_000, 1000];
-const PATIENCE = { timeout: 200_000, interval: 50 };
+const [FIRST, SECOND] = [20_000, 1000];
+const PATIENCE = { timeout: 100_000, interval: 200 };
 
 let server: RedisServer;
 let effects: Redis;

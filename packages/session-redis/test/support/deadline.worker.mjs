@@ -12,6 +12,9 @@ import { play } from './deadline-player.mjs';
 const { REDIS_URL, PARTITIONS = '1', LEASE = '1h', TIMEOUT = '30s', EFFECTS, SLOW = '0' } = process.env;
 const race = deadline('race');
 const effects = EFFECTS === undefined ? undefined : new Redis(REDIS_URL, { db: 1 });
+// One step: the process may be killed at any moment.
+const EFFECT = `redis.call('INCR', KEYS[3])
+  if redis.call('SET', KEYS[1], ARGV[1], 'NX') then redis.call('INCR', KEYS[2]) end`;
 const say = (word, value) => process.stdout.write(`${word} ${JSON.stringify(value)}\n`);
 
 class Handler {
@@ -19,9 +22,8 @@ class Handler {
   async handle({ id, key, data, dueAt, at, attempt }) {
     if (!effects) return say('heard', { id, key, data, dueAt, at });
     if (SLOW > 0) await new Promise((resolve) => setTimeout(resolve, Math.random() * SLOW));
-    const isNew = await effects.set(`effect:${id}`, JSON.stringify({ key, data, dueAt, at, attempt }), 'NX');
-    if (isNew) await effects.incr(`count:${key}`);
-    await effects.incr('calls');
+    const text = JSON.stringify({ key, data, dueAt, at, attempt });
+    await effects.eval(EFFECT, 3, `effect:${id}`, `count:${key}`, 'calls', text);
   }
 }
 OnDeadline(race)(Handler.prototype, 'handle', Object.getOwnPropertyDescriptor(Handler.prototype, 'handle'));
