@@ -11,7 +11,7 @@ import { main, root, run } from './processes.mjs';
 // prettier-ignore
 const NAMESPACES = [
   'nest:session', 'express', 'fastify', 'shop', 'shop:admin', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
-  'from:factory', 'shop-true', 'shop-false',
+  'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'cron', 'poll', 'timer', 'five', 'six', 'n1', 'n4',
 ];
 const LOGIN = join(root, '.dev/acl-login.mjs');
 

@@ -125,5 +125,6 @@ async function pages(deadlines: Deadlines, limit: number): Promise<ScheduledDead
     if (page.length === 0) return all;
     assert.ok(page.length <= limit);
     all.push(...page);
+    assert.ok(all.length <= 100, 'The pages do not end');
   }
 }

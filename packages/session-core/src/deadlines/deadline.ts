@@ -32,7 +32,8 @@ export function deadline<T = undefined>(name: string): Deadline<T> {
 
 /** Whether a value was made by `deadline()`, or is like it. */
 export function isDeadline(value: unknown): value is Deadline<unknown> {
-  return value instanceof Object && NAME.test(String(Reflect.get(value, 'name')));
+  const name: unknown = value instanceof Object ? Reflect.get(value, 'name') : undefined;
+  return typeof name === 'string' && NAME.test(name);
 }
 
 function shown(value: unknown): string {

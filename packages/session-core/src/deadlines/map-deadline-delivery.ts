@@ -167,7 +167,13 @@ export class MapDeadlineDelivery {
   #eventOf({ id, name, key, text, dueAt, at, traceparent }: FiredDeadline, attempt: number): DeadlineEvent {
     const { serializer } = this;
     return new DeadlineEvent({
-      ...{ id, name, key, dueAt, at, attempt, traceparent },
+      id,
+      name,
+      key,
+      dueAt,
+      at,
+      attempt,
+      traceparent,
       get data() {
         return readData(name, text, serializer);
       },

@@ -66,8 +66,8 @@ export interface ResolvedRedisDeadlineOptions extends Pick<
 
 export const REDIS_DEADLINE_OPTIONS = Symbol('REDIS_DEADLINE_OPTIONS');
 
-// Milliseconds.
-const GRACE = 300_000;
+// Milliseconds. Short, because what is handled counts among the `maxLength` events until it is trimmed.
+const GRACE = 60_000;
 const RETENTION = 7 * 86_400_000;
 const EVERY_MINUTE = '0 * * * * *';
 

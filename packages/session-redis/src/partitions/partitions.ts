@@ -10,7 +10,7 @@ export interface NamespaceOwner {
   readonly module: string;
 }
 
-export const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };
+const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };
 
 /**
  * The partitions of a namespace, in a fixed number. All keys of a partition are in one slot of Redis Cluster, so one

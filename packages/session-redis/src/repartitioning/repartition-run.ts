@@ -71,7 +71,7 @@ export class RepartitionRun {
 
   /** Returns the next step, or undefined if all is done. From then on no instance starts. */
   async #begin(from: number | undefined): Promise<{ readonly old: number; readonly step: Step } | undefined> {
-    const { namespace, count } = this.to;
+    const { count } = this.to;
     const recorded = await recordedPartitions(this.client, this.to);
     if (recorded === `${count}`) return undefined;
     const [old, to = `${count}`, step] = recorded.split('>') as [string, string?, Step?];

@@ -1,6 +1,6 @@
 import type { CancelReply, Due, NewDeadline, RescheduleReply, ScheduleReply } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { type DueEntries, type DueReply, toDueEntries } from '../../cleanup/due-entries.js';
+import { type DueEntries, type DueEntry, toDueEntries } from '../../cleanup/due-entries.js';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 
@@ -11,7 +11,7 @@ export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
 }
 
 /** The data of a deadline as Redis has them. */
-export interface StoredData {
+interface StoredData {
   /** Undefined: there are none. */
   readonly text: string | undefined;
   /** The wrapped data key with which the text is encrypted; undefined: it is not. */
@@ -37,14 +37,16 @@ export interface FiringRules {
   readonly maxDeadLetterSize: number;
 }
 
+/** Why a deadline is not fired that was noted as due. */
+type FiringFailure = 'corrupt' | 'already';
+
 /** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
 export interface FiredDeadlines extends DueEntries {
+  readonly entries: readonly (DueEntry & { readonly outcome: 'claimed' | FiringFailure })[];
   readonly isFull: boolean;
 }
 
-/** Why a deadline is not fired that was noted as due. */
-type FiringFailure = 'corrupt' | 'already';
-type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number | FiringFailure)[]];
+type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
 
 const NO_DATA = '-';
 
@@ -116,7 +118,7 @@ export class DeadlineScripts {
     const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
     const reply = await this.#client.fireDeadlines(3, keys.names, keys.events, keys.deadLetters, args);
     const [now, next, isFull, ...entries] = reply as FireReply;
-    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 };
+    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
   }
 }
 

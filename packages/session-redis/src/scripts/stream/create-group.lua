@@ -14,7 +14,7 @@
     'created'
     'exists'
 ]]
--- include: groups, positions, types
+-- include: groups, positions, types, words
 local events, trimmed_key, wanted = KEYS[1], KEYS[2], KEYS[3]
 local group, begins, types = ARGV[1], ARGV[2], ARGV[3]
 assert_types({ { events, 'stream' }, { trimmed_key, 'string' }, { wanted, 'hash' } })
@@ -23,6 +23,7 @@ if groups_of(events)[group] then return 'exists' end
 local trimmed = trimmed_position(events, trimmed_key)
 if trimmed == '0-0' then redis.call('DEL', trimmed_key) end
 redis.call('XGROUP', 'CREATE', events, group, begins == 'now' and '$' or trimmed, 'MKSTREAM')
--- Until its instances tell what they want.
+-- Until its instances tell what they want; one may have told some of it already.
+for known in string.gmatch(redis.call('HGET', wanted, group) or '', '%S+') do types = with_word(types, known) end
 redis.call('HSET', wanted, group, types)
 return 'created'

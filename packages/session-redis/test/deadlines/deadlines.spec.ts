@@ -1,0 +1,290 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable, type ModuleMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { expect, it } from '@jest/globals';
+import { InvalidSessionOptionsError, SessionModule, SessionRepository } from '@nest-session/core';
+import {
+  deadline,
+  DeadlineBoundError,
+  DeadlineEvent,
+  DeadlineEvents,
+  DeadlineModule,
+  Deadlines,
+  OnDeadline,
+} from '@nest-session/core/deadlines';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
+import { RedisSessionModule } from '../../src/redis-session.module.js';
+import { keyOf } from '../support/encryption.fixture.js';
+
+LeakGuard.install();
+
+const due = deadline<{ total: number }>('order.payment-due');
+
+@Injectable()
+class Orders {
+  readonly events: DeadlineEvent<typeof due>[] = [];
+
+  @OnDeadline(due)
+  unpaid(event: DeadlineEvent<typeof due>) {
+    this.events.push(event);
+  }
+}
+
+let redis: RedisServer;
+let client: Redis;
+beforeAll(async () => {
+  redis = await RedisServer.start();
+  client = new Redis(redis.url);
+});
+beforeEach(() => client.flushall());
+afterAll(async () => {
+  client.disconnect();
+  await redis.stop();
+});
+
+function start(metadata: ModuleMetadata) {
+  return NestFactory.createApplicationContext(
+    { module: class {}, ...metadata },
+    { logger: false, abortOnError: false },
+  );
+}
+
+const connections = async () => {
+  const list = (await client.client('LIST')) as string;
+  return [...list.matchAll(/ name=(\S+:\S+) /g)].map(([, name]) => name!).toSorted();
+};
+
+it('without an address, shares the connections of RedisSessionModule, and both work until the last one ends', async () => {
+  const app = await start({
+    imports: [
+      SessionModule.forRoot(),
+      RedisSessionModule.forRoot({ url: redis.url, requireAtStart: true }),
+      DeadlineModule.forRoot(),
+      RedisDeadlineModule.forRoot({ requireAtStart: true }),
+    ],
+    providers: [Orders],
+  });
+  try {
+    expect(await app.get(Deadlines).schedule(due, '42', { in: 0, data: { total: 5 } })).toBe('scheduled');
+    await eventually(() => expect(app.get(Orders).events).toHaveLength(1));
+    await app.get(SessionRepository).save(app.get(SessionRepository).createSession());
+    const named = await connections();
+    expect(named.filter((name) => name.startsWith('nest:deadlines:'))).toEqual(['nest:deadlines:reader']);
+    expect(named).toEqual(expect.arrayContaining(['nest:session:background', 'nest:session:request']));
+    expect(await client.xpending('nest:deadlines:events', 'default')).toEqual([0, null, null, null]);
+  } finally {
+    await app.close();
+  }
+  await eventually(async () => expect(await connections()).toEqual([]));
+});
+
+it('with an address, has connections of its own, also beside RedisSessionModule', async () => {
+  const app = await start({
+    imports: [
+      SessionModule.forRoot(),
+      RedisSessionModule.forRoot({ url: redis.url }),
+      DeadlineModule,
+      RedisDeadlineModule.forRoot({ url: redis.url }),
+    ],
+  });
+  try {
+    await app.get(Deadlines).schedule(due, '42', { in: '1h', data: { total: 5 } });
+    expect(await connections()).toEqual(
+      expect.arrayContaining(['nest:deadlines:background', 'nest:deadlines:request', 'nest:session:request']),
+    );
+  } finally {
+    await app.close();
+  }
+});
+
+it('refuses a namespace of sessions, and sessions one of deadlines', async () => {
+  const sessions = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: redis.url, namespace: 'shop' })];
+  const deadlines = [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ url: redis.url, namespace: 'shop' })];
+  await (await start({ imports: sessions })).close();
+  await expect(start({ imports: deadlines })).rejects.toThrow(
+    new InvalidSessionOptionsError('RedisDeadlineModule', [
+      'The deadlines in namespace "shop" cannot be kept there, because it holds sessions: use another namespace for deadlines.',
+    ]),
+  );
+  await client.flushall();
+  await (await start({ imports: deadlines })).close();
+  await expect(start({ imports: sessions })).rejects.toThrow('because it holds deadlines');
+});
+
+it('refuses another number of partitions than the recorded one', async () => {
+  const imports = (partitions: number) => [
+    DeadlineModule.forRoot(),
+    RedisDeadlineModule.forRoot({ url: redis.url, partitions }),
+  ];
+  await (await start({ imports: imports(1) })).close();
+  await expect(start({ imports: imports(2) })).rejects.toThrow(
+    'The deadlines in namespace "nest:deadlines" are in 1 partition, but option `partitions` is 2. Set it to 1, or use another namespace.',
+  );
+});
+
+it('says that the module of the store is missing, and that an option belongs to it', async () => {
+  await expect(start({ imports: [DeadlineModule.forRoot()] })).rejects.toThrow('DeadlineModule: It has no store');
+  const url = { url: redis.url } as object;
+  await expect(start({ imports: [DeadlineModule.forRoot(url)] })).rejects.toThrow(
+    'Unknown option `url`: it is an option of RedisDeadlineModule.forRoot()',
+  );
+  await expect(start({ imports: [RedisDeadlineModule] })).rejects.toThrow('write RedisDeadlineModule.forRoot()');
+});
+
+it('gives each partition its share of `maxScheduled`', async () => {
+  const app = await start({
+    imports: [
+      DeadlineModule.forRoot({ maxScheduled: 40 }),
+      RedisDeadlineModule.forRoot({ url: redis.url, partitions: 4 }),
+    ],
+  });
+  try {
+    const deadlines = app.get(Deadlines);
+    const fill = async () => {
+      for (let i = 0; i < 1000; i++) await deadlines.schedule(due, `${i}`, { in: '1h', data: { total: i } });
+    };
+    await expect(fill()).rejects.toThrow(DeadlineBoundError);
+    expect(await deadlines.count(due)).toBeLessThanOrEqual(40);
+    expect(Math.max(...(await Promise.all([0, 1, 2, 3].map((n) => countIn(n)))))).toBe(10);
+  } finally {
+    await app.close();
+  }
+});
+
+async function countIn(partition: number): Promise<number> {
+  const [key] = await client.keys(`nest:deadlines:{${partition}-*}:due:order.payment-due`);
+  return key === undefined ? 0 : client.zcard(key);
+}
+
+it('has no key and no data of a deadline in clear, where they are encrypted, but its key', async () => {
+  const app = await start({
+    imports: [
+      DeadlineModule.forRoot(),
+      RedisDeadlineModule.forRoot({ url: redis.url, encryption: { keys: [keyOf('a')] } }),
+    ],
+    providers: [Orders],
+  });
+  try {
+    const deadlines = app.get(Deadlines);
+    await deadlines.schedule(due, 'ann@example.org', { in: '200ms', data: { total: 123_456_789 } });
+    expect((await client.keys('*')).join(' ')).not.toContain('ann');
+    const [hash] = await client.keys('nest:deadlines:deadlines:*');
+    expect(JSON.stringify(await client.hgetall(hash!))).not.toContain('123456789');
+    await eventually(() => expect(app.get(Orders).events[0]?.data).toEqual({ total: 123_456_789 }));
+    expect(JSON.stringify(await client.xrange('nest:deadlines:events', '-', '+'))).not.toContain('123456789');
+  } finally {
+    await app.close();
+  }
+});
+
+it('keeps a deadline whose data it cannot decrypt as a dead letter, which is handled when it can', async () => {
+  const withKeys = (...ids: string[]) => ({
+    imports: [
+      DeadlineModule.forRoot(),
+      RedisDeadlineModule.forRoot({
+        url: redis.url,
+        encryption: { keys: ids.map((id) => keyOf(id)) },
+        events: { attempts: 1 },
+      }),
+    ],
+    providers: [Reading],
+  });
+  const first = await start({ ...withKeys('old'), providers: [] });
+  await first.get(Deadlines).schedule(due, '42', { in: 0, data: { total: 5 } });
+  await first.close();
+  const second = await start(withKeys('new'));
+  try {
+    await eventually(async () => expect(await second.get(DeadlineEvents).deadLetters()).toHaveLength(1));
+    const [letter] = await second.get(DeadlineEvents).deadLetters();
+    expect(letter!.reason).toContain('DeadlineDataError');
+    expect(letter!.reason).toContain('The data of a deadline "order.payment-due" cannot be decrypted');
+    expect(letter!.event?.key).toBe('42');
+  } finally {
+    await second.close();
+  }
+  const third = await start(withKeys('new', 'old'));
+  try {
+    expect(await third.get(DeadlineEvents).replayAll()).toBe(1);
+    await eventually(() => expect(third.get(Reading).totals).toEqual([5]));
+  } finally {
+    await third.close();
+  }
+});
+
+@Injectable()
+class Reading {
+  readonly totals: number[] = [];
+
+  @OnDeadline(due)
+  unpaid({ data }: DeadlineEvent<typeof due>) {
+    this.totals.push(data.total);
+  }
+}
+
+it.each([
+  ['a stray key in the place of its hash', (hash: string) => client.set(hash, 'x'), 'is a string, not a hash'],
+  ['no hash', (hash: string) => client.del(hash), 'the deadline of this member is lost'],
+])('makes a dead letter of a member with %s, and fires the others', async (_, spoil, reason) => {
+  const app = await start({
+    imports: [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ url: redis.url })],
+    providers: [Orders],
+  });
+  try {
+    const deadlines = app.get(Deadlines);
+    await deadlines.schedule(due, '42', { in: '300ms', data: { total: 5 } });
+    const [hash] = await client.keys('nest:deadlines:deadlines:*');
+    await client.del(hash!);
+    await spoil(hash!);
+    await deadlines.schedule(due, '43', { in: '300ms', data: { total: 6 } });
+    await eventually(() => expect(app.get(Orders).events.map(({ key }) => key)).toEqual(['43']));
+    const [letter] = await app.get(DeadlineEvents).deadLetters();
+    expect(letter).toMatchObject({ event: undefined, group: undefined });
+    expect(letter!.reason).toContain(reason);
+    expect(letter!.reason).not.toContain(hash!.slice(-20));
+  } finally {
+    await app.close();
+  }
+});
+
+it('fires nothing while as many events wait for their groups as `events.maxLength` allows, and loses nothing', async () => {
+  const orders = (consume: boolean) => ({
+    imports: [
+      DeadlineModule.forRoot(),
+      RedisDeadlineModule.forRoot({ url: redis.url, events: { maxLength: 5, consume } }),
+    ],
+    providers: [Orders],
+  });
+  await (await start(orders(true))).close();
+  const silent = await start(orders(false));
+  try {
+    const deadlines = silent.get(Deadlines);
+    const schedule = async (from: number) =>
+      deadlines.scheduleMany(
+        due,
+        Array.from({ length: 10 }, (_, i) => ({ key: `${from + i}`, in: 0 as const, data: { total: i } })),
+      );
+    await schedule(0);
+    await eventually(async () => expect(await deadlines.count(due)).toBe(0));
+    await schedule(10);
+    // Longer than an instance waits until it looks again.
+    await delay(1500);
+    expect(await deadlines.count(due)).toBe(10);
+  } finally {
+    await silent.close();
+  }
+  const last = await start(orders(true));
+  try {
+    const { events } = last.get(Orders);
+    await eventually(() => expect(events).toHaveLength(10));
+    // What is handled makes room when it is trimmed. That takes a minute, so the test does it.
+    await client.xtrim('nest:deadlines:events', 'MAXLEN', 0);
+    await eventually(() => {
+      expect(new Set(events.map(({ key }) => key)).size).toBe(20);
+    });
+  } finally {
+    await last.close();
+  }
+});
