@@ -17,6 +17,8 @@ export interface DeadlineContender {
 export type StartContender = (url: string) => Promise<DeadlineContender>;
 
 const CONCURRENCY = 100;
+/** More than the default, with which a million is the most. */
+const MOST = 10_000_000;
 
 const paymentDue = deadline<object>('payment-due');
 
@@ -32,7 +34,11 @@ async function startDeadlines(url: string, partitions: number): Promise<Deadline
     }
   }
   const store = RedisDeadlineModule.forRoot({ url, partitions, events: { concurrency: CONCURRENCY } });
-  const module = { module: DeadlinesModule, imports: [DeadlineModule.forRoot(), store], providers: [Handler] };
+  const module = {
+    module: DeadlinesModule,
+    imports: [DeadlineModule.forRoot({ maxScheduled: MOST }), store],
+    providers: [Handler],
+  };
   const app = await NestFactory.createApplicationContext(module, { logger: ['error', 'warn'] });
   const deadlines = app.get(Deadlines);
   return {
