@@ -26,15 +26,24 @@ local hashes = prefix .. 'deadlines:'
 local letters = { dead = dead, most_bytes = tonumber(ARGV[5]), at = digits(now) }
 local reply = { now, '', 0 }
 
-local function handled_names()
-  local wishes = read('HVALS', events .. ':wanted') or {}
-  return words_in(table.concat(wishes, ' '))
+-- The groups whose handlers want a name, by that name.
+local function groups_by_name()
+  local groups, wishes = {}, read('HGETALL', events .. ':wanted') or {}
+  for i = 1, #wishes, 2 do
+    for name in pairs(words_in(wishes[i + 1])) do
+      groups[name] = groups[name] or {}
+      table.insert(groups[name], wishes[i])
+    end
+  end
+  return groups
 end
+local handlers = groups_by_name()
 
 local function note(member, time, outcome)
   for _, each in ipairs({ member, time, outcome }) do reply[#reply + 1] = each end
 end
 
+-- It says which groups want it: for them it stays until they have handled it, whatever they want by then.
 local function record_event(name, fields)
   local entry = { 'type', 'deadline', 'name', name, 'at', digits(now), 'id', fields[1], 'key', fields[2], 'due', fields[3] }
   local optional = { 'traceparent', 'value', 'dataKey' }
@@ -42,6 +51,7 @@ local function record_event(name, fields)
     local value = fields[3 + i]
     if value then entry[#entry + 1], entry[#entry + 2] = field, value end
   end
+  if handlers[name] then entry[#entry + 1], entry[#entry + 2] = 'groups', cjson.encode(handlers[name]) end
   redis.call('XADD', events, '*', unpack(entry))
 end
 
@@ -78,11 +88,11 @@ end
 
 -- The names that somebody handles, which are due, and when the first of the others is.
 local function look()
-  local handled, due, later = handled_names(), {}, nil
+  local due, later = {}, nil
   local all = read_typed('zset', 'ZRANGE', names, 0, -1, 'WITHSCORES')
   for i = 1, #all, 2 do
     local name, time = all[i], tonumber(all[i + 1])
-    if handled[name] or redis.call('EXISTS', events .. ':wanted:broadcast:' .. name) == 1 then
+    if handlers[name] or redis.call('EXISTS', events .. ':wanted:broadcast:' .. name) == 1 then
       if time <= now then due[#due + 1] = name else later = math.min(later or time, time) end
     end
   end

@@ -15,15 +15,26 @@
 
   Returns
     'passed'
-    'unwanted'  no instance of the group has a handler for it
+    'unwanted'  no instance of the group has a handler for it, nor had one when it was recorded
     'lost'      the entry no longer belongs to this instance
 ]]
--- include: clock, digits, groups, pending, positions, types, words
+-- include: clock, digits, fields, groups, pending, positions, types, words
 local events, retries, wanted = KEYS[1], KEYS[2], KEYS[3]
 local group, consumer, position, want = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 assert_types({ { events, 'stream' }, { retries, 'zset' }, { wanted, 'hash' } })
 
-if not words_in(redis.call('HGET', wanted, group) or '')[want] then return 'unwanted' end
+-- Whether it was recorded for the group, or replayed for it: its handler has gone, and may come back.
+local function is_for_group()
+  local entry = redis.call('XRANGE', events, position, position)[1]
+  local fields = entry and named(entry[2]) or {}
+  if fields.group then return fields.group == group end
+  for _, each in ipairs(fields.groups and cjson.decode(fields.groups) or {}) do
+    if each == group then return true end
+  end
+  return false
+end
+
+if not words_in(redis.call('HGET', wanted, group) or '')[want] and not is_for_group() then return 'unwanted' end
 local pending = pending_at(events, group, position, consumer)
 if not pending then return 'lost' end
 local now = now_in_ms()
