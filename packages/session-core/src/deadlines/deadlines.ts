@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import type { Duration } from '../option-reading/duration.js';
@@ -189,7 +189,7 @@ export class Deadlines {
     const due = dueOf(time as DeadlineTime);
     const text = textOf(kind.name, data, this.#store.serializer);
     if (text !== undefined && Buffer.byteLength(text) > this.options.maxDataSize) this.#refuse('maxDataSize', kind);
-    return { key, id: randomBytes(16).toString('base64url'), due, text, ifExists, traceparent };
+    return { key, id: randomUUID(), due, text, ifExists, traceparent };
   }
 
   #scheduled<T>({ name }: Deadline<T>, { id, key, text, dueAt, scheduledAt }: StoredDeadline): ScheduledDeadline<T> {
