@@ -50,8 +50,9 @@ export const SCHEDULING: DeadlineCheckGroup = {
       const { deadlines, visits } = await t.visited();
       await deadlines.schedule(visit, 'a', { in: '1h', data: { n: 1 } });
       const { id } = (await deadlines.get(visit, 'a'))!;
-      assert.equal(await deadlines.schedule(visit, 'a', { in: '60ms', data: { n: 2 } }), 'replaced');
+      assert.equal(await deadlines.schedule(visit, 'a', { in: '2h', data: { n: 2 } }), 'replaced');
       assert.equal(await deadlines.count(visit), 1);
+      await deadlines.reschedule(visit, 'a', { in: 0 });
       await t.until(() => assert.equal(visits.events.length, 1));
       const [event] = visits.events;
       assert.deepEqual(event?.data, { n: 2 });

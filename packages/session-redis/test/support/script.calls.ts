@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis';
+import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
+import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
@@ -35,6 +37,18 @@ const LEASE = 30_000;
 const PLACE = { id: NEW_ID, replaced: undefined, atMost: 2, whenReached: 'end-oldest', duration: MINUTE } as const;
 
 const SETTLED = { id: NEW_ID, replaced: undefined, latest: 0, isStored: false } as const;
+
+const DEADLINE_KEYS = new DeadlinePartitions('nest:session').all[0]!;
+const DEADLINE = {
+  member: 'a'.repeat(40),
+  due: { in: MINUTE },
+  ifExists: 'replace',
+  id: 'id',
+  key: 'a',
+  data: { text: '{}', dataKey: undefined },
+} as const;
+const FIRING = { batchSize: 10, maxLength: 100, knownFor: MINUTE, maxDeadLetterSize: 1000 };
+const scheduled = ({ client }: Store) => new DeadlineScripts(client).schedule(DEADLINE_KEYS, 'order', [DEADLINE], 10);
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
@@ -107,6 +121,47 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
 
 /** The calls of requests: sent once, or not at all. */
 export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
+  {
+    script: 'schedule-deadlines',
+    what: 'two deadlines, one of which waits already',
+    prepare: scheduled,
+    send: (client) =>
+      new DeadlineScripts(client).schedule(
+        DEADLINE_KEYS,
+        'order',
+        [DEADLINE, { ...DEADLINE, member: 'b'.repeat(40), key: 'b' }],
+        10,
+      ),
+    reply: { replies: ['replaced', 'scheduled'], wait: MINUTE },
+  },
+  {
+    script: 'reschedule-deadline',
+    what: 'a deadline that waits, behind another one',
+    prepare: async (store) => {
+      await scheduled(store);
+      const other = { ...DEADLINE, member: 'b'.repeat(40), key: 'b', due: { in: 2 * MINUTE } };
+      await new DeadlineScripts(store.client).schedule(DEADLINE_KEYS, 'order', [other], 10);
+    },
+    send: (client) =>
+      new DeadlineScripts(client).reschedule(DEADLINE_KEYS, 'order', DEADLINE.member, { in: 3 * MINUTE }),
+    reply: ['moved', 3 * MINUTE],
+  },
+  {
+    script: 'cancel-deadline',
+    what: 'a deadline that waits',
+    prepare: scheduled,
+    send: (client) => new DeadlineScripts(client).cancel(DEADLINE_KEYS, 'order', DEADLINE.member),
+    reply: 'cancelled',
+  },
+  {
+    script: 'list-deadlines',
+    what: 'the deadlines of a name',
+    prepare: scheduled,
+    send: (client) =>
+      new DeadlineScripts(client).list(DEADLINE_KEYS, 'order', { before: undefined, after: undefined, limit: 10 }),
+    reply: [{ keys: DEADLINE_KEYS, member: DEADLINE.member, time: expect.any(Number) as number }],
+    reads: true,
+  },
   {
     script: 'create-session',
     what: 'a new session',
@@ -283,6 +338,39 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
 /** The calls of background services: sent until there is a reply. */
 export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   {
+    script: 'fire-deadlines',
+    what: 'a deadline that is due',
+    prepare: async (store) => {
+      await scheduled(store);
+      await store.client.zadd(DEADLINE_KEYS.due('order'), 1, DEADLINE.member);
+      await store.client.zadd(DEADLINE_KEYS.names, 1, 'order');
+      await store.client.hset(DEADLINE_KEYS.wanted, ME.group, 'order');
+    },
+    send: (client) => new DeadlineScripts(client).fire(DEADLINE_KEYS, FIRING),
+    // A repeated call finds that the first one has fired it.
+    reply: {
+      now: expect.any(Number) as number,
+      next: undefined,
+      isFull: false,
+      entries: expect.any(Array) as unknown[],
+    },
+  },
+  {
+    script: 'pass-on-event',
+    what: 'an event that only another instance of the group handles',
+    prepare: async (store) => {
+      await givenEvent(store, ME.consumer);
+      await store.client.hset(store.keys.wanted, ME.group, 'order');
+    },
+    send: async (client, store) => {
+      const position = await firstEvent(store);
+      const pace = { firstBackOff: 1000, longestBackOff: MINUTE };
+      const entry = { partition: store.keys, position, fields: [] };
+      return new DeliveryScripts(client, SESSION_ENTRIES).passOn(entry, ME, 'order', pace);
+    },
+    reply: oneOf('passed', 'lost'),
+  },
+  {
     script: 'claim-expired',
     what: 'members of a bucket',
     prepare: async (store) => {
@@ -323,7 +411,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: {
       now: expect.any(Number) as number,
       next: undefined,
-      sessions: oneOfThese([{ id: ID, time: '1', ...CLAIMED }], []),
+      entries: oneOfThese([{ id: ID, time: '1', ...CLAIMED }], []),
     },
   },
   {
