@@ -24,8 +24,7 @@ export interface DeadlineEventInit<T> {
  * A deadline that has come. `@OnDeadline` methods receive it. Write the type of the kind: `DeadlineEvent<typeof
  * paymentDue>`.
  */
-// oxlint-disable-next-line typescript/no-explicit-any -- any kind of deadlines, whatever its data
-export class DeadlineEvent<D extends Deadline<any> = Deadline<any>> {
+export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /**
    * Tells this deadline from all others, also from a later one of the same key. It is the same at every delivery, every
    * retry, every replay and in every group: use it where an effect must happen once.

@@ -36,14 +36,15 @@ export async function checkStore(connection: Connection, partitions: Partitions)
  * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
 export async function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
-  const { namespace, meta } = partitions;
-  const [version, recorded] = await client.hmget(meta, 'version', 'partitions');
+  const { namespace, meta, owner } = partitions;
+  const [version, recorded, holds] = await client.hmget(meta, 'version', 'partitions', 'holds');
   if (recorded == null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
       `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
     ]);
   }
   if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
+  if (holds != null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
   return recorded;
 }
 

@@ -17,3 +17,8 @@ export function isReleased(connection: object): boolean {
   users.set(connection, left);
   return left === 0;
 }
+
+/** Whoever uses it, it belongs to one module again. */
+export function endSharing(connection: object): void {
+  users.delete(connection);
+}

@@ -4,6 +4,7 @@ import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { closeConnection } from './close-connection.js';
 import { closeConnections, type RedisConnections } from './redis-connections.js';
+import { endSharing } from './sharing.js';
 
 type Service = Type<BackgroundService>;
 
@@ -45,7 +46,9 @@ export abstract class StoreLifecycle
     try {
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
-      // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
+      // Nest runs no shutdown hooks after a failed start, also not of the module that shares these connections. An open
+      // connection keeps the process alive.
+      for (const each of Object.values(this.connections)) if (each) endSharing(each);
       void closeConnections(this.connections);
       throw error;
     }

@@ -7,6 +7,7 @@ import type { eventRules } from '../delivery/event-rules.js';
 import { type DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
 import type { DeadlineScripts, FiringRules } from '../scripts/deadlines/deadline.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 import { BACKGROUND_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 
 /** Deadlines per call: one takes Redis about 20 µs, and other commands wait as long as a call. */
@@ -25,12 +26,13 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
     @Inject(BACKGROUND_DEADLINE_SCRIPTS) private readonly scripts: Pick<DeadlineScripts, 'fire'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
     @Inject(DeadlinePartitions) partitions: DeadlinePartitions,
-    @Inject(EVENT_RULES) { maxLength, deadLetters }: ReturnType<typeof eventRules>,
+    @Inject(EVENT_RULES) { deadLetters }: ReturnType<typeof eventRules>,
+    @Inject(REDIS_DEADLINE_OPTIONS) { events }: Pick<ResolvedRedisDeadlineOptions, 'events'>,
   ) {
     super();
     this.#rules = {
       batchSize: BATCH_SIZE,
-      maxLength: partitions.shareOf(maxLength),
+      maxLength: partitions.shareOf(events.maxLength),
       knownFor: KNOWN_FOR,
       maxDeadLetterSize: deadLetters.maxSize,
     };

@@ -21,6 +21,7 @@ import {
 import { DELIVERY_PROVIDERS } from '../delivery/delivery.providers.js';
 import { DELIVERY_OPTIONS } from '../delivery/delivery.tokens.js';
 import { EventProducer } from '../delivery/event-producer.js';
+import type { DeliveryOptions } from '../delivery/event-rules.js';
 import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
 import { tracedPass } from '../expiration/traced-sweep.js';
 import { type DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
@@ -54,7 +55,7 @@ export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
     useFactory: resolveOptions,
   },
   { provide: CONNECTION_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
-  { provide: DELIVERY_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
+  { provide: DELIVERY_OPTIONS, inject: [REDIS_DEADLINE_OPTIONS], useFactory: deliveryOptions },
   OutageLog,
   {
     provide: REDIS_CONNECTIONS,
@@ -106,6 +107,11 @@ async function resolveOptions(
   const bareClass = () => new InvalidSessionOptionsError('RedisDeadlineModule', [BARE_CLASS]);
   const [options] = await injectDependencies(moduleRef, [REDIS_DEADLINE_MODULE_OPTIONS], bareClass);
   return resolveRedisDeadlineOptions(options as RedisDeadlineModuleOptions, shared?.address);
+}
+
+/** No event makes room for another one: as long as there are `maxLength`, DeadlineSweeper fires nothing. */
+function deliveryOptions(options: ResolvedRedisDeadlineOptions): DeliveryOptions {
+  return { ...options, events: { ...options.events, maxLength: Number.MAX_SAFE_INTEGER } };
 }
 
 function partitionsOf({ namespace, partitions }: ResolvedRedisDeadlineOptions): DeadlinePartitions {

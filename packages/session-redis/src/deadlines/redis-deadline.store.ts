@@ -23,7 +23,10 @@ import type {
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 
-/** Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns. */
+/**
+ * Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns; a list also reads
+ * each deadline of its page.
+ */
 @Injectable()
 export class RedisDeadlineStore extends DeadlineStore {
   readonly namespace: string;

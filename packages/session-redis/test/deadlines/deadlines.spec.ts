@@ -15,7 +15,10 @@ import {
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { Cleanup } from '../../src/cleanup/cleanup.js';
+import { recordedPartitions } from '../../src/connection/check-store.js';
 import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionModule } from '../../src/redis-session.module.js';
 import { keyOf } from '../support/encryption.fixture.js';
 
@@ -115,6 +118,8 @@ it('refuses a namespace of sessions, and sessions one of deadlines', async () =>
   await client.flushall();
   await (await start({ imports: deadlines })).close();
   await expect(start({ imports: sessions })).rejects.toThrow('because it holds deadlines');
+  // The commands that move sessions.
+  await expect(recordedPartitions(client, new SessionPartitions('shop'))).rejects.toThrow('because it holds deadlines');
 });
 
 it('refuses another number of partitions than the recorded one', async () => {
@@ -126,6 +131,18 @@ it('refuses another number of partitions than the recorded one', async () => {
   await expect(start({ imports: imports(2) })).rejects.toThrow(
     'The deadlines in namespace "nest:deadlines" are in 1 partition, but option `partitions` is 2. Set it to 1, or use another namespace.',
   );
+});
+
+it('leaves no connection open when the module fails to start whose connections it shares', async () => {
+  const imports = (partitions: number) => [
+    SessionModule.forRoot(),
+    RedisSessionModule.forRoot({ url: redis.url, partitions }),
+    DeadlineModule.forRoot(),
+    RedisDeadlineModule.forRoot(),
+  ];
+  await (await start({ imports: imports(1) })).close();
+  await expect(start({ imports: imports(2) })).rejects.toThrow('RedisSessionModule');
+  await eventually(async () => expect(await connections()).toEqual([]));
 });
 
 it('says that the module of the store is missing, and that an option belongs to it', async () => {
@@ -275,6 +292,9 @@ it('fires nothing while as many events wait for their groups as `events.maxLengt
     // Longer than an instance waits until it looks again.
     await delay(1500);
     expect(await deadlines.count(due)).toBe(10);
+    // One call fires several, so there are more than five. No cleanup makes room by removing what nobody has handled.
+    await silent.get(Cleanup, { strict: false }).run(10_000, new AbortController().signal);
+    expect(await client.xlen('nest:deadlines:events')).toBe(10);
   } finally {
     await silent.close();
   }
