@@ -67,10 +67,14 @@ export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';
 export {
+  DEADLINE_READER,
+  type DeadlineReading,
   type GroupReading,
+  SESSION_READER,
   SESSION_TELEMETRY,
+  type SessionReader,
+  type SessionReading,
   type SessionTelemetry,
-  STORE_READER,
   type StoreReader,
-  type StoreReading,
+  type WaitingReading,
 } from './telemetry/session-telemetry.js';

@@ -1,8 +1,10 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { SESSION_TELEMETRY } from '@nest-session/core/internal';
-import { StoreCallsListener } from './channels/store-calls.listener.js';
+import { CallTelemetry } from './channel./call-telemetry.js';
+import { DeadlineCallsListener } from './channels/deadline-calls.listener.js';
+import { SessionCallsListener } from './channels/session-calls.listener.js';
 import { SweepListener } from './channels/sweep.listener.js';
-import { StoreIdentity } from './configuration/store-identity.js';
+import { MeasuredStores } from './configuration/measured-stores.js';
 import {
   SESSION_TELEMETRY_MODULE_OPTIONS,
   SessionTelemetryModuleDefinition,
@@ -20,8 +22,9 @@ import { SessionMeter } from './metrics/session-meter.js';
 import { TelemetryLifecycle } from './telemetry.lifecycle.js';
 
 /**
- * Gives OpenTelemetry metrics and spans of the sessions, by whatever SDK the application registers. Import it once, in
- * the root module, together with `SessionModule` and the module of the store.
+ * Gives OpenTelemetry metrics and spans of the sessions and of the deadlines, by whatever SDK the application registers.
+ * Import it once, in the root module, together with `SessionModule`, `DeadlineModule` or both, and the modules of their
+ * stores.
  */
 @Global()
 @Module({
@@ -32,11 +35,13 @@ import { TelemetryLifecycle } from './telemetry.lifecycle.js';
       useFactory: resolveSessionTelemetryOptions,
     },
     { provide: SESSION_TELEMETRY, useExisting: HandlerTelemetry },
-    StoreIdentity,
+    MeasuredStores,
     ErrorTypes,
     SessionMeter,
     HandlerTelemetry,
-    StoreCallsListener,
+    CallTelemetry,
+    SessionCallsListener,
+    DeadlineCallsListener,
     SweepListener,
     SessionEndCounter,
     SecurityEventCounter,

@@ -1,10 +1,19 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit, Optional } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { namespaceOf, STORE_READER, type StoreReader } from '@nest-session/core/internal';
-import { StoreIdentity } from './configuration/store-identity.js';
-import { StoreCallsListener } from './channels/store-calls.listener.js';
+import {
+  DEADLINE_READER,
+  type DeadlineReading,
+  DeadlineStore,
+  namespaceOf,
+  SESSION_READER,
+  type SessionReader,
+  type StoreReader,
+} from '@nest-session/core/internal';
+import { DeadlineCallsListener } from './channels/deadline-calls.listener.js';
+import { SessionCallsListener } from './channels/session-calls.listener.js';
 import { SweepListener } from './channels/sweep.listener.js';
-import { observeStore } from './metrics/observe-store.js';
+import { MeasuredStores } from './configuration/measured-stores.js';
+import { observeStores } from './metrics/observe-stores.js';
 import { SessionMeter } from './metrics/session-meter.js';
 
 /** Begins to measure and to trace when the application starts, and ends it when the application has shut down. */
@@ -13,23 +22,26 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
   readonly #listening: (() => void)[] = [];
 
   constructor(
-    @Inject(StoreIdentity) private readonly store: StoreIdentity,
-    @Inject(StoreCallsListener) private readonly storeCalls: StoreCallsListener,
+    @Inject(MeasuredStores) private readonly stores: MeasuredStores,
+    @Inject(SessionCallsListener) private readonly sessionCalls: SessionCallsListener,
+    @Inject(DeadlineCallsListener) private readonly deadlineCalls: DeadlineCallsListener,
     @Inject(SweepListener) private readonly sweeps: SweepListener,
     @Inject(SessionMeter) private readonly meter: SessionMeter,
     // Optional, so that our own error names the missing modules.
     @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
-    @Optional() @Inject(STORE_READER) private readonly reader?: StoreReader,
+    @Optional() @Inject(DeadlineStore) private readonly deadlines?: DeadlineStore,
+    @Optional() @Inject(SESSION_READER) private readonly sessionReader?: SessionReader,
+    @Optional() @Inject(DEADLINE_READER) private readonly deadlineReader?: StoreReader<DeadlineReading>,
   ) {}
 
   onModuleInit(): void {
-    const { repository, reader } = this;
+    const { repository, deadlines, sessionReader, deadlineReader } = this;
     // Not in the constructor: a store that cannot be constructed gives its own reason.
-    if (!repository) throw new InvalidSessionOptionsError('SessionTelemetryModule', [NO_REPOSITORY]);
-    const namespace = namespaceOf(repository);
-    Object.assign(this.store, { namespace, group: reader?.group });
-    this.#listening.push(this.storeCalls.listen(namespace), this.sweeps.listen(namespace));
-    if (reader) this.meter.startObserving((meter) => observeStore(meter, reader));
+    if (!repository && !deadlines) throw new InvalidSessionOptionsError('SessionTelemetryModule', [NO_STORE]);
+    if (repository) this.#measureSessions(namespaceOf(repository));
+    if (deadlines) this.#measureDeadlines(deadlines.namespace);
+    const readers = { sessions: sessionReader, deadlines: deadlineReader };
+    if (sessionReader ?? deadlineReader) this.meter.startObserving((meter) => observeStores(meter, readers));
   }
 
   /** After the last handler and the last save. */
@@ -37,8 +49,19 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
     for (const stop of this.#listening.splice(0)) stop();
     this.meter.stopObserving();
   }
+
+  #measureSessions(namespace: string): void {
+    this.stores.sessions = { namespace, group: this.sessionReader?.group };
+    this.#listening.push(this.sessionCalls.listen(namespace), this.sweeps.listen(namespace, 'expirationDelay'));
+  }
+
+  #measureDeadlines(namespace: string): void {
+    this.stores.deadlines = { namespace, group: this.deadlineReader?.group };
+    this.#listening.push(this.deadlineCalls.listen(namespace), this.sweeps.listen(namespace, 'deadlineDelay'));
+  }
 }
 
-const NO_REPOSITORY =
-  'There are no sessions to measure: add SessionModule.forRoot() and RedisSessionModule.forRoot(), or the module of ' +
-  'another store, to the imports of the root module.';
+const NO_STORE =
+  'There are no sessions to measure, and no deadlines: add SessionModule.forRoot() and RedisSessionModule.forRoot(), or ' +
+  'the module of another store, to the imports of the root module; for deadlines, DeadlineModule and ' +
+  'RedisDeadlineModule.forRoot().';

@@ -1,7 +1,7 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { STORE_READER } from '@nest-session/core/internal';
+import { SESSION_READER } from '@nest-session/core/internal';
 import { CONNECTIONS_TO_SHARE } from './connection/redis-connections.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionHealth } from './health/session-health.js';
@@ -35,7 +35,7 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     CONNECTIONS_TO_SHARE,
     // For @nest-session/redis/terminus, and for @nest-session/opentelemetry.
     SessionHealth,
-    STORE_READER,
+    SESSION_READER,
   ],
 })
 export class RedisSessionModule {

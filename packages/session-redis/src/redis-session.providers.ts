@@ -6,7 +6,7 @@ import {
   injectDependencies,
   SESSION_TELEMETRY,
   type SessionTelemetry,
-  STORE_READER,
+  SESSION_READER,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
@@ -49,7 +49,7 @@ import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/sess
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { tracedPass } from './expiration/traced-sweep.js';
-import { RedisStoreReader } from './health/redis-store.reader.js';
+import { RedisSessionReader } from './health/redis-session.reader.js';
 import { SessionHealth } from './health/session-health.js';
 import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
@@ -168,8 +168,8 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   { provide: EventProducer, useExisting: SessionEventProducer },
   SessionEventGroups,
   SessionHealth,
-  RedisStoreReader,
-  { provide: STORE_READER, useExisting: RedisStoreReader },
+  RedisSessionReader,
+  { provide: SESSION_READER, useExisting: RedisSessionReader },
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

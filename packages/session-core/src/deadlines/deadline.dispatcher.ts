@@ -4,6 +4,7 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleInit,
+  Optional,
 } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
@@ -11,6 +12,7 @@ import type { DispatchOptions } from '../events/session-event.dispatcher.js';
 import { callHandler, RunningHandlers, succeededOf } from '../events/running-handlers.js';
 import { logger } from '../logging/session.logger.js';
 import { eventChannel, traced } from '../telemetry/channels.js';
+import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { DeadlineHandlingError } from './deadline.errors.js';
 import type { DeadlineEvent } from './deadline-event.js';
 import { type HandledDeadline, handledDeadlines } from './on-deadline.decorator.js';
@@ -33,6 +35,7 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
   constructor(
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+    @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {
     this.#running = new RunningHandlers('deadlines', new Promise((resolve) => (this.#bootstrapped = resolve)));
   }
@@ -89,9 +92,9 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
     logger.warn(`Handlers of @OnDeadline with \`broadcast\` may have missed deadlines that came after ${from}`);
   }
 
-  /** The log and `DeadlineEvents` tell of dead letters. */
-  reportDeadLetter(): void {
-    // Nothing else wants to know.
+  /** Tells the telemetry that a deadline has become a dead letter because of this handler. */
+  reportDeadLetter(type: string, handler: string): void {
+    this.telemetry?.deadLettered(type, handler);
   }
 
   /** Resolves when no handler runs, or after `giveUp()`. */
@@ -142,10 +145,12 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
   }
 
   #run({ name: handler, call }: DeadlineHandler, event: DeadlineEvent, broadcast: boolean): unknown {
-    if (!eventChannel.hasSubscribers) return call(event);
+    const { telemetry } = this;
+    if (!telemetry && !eventChannel.hasSubscribers) return call(event);
     const { id: eventId, name: deadline, at, attempt, traceparent } = event;
     const context = { handler, type: 'deadline', deadline, eventId, at, attempt, broadcast, traceparent };
-    return traced(eventChannel, context, () => call(event));
+    const run = () => call(event);
+    return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
   }
 }
 

@@ -136,13 +136,14 @@ export class MapDeadlineDelivery {
 
   #bury(delivery: Delivery, { failed }: DeadlineHandlingError): void {
     const { fired, attempt, done } = delivery;
+    const [first] = failed;
     const reason = failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
     const letter: DeadlineDeadLetter = {
       id: String(++this.#lastLetter),
       at: this.clock.now(),
       reason: reason.slice(0, LONGEST_REASON),
       group: MEMORY_GROUP,
-      handler: failed[0]?.name,
+      handler: first?.name,
       attempts: attempt,
       succeeded: done,
       event: this.#eventOf(fired, attempt),
@@ -151,6 +152,7 @@ export class MapDeadlineDelivery {
     };
     this.#letters.set(letter.id, { letter, delivery });
     if (this.#letters.size > MOST_LETTERS) this.#dropOldestLetter();
+    this.dispatcher.reportDeadLetter('deadline', first?.name ?? '');
     logger.error(
       `Event ${shownDeadline(fired)} is a dead letter now, see DeadlineEvents: ${JSON.stringify(letter.reason)}`,
     );

@@ -82,7 +82,7 @@ export interface DeadlineContext {
 
 /** What a message of `nest-session:sweep` is about: a search for sessions that are due. See `SessionLoadContext`. */
 export interface SessionSweepContext {
-  /** `sweep`: the cleanup job. `poll`: the poller of `expirations: 'sorted-set'`. `key_event`: Redis. `timer`: a timer. */
+  /** `sweep`: the cleanup job. `poll`: the poller of deadlines, and of `expirations: 'sorted-set'`. `key_event`: Redis. `timer`: a timer. */
   readonly noticedBy: 'sweep' | 'poll' | 'key_event' | 'timer';
   /** The namespace of the store. */
   readonly namespace: string;

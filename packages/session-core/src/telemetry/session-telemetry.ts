@@ -8,7 +8,7 @@ export interface SessionTelemetry {
   traceparent(): string | undefined;
   /** A request needed its session while the store failed. Told once for each request, by what that meant for it. */
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void;
-  /** An event of this type is a dead letter now, after this handler has failed. */
+  /** An event of this type, `deadline` for one of `Deadlines`, is a dead letter now, after this handler has failed. */
   deadLettered(type: string, handler: string): void;
 }
 
@@ -37,27 +37,52 @@ export interface GroupReading {
 
 /** What a store knows of itself at a moment. Every instance reads the same. */
 export interface StoreReading {
-  /** Number of sessions that can end by themselves and have not. */
-  readonly sessions: number;
-  /** How long ago the oldest end was due that nobody has noticed, in milliseconds; 0 when there is none. */
-  readonly overdue: number;
   /** All groups, ordered by name. */
   readonly groups: readonly GroupReading[];
 }
 
+/** What a store of sessions knows of itself at a moment. */
+export interface SessionReading extends StoreReading {
+  /** Number of sessions that can end by themselves and have not. */
+  readonly sessions: number;
+  /** How long ago the oldest end was due that nobody has noticed, in milliseconds; 0 when there is none. */
+  readonly overdue: number;
+}
+
+/** What a store of deadlines knows of itself at a moment. */
+export interface DeadlineReading extends StoreReading {
+  /** Those that wait, by their names, ordered by name. */
+  readonly waiting: readonly WaitingReading[];
+}
+
+/** How many deadlines of a name wait. */
+export interface WaitingReading {
+  readonly name: string;
+  readonly count: number;
+  /** How long ago the first of them was due, in milliseconds; 0 when it is not due yet. */
+  readonly overdue: number;
+}
+
 /** Reads what a store, and the instance, know of themselves. */
-export interface StoreReader {
+export interface StoreReader<Reading extends StoreReading = StoreReading> {
   /** The group of this instance. */
   readonly group: string;
   /** The namespace of the store. */
   readonly namespace: string;
   /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
   readonly cleanupAge: number;
-  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
-  readonly notifications: string;
   /** Rejects when the store fails. */
-  read(): Promise<StoreReading>;
+  read(): Promise<Reading>;
 }
 
-/** The injection token of a `StoreReader`, which a store with work in the background provides globally. */
-export const STORE_READER = Symbol('STORE_READER');
+/** Reads a store of sessions. */
+export interface SessionReader extends StoreReader<SessionReading> {
+  /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
+  readonly notifications: string;
+}
+
+/** The injection token of a `SessionReader`, which a store with work in the background provides globally. */
+export const SESSION_READER = Symbol('SESSION_READER');
+
+/** The injection token of a `StoreReader<DeadlineReading>`, which a store with work in the background provides globally. */
+export const DEADLINE_READER = Symbol('DEADLINE_READER');

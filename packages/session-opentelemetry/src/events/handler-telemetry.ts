@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { SessionTelemetry } from '@nest-session/core/internal';
 import type { SessionHandlerContext } from '@nest-session/core/telemetry';
 import { type Attributes, type Span, SpanKind } from '@opentelemetry/api';
-import { StoreIdentity } from '../configuration/store-identity.js';
+import { MeasuredStores } from '../configuration/measured-stores.js';
 import {
   RESOLVED_TELEMETRY_OPTIONS,
   type ResolvedSessionTelemetryOptions,
@@ -20,7 +20,7 @@ export class HandlerTelemetry implements SessionTelemetry {
   constructor(
     @Inject(SessionMeter) private readonly meter: SessionMeter,
     @Inject(ErrorTypes) private readonly errors: ErrorTypes,
-    @Inject(StoreIdentity) private readonly store: StoreIdentity,
+    @Inject(MeasuredStores) private readonly stores: MeasuredStores,
     @Inject(RESOLVED_TELEMETRY_OPTIONS) private readonly options: ResolvedSessionTelemetryOptions,
   ) {}
 
@@ -46,70 +46,79 @@ export class HandlerTelemetry implements SessionTelemetry {
   }
 
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void {
-    this.meter.add('outages', 1, { ...this.#ofStore, [ATTRIBUTES.outagePolicy]: policy });
+    const { namespace } = this.stores.first;
+    this.meter.add('outages', 1, { [ATTRIBUTES.namespace]: namespace, [ATTRIBUTES.outagePolicy]: policy });
   }
 
-  deadLettered(_type: string, handler: string): void {
+  deadLettered(type: string, handler: string): void {
     if (handler === END_COUNTER) return;
-    this.meter.add('deadLettered', 1, { ...this.#ofStore, ...this.#ofGroup, [ATTRIBUTES.handler]: handler });
+    const attributes = this.#ofEvents({ type, broadcast: false });
+    this.meter.add('deadLettered', 1, { ...attributes, [ATTRIBUTES.handler]: handler });
   }
 
-  #countCall({ type, at, attempt, handler, broadcast }: SessionHandlerContext): void {
-    const ofCall = { ...this.#ofStore, ...(broadcast ? {} : this.#ofGroup) };
-    if (attempt > 1) {
-      this.meter.add('retried', 1, { ...ofCall, [ATTRIBUTES.handler]: handler });
+  #countCall(call: SessionHandlerContext): void {
+    const attributes = this.#ofEvents(call);
+    if (call.attempt > 1) {
+      this.meter.add('retried', 1, { ...attributes, [ATTRIBUTES.handler]: call.handler });
       return;
     }
     // The clock of the store may be ahead of that of the process.
-    const delay = Math.max(Date.now() - at, 0) / 1000;
-    this.meter.record('eventDelay', delay, { ...ofCall, [ATTRIBUTES.eventType]: type });
+    const delay = Math.max(Date.now() - call.at, 0) / 1000;
+    this.meter.record('eventDelay', delay, { ...attributes, ...ofType(call) });
   }
 
   /** It begins a trace, which links to the span that caused the event: that may have ended weeks ago. */
   #beginSpan(call: SessionHandlerContext): Span | undefined {
+    const { namespace } = this.stores.ofEvents(call.type);
     const attributes = {
-      ...this.#ofStore,
+      [ATTRIBUTES.namespace]: namespace,
       ...this.#ofMessage(call),
       [ATTRIBUTES.operationType]: 'process',
-      [ATTRIBUTES.eventType]: call.type,
+      ...ofType(call),
       [ATTRIBUTES.handler]: call.handler,
     };
-    const links = linksTo(call.traceparent);
-    return beginSpan(`process session.${call.type}`, { kind: SpanKind.CONSUMER, root: true, attributes, links });
+    const what = call.deadline === undefined ? `session.${call.type}` : `deadline.${call.deadline}`;
+    return beginSpan(`process ${what}`, {
+      kind: SpanKind.CONSUMER,
+      root: true,
+      attributes,
+      links: linksTo(call.traceparent),
+    });
   }
 
   #measure(call: SessionHandlerContext, duration: number, errorType: string | undefined): void {
     const failed = errorType === undefined ? {} : { [ATTRIBUTES.errorType]: errorType };
-    this.meter.record('processDuration', duration, {
-      ...this.#ofStore,
-      ...(call.broadcast ? {} : this.#ofGroup),
-      [ATTRIBUTES.eventType]: call.type,
-      [ATTRIBUTES.handler]: call.handler,
-      ...failed,
-    });
+    const attributes = { ...this.#ofEvents(call), ...ofType(call), [ATTRIBUTES.handler]: call.handler, ...failed };
+    this.meter.record('processDuration', duration, attributes);
     if (!this.options.semanticMetrics) return;
     const ofMessage = { ...this.#ofMessage(call), ...failed };
     this.meter.record('messagingProcessDuration', duration, ofMessage);
     this.meter.add('consumedMessages', 1, ofMessage);
   }
 
-  get #ofStore(): Attributes {
-    return { [ATTRIBUTES.namespace]: this.store.namespace };
+  #ofEvents(call: Pick<SessionHandlerContext, 'type' | 'broadcast'>): Attributes {
+    return { [ATTRIBUTES.namespace]: this.stores.ofEvents(call.type).namespace, ...this.#ofGroup(call) };
   }
 
-  get #ofGroup(): Attributes {
-    const { group } = this.store;
-    return group === undefined ? {} : { [ATTRIBUTES.group]: group };
+  /** A broadcast is for no group. */
+  #ofGroup({ type, broadcast }: Pick<SessionHandlerContext, 'type' | 'broadcast'>): Attributes {
+    const { group } = this.stores.ofEvents(type);
+    return group === undefined || broadcast ? {} : { [ATTRIBUTES.group]: group };
   }
 
   /** As the semantic conventions name it. */
-  #ofMessage({ broadcast }: SessionHandlerContext): Attributes {
-    const { namespace } = this.store;
+  #ofMessage(call: SessionHandlerContext): Attributes {
+    const { namespace } = this.stores.ofEvents(call.type);
     return {
       [ATTRIBUTES.operationName]: 'process',
       [ATTRIBUTES.system]: SYSTEM,
       [ATTRIBUTES.destination]: namespace === '' ? 'events' : `${namespace}:events`,
-      ...(broadcast ? {} : this.#ofGroup),
+      ...this.#ofGroup(call),
     };
   }
+}
+
+function ofType({ type, deadline }: SessionHandlerContext): Attributes {
+  const name = deadline === undefined ? {} : { [ATTRIBUTES.deadlineName]: deadline };
+  return { [ATTRIBUTES.eventType]: type, ...name };
 }

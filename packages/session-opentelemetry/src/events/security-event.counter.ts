@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { OnSecurityEvent, type SecurityEvent } from '@nest-session/core';
 import { BesideTheLog } from '@nest-session/core/internal';
-import { StoreIdentity } from '../configuration/store-identity.js';
+import { MeasuredStores } from '../configuration/measured-stores.js';
 import { ATTRIBUTES } from '../instrumentation/attributes.js';
 import { SessionMeter } from '../metrics/session-meter.js';
 
@@ -10,13 +10,13 @@ import { SessionMeter } from '../metrics/session-meter.js';
 export class SecurityEventCounter {
   constructor(
     @Inject(SessionMeter) private readonly meter: SessionMeter,
-    @Inject(StoreIdentity) private readonly store: StoreIdentity,
+    @Inject(MeasuredStores) private readonly stores: MeasuredStores,
   ) {}
 
   @BesideTheLog()
   @OnSecurityEvent()
   countEvent({ kind, suppressed }: SecurityEvent): void {
-    const attributes = { [ATTRIBUTES.namespace]: this.store.namespace, [ATTRIBUTES.securityKind]: kind };
+    const attributes = { [ATTRIBUTES.namespace]: this.stores.first.namespace, [ATTRIBUTES.securityKind]: kind };
     this.meter.add('securityEvents', 1 + suppressed, attributes);
   }
 }

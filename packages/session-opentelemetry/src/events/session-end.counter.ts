@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDeletedEvent, SessionDestroyedEvent } from '@nest-session/core';
 import { beganAt } from '@nest-session/core/internal';
-import { StoreIdentity } from '../configuration/store-identity.js';
+import { MeasuredStores } from '../configuration/measured-stores.js';
 import { ATTRIBUTES } from '../instrumentation/attributes.js';
 import { SessionMeter } from '../metrics/session-meter.js';
 
@@ -10,12 +10,13 @@ import { SessionMeter } from '../metrics/session-meter.js';
 export class SessionEndCounter {
   constructor(
     @Inject(SessionMeter) private readonly meter: SessionMeter,
-    @Inject(StoreIdentity) private readonly store: StoreIdentity,
+    @Inject(MeasuredStores) private readonly stores: MeasuredStores,
   ) {}
 
   @OnSessionEvent(SessionDestroyedEvent)
   countEnd(event: SessionDestroyedEvent): void {
-    const attributes = { [ATTRIBUTES.namespace]: this.store.namespace, [ATTRIBUTES.endReason]: reasonOf(event) };
+    const { namespace } = this.stores.ofEvents(event.type);
+    const attributes = { [ATTRIBUTES.namespace]: namespace, [ATTRIBUTES.endReason]: reasonOf(event) };
     this.meter.add('ended', 1, attributes);
   }
 }

@@ -6,6 +6,7 @@ export const ATTRIBUTES = {
   outagePolicy: 'nest_session.outage.policy',
   endReason: 'nest_session.end.reason',
   noticedBy: 'nest_session.noticed_by',
+  deadlineName: 'nest_session.deadline.name',
   eventType: 'nest_session.event.type',
   handler: 'nest_session.handler',
   notifications: 'nest_session.notifications.state',

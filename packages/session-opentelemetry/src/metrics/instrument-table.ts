@@ -14,7 +14,7 @@ export interface HistogramInstrument extends Instrument {
   readonly buckets: readonly number[];
 }
 
-const { group, handler, eventType, errorType } = ATTRIBUTES;
+const { group, handler, eventType, errorType, deadlineName } = ATTRIBUTES;
 const MESSAGING = [ATTRIBUTES.operationName, ATTRIBUTES.system, ATTRIBUTES.destination, group, errorType];
 
 // The semantic conventions give the first two, for calls of databases and for messages.
@@ -46,18 +46,32 @@ export const HISTOGRAMS = {
     attributes: [ATTRIBUTES.noticedBy],
     buckets: OF_DELAYS,
   },
+  deadlineOperationDuration: {
+    name: 'nest_session.deadline.operation.duration',
+    unit: 's',
+    description: 'Duration of the calls of Deadlines.',
+    attributes: [ATTRIBUTES.operation, deadlineName, ATTRIBUTES.outcome, errorType],
+    buckets: OF_CALLS,
+  },
+  deadlineDelay: {
+    name: 'nest_session.deadline.delay',
+    unit: 's',
+    description: 'Time from the moment in which a deadline was due until it was noticed.',
+    attributes: [ATTRIBUTES.noticedBy],
+    buckets: OF_DELAYS,
+  },
   processDuration: {
     name: 'nest_session.event.process.duration',
     unit: 's',
     description: 'Duration of the calls of event handlers.',
-    attributes: [group, eventType, handler, errorType],
+    attributes: [group, eventType, deadlineName, handler, errorType],
     buckets: OF_MESSAGES,
   },
   eventDelay: {
     name: 'nest_session.event.delay',
     unit: 's',
     description: 'Time from the recording of an event until a handler was first called with it.',
-    attributes: [group, eventType],
+    attributes: [group, eventType, deadlineName],
     buckets: OF_DELAYS,
   },
   messagingProcessDuration: {
@@ -128,6 +142,18 @@ export const GAUGES = {
     unit: 's',
     description: 'How long ago the oldest end was due that nobody has noticed. Every instance reports the same.',
     attributes: [],
+  },
+  deadlineCount: {
+    name: 'nest_session.deadline.count',
+    unit: '{deadline}',
+    description: 'Deadlines that wait. Every instance reports the same.',
+    attributes: [deadlineName],
+  },
+  deadlineOverdue: {
+    name: 'nest_session.deadline.overdue',
+    unit: 's',
+    description: 'How long ago the oldest deadline was due that still waits. Every instance reports the same.',
+    attributes: [deadlineName],
   },
   cleanupAge: {
     name: 'nest_session.cleanup.age',

@@ -1,4 +1,7 @@
+import { Injectable, Module } from '@nestjs/common';
+import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
+import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { COUNTERS, GAUGES, HISTOGRAMS, OBSERVED_COUNTERS, STATES } from '../../src/metrics/instrument-table.js';
@@ -14,6 +17,19 @@ const SERIES = [
   ...underscored([...Object.values(GAUGES), ...Object.values(STATES)]),
 ];
 
+const order = deadline('order');
+
+@Injectable()
+class Orders {
+  @OnDeadline(order)
+  unpaid() {
+    // It has only to be called.
+  }
+}
+
+@Module({ imports: [DeadlineModule, RedisDeadlineModule.forRoot()], providers: [Orders] })
+class OrdersModule {}
+
 it('the exporter for Prometheus shows every instrument', async () => {
   const sdk = Sdk.register();
   const server = await RedisServer.start();
@@ -24,13 +40,16 @@ it('the exporter for Prometheus shows every instrument', async () => {
     cleanup: { cron: '0 0 0 29 2 *' },
     events: { attempts: 2, group: 'mailers' },
   });
-  const shop = await ShopApp.start({ store: [store], telemetry: { semanticMetrics: true } });
+  const shop = await ShopApp.start({ store: [store], imports: [OrdersModule], telemetry: { semanticMetrics: true } });
   try {
     shop.nest.get(Mails).failures = 100;
     const agent = await shop.visit();
     await agent.get('/cart');
     await (await shop.visit()).post('/sign-out');
     await (await shop.visit()).post('/leave');
+    const deadlines = shop.nest.get(Deadlines, { strict: false });
+    await deadlines.schedule(order, '42', { in: 0 });
+    await deadlines.schedule(order, '43', { in: '1h' });
     await shop.agent().get('/cart', { headers: { cookie: 'SESSION=short' } });
     server.freeze();
     expect((await agent.get('/cart')).status).toBe(503);

@@ -1,5 +1,7 @@
+import type { ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { MapSessionModule, SessionModule } from '@nest-session/core';
+import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionTelemetryModule } from '../../src/index.js';
 
@@ -8,10 +10,11 @@ LeakGuard.install();
 const telemetry = SessionTelemetryModule.forRoot();
 const session = SessionModule.forRoot();
 
-async function start(imports: (typeof session)[]): Promise<void> {
+async function start(imports: NonNullable<ModuleMetadata['imports']>): Promise<void> {
   class AppModule {}
   const app = await NestFactory.create({ module: AppModule, imports }, { logger: false, abortOnError: false });
   await app.init();
+  await app.close();
 }
 
 it.each([
@@ -19,8 +22,9 @@ it.each([
   { missing: 'a store', imports: [telemetry, session] },
 ])('the module says that $missing must be imported, too', async ({ imports }) => {
   await expect(start(imports)).rejects.toThrow(
-    'SessionTelemetryModule: There are no sessions to measure: add SessionModule.forRoot() and ' +
-      'RedisSessionModule.forRoot(), or the module of another store, to the imports of the root module.',
+    'SessionTelemetryModule: There are no sessions to measure, and no deadlines: add SessionModule.forRoot() and ' +
+      'RedisSessionModule.forRoot(), or the module of another store, to the imports of the root module; for deadlines, ' +
+      'DeadlineModule and RedisDeadlineModule.forRoot().',
   );
 });
 
@@ -28,4 +32,8 @@ it('the module leaves it to a store to say that SessionModule is missing', async
   await expect(start([telemetry, MapSessionModule.forRoot()])).rejects.toThrow(
     'MapSessionModule: SessionModule is missing',
   );
+});
+
+it('the module needs no sessions where there are deadlines', async () => {
+  await expect(start([telemetry, DeadlineModule, MapDeadlineModule])).resolves.toBeUndefined();
 });

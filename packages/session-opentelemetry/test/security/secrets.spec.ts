@@ -43,7 +43,14 @@ it.each(['hashed', 'plain'] as const)('no metric and no span has a secret or an 
     expect(page).toContain(`nest_session_${metric}`);
   }
   expect(page).toContain('messaging_process_duration_bucket');
-  for (const name of ['process session.deleted', 'nest_session.create', 'nest_session.end_all', 'nest_session.list']) {
+  for (const name of [
+    'process deadline.order',
+    'nest_session.deadline.schedule',
+    'process session.deleted',
+    'nest_session.create',
+    'nest_session.end_all',
+    'nest_session.list',
+  ]) {
     expect(text).toContain(name);
   }
   expect(text).toMatch(/'error.type': '\w+Error'/);

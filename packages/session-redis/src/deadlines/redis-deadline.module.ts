@@ -2,7 +2,7 @@ import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject
 import { ModulesContainer } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { DeadlineEvents } from '@nest-session/core/deadlines';
-import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/core/internal';
+import { DEADLINE_READER, DeadlineHandlerModule, DeadlineStore } from '@nest-session/core/internal';
 import { RedisDeadlineLifecycle } from './redis-deadline.lifecycle.js';
 import {
   REDIS_DEADLINE_MODULE_OPTIONS,
@@ -20,7 +20,8 @@ import { REDIS_DEADLINE_PROVIDERS } from './redis-deadline.providers.js';
 @Module({
   imports: [DeadlineHandlerModule],
   providers: [...REDIS_DEADLINE_PROVIDERS, RedisDeadlineLifecycle],
-  exports: [DeadlineStore, DeadlineEvents],
+  // The reader: for @nest-session/opentelemetry.
+  exports: [DeadlineStore, DeadlineEvents, DEADLINE_READER],
 })
 export class RedisDeadlineModule {
   /**

@@ -2,7 +2,7 @@ import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { DeadlineEvents } from '@nest-session/core/deadlines';
-import { DeadlineStore, injectDependencies } from '@nest-session/core/internal';
+import { DEADLINE_READER, DeadlineStore, injectDependencies } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from '../cleanup/cleanup.providers.js';
 import { DuePoller } from '../cleanup/due-poller.js';
@@ -39,6 +39,7 @@ import {
   type ResolvedRedisDeadlineOptions,
   resolveRedisDeadlineOptions,
 } from './redis-deadline.options.js';
+import { RedisDeadlineReader } from './redis-deadline.reader.js';
 import { RedisDeadlineStore } from './redis-deadline.store.js';
 import { BACKGROUND_DEADLINE_SCRIPTS, REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 
@@ -96,6 +97,8 @@ export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   { provide: DeadlineStore, useExisting: RedisDeadlineStore },
   RedisDeadlineEvents,
   { provide: DeadlineEvents, useExisting: RedisDeadlineEvents },
+  RedisDeadlineReader,
+  { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   DeadlineStartLog,
 ];
 

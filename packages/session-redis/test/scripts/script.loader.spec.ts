@@ -59,6 +59,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'deadlines/reschedule-deadline': 'RescheduleReply',
   'deadlines/cancel-deadline': 'CancelReply',
   'deadlines/list-deadlines': null,
+  'deadlines/look-at-deadlines': null,
   'deadlines/fire-deadlines': 'FiringFailure',
   'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',

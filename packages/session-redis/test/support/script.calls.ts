@@ -163,6 +163,14 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     reads: true,
   },
   {
+    script: 'look-at-deadlines',
+    what: 'a deadline that waits',
+    prepare: scheduled,
+    send: (client) => new DeadlineScripts(client).lookAt(DEADLINE_KEYS),
+    reply: [{ name: 'order', count: 1, overdue: 0 }],
+    reads: true,
+  },
+  {
     script: 'create-session',
     what: 'a new session',
     prepare: async () => undefined,

@@ -11,7 +11,7 @@ type Command = Parameters<ioredis.Redis['sendCommand']>[0];
 type Channel = TracingChannel<string, { result?: unknown }>;
 
 const CHANNELS = ['command', 'batch', 'connect'].map((name) => tracingChannel(`ioredis:${name}`) as Channel);
-const OWN_CHANNELS = ['load', 'save', 'event', 'sweep'].map(
+const OWN_CHANNELS = ['load', 'save', 'event', 'sweep', 'deadline'].map(
   (name) => tracingChannel(`nest-session:${name}`) as Channel,
 );
 

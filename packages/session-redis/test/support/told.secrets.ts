@@ -9,8 +9,17 @@ import {
   SessionEvent,
   Sessions,
 } from '@nest-session/core';
+import {
+  deadline,
+  type DeadlineEvent,
+  DeadlineEvents,
+  DeadlineModule,
+  Deadlines,
+  OnDeadline,
+} from '@nest-session/core/deadlines';
 import { ForeignSessions } from '@nest-session/core/internal';
 import { SessionEventGroups, type RedisSessionModuleOptions } from '@nest-session/redis';
+import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { App } from './app.fixture.js';
 
@@ -22,13 +31,18 @@ export const SECRETS = {
   team: 'secret-team',
   device: 'secret-browser/7.1',
   oldId: 'secret-connect-sid',
+  key: 'secret-order-77',
+  data: 'secret-card-4222',
 } as const;
 
 const NAME: string = SECRETS.attribute;
 
+const order = deadline<string>('order');
+
 @Injectable()
 export class SecretHandlers {
   readonly heard: string[] = [];
+  readonly deadlines: string[] = [];
   readonly securityEvents: SecurityEvent[] = [];
   fails = true;
 
@@ -40,6 +54,17 @@ export class SecretHandlers {
 
   @OnSessionEvent(SessionEvent, { broadcast: true })
   hear() {
+    // It has only to be read.
+  }
+
+  @OnDeadline(order)
+  handleDeadline({ key, data }: DeadlineEvent<typeof order>) {
+    if (this.fails) throw new Error('on purpose');
+    this.deadlines.push(`${key} ${data}`);
+  }
+
+  @OnDeadline(order, { broadcast: true })
+  hearDeadline() {
     // It has only to be read.
   }
 
@@ -109,7 +134,11 @@ export class SecretsApplication {
         indexes: { team: (session) => session.getAttribute<string>('team') },
       },
       redis: { ...redis, cleanup: { cron: '0 0 0 29 2 *' }, events: { attempts: 1 } },
-      imports,
+      imports: [
+        DeadlineModule,
+        RedisDeadlineModule.forRoot({ ...redis, namespace: `${redis.namespace}-due`, events: { attempts: 1 } }),
+        ...imports,
+      ],
       controllers: [SecretsController],
       providers: [SecretHandlers],
     });
@@ -137,6 +166,7 @@ export class SecretsApplication {
     await this.#visit();
     await sessions.endEverySession();
     await this.app.sweeper.runOnce({ ahead: 3_600_000 });
+    await this.#useDeadlines();
     await this.#replay();
     await this.app.agent().get('/read', { headers: { cookie: `SESSION=${'x'.repeat(43)}` } });
   }
@@ -172,6 +202,21 @@ export class SecretsApplication {
     return agent;
   }
 
+  async #useDeadlines(): Promise<void> {
+    const deadlines = this.app.nest.get(Deadlines, { strict: false });
+    const { key, data } = SECRETS;
+    for (const other of [key, `${key}-b`]) await deadlines.schedule(order, other, { in: '1h', data });
+    await deadlines.schedule(order, key, { in: '2h', data });
+    await deadlines.get(order, key);
+    await deadlines.list(order);
+    await deadlines.cancel(order, `${key}-b`);
+    await deadlines.reschedule(order, key, { in: 0 });
+    const events = this.app.nest.get(DeadlineEvents, { strict: false });
+    await eventually(async () => {
+      if ((await events.deadLetters()).length === 0) throw new Error('The deadline is no dead letter yet');
+    });
+  }
+
   async #replay(): Promise<void> {
     const groups = this.app.nest.get(SessionEventGroups, { strict: false });
     await eventually(async () => {
@@ -183,5 +228,9 @@ export class SecretsApplication {
       if (this.handlers.heard.length < 2) throw new Error('Not every dead letter was handled again');
     });
     await groups.discardAll();
+    await this.app.nest.get(DeadlineEvents, { strict: false }).replayAll();
+    await eventually(() => {
+      if (this.handlers.deadlines.length === 0) throw new Error('The deadline was not handled again');
+    });
   }
 }

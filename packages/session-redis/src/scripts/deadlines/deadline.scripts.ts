@@ -1,4 +1,11 @@
-import type { CancelReply, Due, NewDeadline, RescheduleReply, ScheduleReply } from '@nest-session/core/internal';
+import type {
+  CancelReply,
+  Due,
+  NewDeadline,
+  RescheduleReply,
+  ScheduleReply,
+  WaitingReading,
+} from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { type DueEntries, type DueEntry, toDueEntries } from '../../cleanup/due-entries.js';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
@@ -71,6 +78,7 @@ const SOURCES = loadScripts('deadlines', {
   cancelDeadline: 'cancel-deadline',
   listDeadlines: 'list-deadlines',
   fireDeadlines: 'fire-deadlines',
+  lookAtDeadlines: 'look-at-deadlines',
 });
 
 /** The scripts for deadlines. Each is one typed function, and each call is for one partition. */
@@ -123,6 +131,15 @@ export class DeadlineScripts {
       member: reply[2 * i]!,
       time: Number(reply[2 * i + 1]),
     }));
+  }
+
+  /** Those of a partition that wait, by their names. */
+  async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
+    const reply = (await this.#client.lookAtDeadlines(1, keys.names, keys.prefix)) as (string | number)[];
+    return Array.from({ length: reply.length / 3 }, (_, i) => {
+      const [name, count, overdue] = reply.slice(3 * i) as [string, number, number];
+      return { name, count, overdue };
+    });
   }
 
   async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {

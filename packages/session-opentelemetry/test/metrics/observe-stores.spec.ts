@@ -1,5 +1,12 @@
 import { Global, Module } from '@nestjs/common';
-import { STORE_READER, type StoreReader, type StoreReading } from '@nest-session/core/internal';
+import {
+  DEADLINE_READER,
+  type DeadlineReading,
+  SESSION_READER,
+  type SessionReader,
+  type SessionReading,
+  type StoreReader,
+} from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import type { Attributes } from '@opentelemetry/api';
@@ -11,13 +18,13 @@ LeakGuard.install();
 afterEach(closeShops);
 
 /** What a store with work in the background tells. */
-class Reader implements StoreReader {
+class Reader implements SessionReader {
   readonly group = 'mailers';
   readonly namespace = '';
   readonly cleanupAge = 61_000;
   readonly notifications = 'silent';
   reads = 0;
-  reading: StoreReading | undefined = {
+  reading: SessionReading | undefined = {
     sessions: 7,
     overdue: 1500,
     groups: [
@@ -26,25 +33,44 @@ class Reader implements StoreReader {
     ],
   };
 
-  async read(): Promise<StoreReading> {
+  async read(): Promise<SessionReading> {
     this.reads++;
     if (!this.reading) throw new Error('The store fails on purpose');
     return this.reading;
   }
 }
 
-function named(name: string): StoreReading['groups'][number] {
+/** What a store of deadlines tells. */
+class OfDeadlines implements StoreReader<DeadlineReading> {
+  readonly group = 'billing';
+  readonly namespace = 'due';
+  readonly cleanupAge = 2000;
+  waiting: DeadlineReading['waiting'] = [{ name: 'order', count: 3, overdue: 500 }];
+
+  async read(): Promise<DeadlineReading> {
+    return { waiting: this.waiting, groups: [{ ...named('billing'), lag: 8 }] };
+  }
+}
+
+function named(name: string): SessionReading['groups'][number] {
   const nothing = { lag: 0, oldestUnreadAge: 0, pending: 0, retrying: 0, dropped: 0, deadLetters: 0 };
   return { name, ...nothing, lostDeadLetters: 0 };
 }
 
-async function start(reader: Reader): Promise<ShopApp> {
+async function start(reader: Reader, deadlines = new OfDeadlines()): Promise<ShopApp> {
   @Global()
-  @Module({ providers: [{ provide: STORE_READER, useValue: reader }], exports: [STORE_READER] })
+  @Module({
+    providers: [
+      { provide: SESSION_READER, useValue: reader },
+      { provide: DEADLINE_READER, useValue: deadlines },
+    ],
+    exports: [SESSION_READER, DEADLINE_READER],
+  })
   class ReaderModule {}
   return ShopApp.start({ imports: [ReaderModule] });
 }
 
+const ORDERS = { 'nest_session.namespace': 'due', 'nest_session.deadline.name': 'order' };
 const NAMES: string[] = [GAUGES, OBSERVED_COUNTERS, STATES].flatMap((table) =>
   Object.values(table).map(({ name }) => name),
 );
@@ -87,8 +113,15 @@ it('shows only what the instance knows while the store fails, and everything aft
   await start(reader);
   const { reading } = reader;
   reader.reading = undefined;
-  const names = (await sdk.metrics()).map(({ descriptor }) => descriptor.name);
-  expect(names.sort()).toEqual(['nest_session.cleanup.age', 'nest_session.notifications.status']);
+  const all = await sdk.metrics();
+  const ofSessions = all.filter(({ dataPoints }) =>
+    dataPoints.some(({ attributes }) => attributes['nest_session.namespace'] === ''),
+  );
+  expect(ofSessions.map(({ descriptor }) => descriptor.name).sort()).toEqual([
+    'nest_session.cleanup.age',
+    'nest_session.notifications.status',
+  ]);
+  expect(await sdk.value('nest_session.deadline.count', ORDERS)).toBe(3);
   reader.reading = reading;
   expect((await sdk.metrics()).length).toBe(NAMES.length);
   await sdk.stop();
@@ -104,6 +137,23 @@ it('shows a group that was removed as one with nothing left to do', async () => 
   reader.reading = { ...reader.reading!, groups: [named('others')] };
   expect(await letters()).toBe(0);
   expect(await sdk.value('nest_session.event.oldest_unread.age', mailers)).toBe(0);
+  await sdk.stop();
+});
+
+it('shows the deadlines that wait by their names, and a name of which none waits any more as 0', async () => {
+  const sdk = Sdk.register();
+  const deadlines = new OfDeadlines();
+  await start(new Reader(), deadlines);
+  const shown = async () => [
+    await sdk.value('nest_session.deadline.count', ORDERS),
+    await sdk.value('nest_session.deadline.overdue', ORDERS),
+  ];
+  expect(await shown()).toEqual([3, 0.5]);
+  deadlines.waiting = [];
+  expect(await shown()).toEqual([0, 0]);
+  const ofBilling = { 'nest_session.namespace': 'due', 'messaging.consumer.group.name': 'billing' };
+  expect(await sdk.value('nest_session.event.lag', ofBilling)).toBe(8);
+  expect(await sdk.value('nest_session.cleanup.age', { 'nest_session.namespace': 'due' })).toBe(2);
   await sdk.stop();
 });
 

@@ -1,5 +1,5 @@
 import { OnSessionEvent, SessionCreatedEvent } from '@nest-session/core';
-import { STORE_READER, type StoreReader } from '@nest-session/core/internal';
+import { SESSION_READER, type SessionReader } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Injectable } from '@nestjs/common';
@@ -23,7 +23,7 @@ class Handlers {
 describe.each([1, 4])('the reader of the store with %d partitions', (partitions) => {
   let store: Store;
   let instance: EventInstance;
-  let reader: StoreReader;
+  let reader: SessionReader;
 
   beforeAll(async () => {
     store = await Store.open({ partitions });
@@ -35,7 +35,7 @@ describe.each([1, 4])('the reader of the store with %d partitions', (partitions)
       events: { attempts: 1 },
     } as const;
     instance = await EventInstance.start({ redis, providers: [Handlers] });
-    reader = instance.module.get<StoreReader>(STORE_READER, { strict: false });
+    reader = instance.module.get<SessionReader>(SESSION_READER, { strict: false });
   });
   afterAll(async () => {
     await instance.stop();

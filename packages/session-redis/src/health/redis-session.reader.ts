@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { StoreReader, StoreReading } from '@nest-session/core/internal';
+import type { SessionReader, SessionReading } from '@nest-session/core/internal';
 import { CleanupJob } from '../cleanup/cleanup.job.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
@@ -14,11 +14,11 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 // Buckets per call: Redis takes 0.4 ms for them, measured beside other work.
 const BUCKETS_PER_CALL = 250;
 
-type Counts = Pick<StoreReading, 'sessions' | 'overdue'>;
+type Counts = Pick<SessionReading, 'sessions' | 'overdue'>;
 
 /** Reads the sessions, the groups, and the background work of this instance. */
 @Injectable()
-export class RedisStoreReader implements StoreReader {
+export class RedisSessionReader implements SessionReader {
   readonly group: string;
   readonly namespace: string;
 
@@ -45,7 +45,7 @@ export class RedisStoreReader implements StoreReader {
   }
 
   /** In each partition, one command for each 250 of its buckets, at least one, and one for its groups. */
-  async read(): Promise<StoreReading> {
+  async read(): Promise<SessionReading> {
     const [counts, groups] = await Promise.all([
       Promise.all(this.partitions.all.map((keys) => this.#countIn(keys))),
       this.groups.read(),

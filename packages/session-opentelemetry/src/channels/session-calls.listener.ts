@@ -5,11 +5,9 @@ import {
   type SessionLoadContext,
   type SessionSaveContext,
 } from '@nest-session/core/telemetry';
-import type { Attributes } from '@opentelemetry/api';
 import { ATTRIBUTES } from '../instrumentation/attributes.js';
-import { ErrorTypes } from '../instrumentation/error-types.js';
 import { SessionMeter } from '../metrics/session-meter.js';
-import { beginSpan, endSpan } from '../spans/spans.js';
+import { CallTelemetry } from './call-telemetry.js';
 import { listen } from './listen.js';
 
 /** What the outcomes of saves are called. A store of the application's own may answer anything. */
@@ -27,12 +25,12 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   collision: 'conflict',
 };
 
-/** Measures and traces the calls of the application's store. */
+/** Measures and traces the calls of the store of sessions. */
 @Injectable()
-export class StoreCallsListener {
+export class SessionCallsListener {
   constructor(
+    @Inject(CallTelemetry) private readonly calls: CallTelemetry,
     @Inject(SessionMeter) private readonly meter: SessionMeter,
-    @Inject(ErrorTypes) private readonly errors: ErrorTypes,
   ) {}
 
   /** @param namespace of the store. Others in the process have other ones */
@@ -48,24 +46,13 @@ export class StoreCallsListener {
   #begin(
     call: SessionLoadContext | SessionSaveContext,
     namespace: string,
-    conclude: () => string | undefined,
+    outcomeOf: () => string,
   ): (() => void) | undefined {
     if (call.namespace !== namespace) return undefined;
-    const attributes: Attributes = {
-      [ATTRIBUTES.namespace]: namespace,
-      [ATTRIBUTES.operation]: call.operation,
-    };
-    const span = beginSpan(`nest_session.${call.operation}`, { attributes });
-    const began = performance.now();
-    return () => {
-      const duration = (performance.now() - began) / 1000;
-      const errorType = call.error === undefined ? undefined : this.errors.of(call.error);
-      const outcome = errorType === undefined ? conclude() : undefined;
-      const ended = outcome === undefined ? {} : { [ATTRIBUTES.outcome]: outcome };
-      endSpan(span, errorType, ended);
-      const failed = errorType === undefined ? {} : { [ATTRIBUTES.errorType]: errorType };
-      this.meter.record('operationDuration', duration, { ...attributes, ...ended, ...failed });
-    };
+    const { operation } = call;
+    const attributes = { [ATTRIBUTES.namespace]: namespace, [ATTRIBUTES.operation]: operation };
+    const measured = { span: `nest_session.${operation}`, duration: 'operationDuration', attributes } as const;
+    return this.calls.begin(call, measured, outcomeOf);
   }
 
   #loaded({ operation, namespace, found = 0, size }: SessionLoadContext): string {
