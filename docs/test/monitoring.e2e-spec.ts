@@ -99,9 +99,9 @@ describe('the dashboard of docs/monitoring', () => {
     expect(new Set(sources.flat().map(({ uid }) => uid))).toEqual(new Set(['${datasource}']));
   });
 
-  it('has five rows, and panels with a unit and a description that do not overlap', () => {
+  it('has six rows, and panels with a unit and a description that do not overlap', () => {
     const rows = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
-    expect(rows).toEqual(['Requests', 'Sessions', 'Ends', 'Events', 'Background']);
+    expect(rows).toEqual(['Requests', 'Sessions', 'Ends', 'Events', 'Deadlines', 'Background']);
     const others = panels.filter(({ type }) => type !== 'row');
     expect(others.filter(({ description, fieldConfig }) => !description || !fieldConfig.defaults.unit)).toEqual([]);
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
