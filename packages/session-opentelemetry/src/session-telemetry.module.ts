@@ -1,6 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { SESSION_TELEMETRY } from '@nest-session/core/internal';
-import { CallTelemetry } from './channel./call-telemetry.js';
+import { CallTelemetry } from './channels/call-telemetry.js';
 import { DeadlineCallsListener } from './channels/deadline-calls.listener.js';
 import { SessionCallsListener } from './channels/session-calls.listener.js';
 import { SweepListener } from './channels/sweep.listener.js';

@@ -30,6 +30,7 @@ interface DeadlineHandler extends BoundMethod {
 export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   readonly #running: RunningHandlers;
   #handlers: readonly DeadlineHandler[] | undefined;
+  #names: { readonly group: readonly string[]; readonly broadcast: readonly string[] } | undefined;
   #bootstrapped!: () => void;
 
   constructor(
@@ -58,8 +59,7 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
 
   /** The names of the deadlines that the group's handlers want or, with `broadcast`, that broadcast handlers want. */
   wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly string[] {
-    const wanted = this.#explored.flatMap(({ handled }) => handled).filter((each) => each.broadcast === broadcast);
-    return [...new Set(wanted.map(({ name }) => name))].toSorted();
+    return broadcast ? this.#wanted.broadcast : this.#wanted.group;
   }
 
   /** Resolves when the application is bootstrapped and handlers can be called. */
@@ -131,6 +131,11 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
     ));
   }
 
+  /** Asked for with each deadline. */
+  get #wanted() {
+    return (this.#names ??= { group: namesOf(this.#explored, false), broadcast: namesOf(this.#explored, true) });
+  }
+
   #handlersOf(event: DeadlineEvent, broadcast: boolean): DeadlineHandler[] {
     const handles = (each: HandledDeadline) => each.name === event.name && each.broadcast === broadcast;
     return this.#explored.filter(({ handled }) => handled.some(handles));
@@ -152,6 +157,11 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
     const run = () => call(event);
     return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
   }
+}
+
+function namesOf(handlers: readonly DeadlineHandler[], broadcast: boolean): readonly string[] {
+  const wanted = handlers.flatMap(({ handled }) => handled).filter((each) => each.broadcast === broadcast);
+  return [...new Set(wanted.map(({ name }) => name))].toSorted();
 }
 
 /** A deadline as log lines name it: without its key, which may be a name or an address. */
