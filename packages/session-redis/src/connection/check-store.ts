@@ -40,12 +40,22 @@ export async function recordedPartitions(client: Redis, partitions: Partitions):
   const [version, recorded, holds] = await client.hmget(meta, 'version', 'partitions', 'holds');
   if (recorded == null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
+      `No application has started in namespace ${JSON.stringify(namespace)} yet.`,
     ]);
   }
   if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
   if (holds != null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
   return recorded;
+}
+
+/**
+ * The same number, for a command that looks at them or at what they hold.
+ * @throws InvalidSessionOptionsError also while they are being moved to others
+ */
+export async function settledPartitions(client: Redis, partitions: Partitions): Promise<number> {
+  const record = await recordedPartitions(client, partitions);
+  if (record.includes('>')) refuse(partitions, partitionsProblem(record, partitions));
+  return Number(record);
 }
 
 /** A number of partitions, for a sentence. */

@@ -1,10 +1,7 @@
-import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { recordedPartitions } from '../connection/check-store.js';
-import { withConnections } from '../connection/with-connections.js';
-import { type RedisSessionModuleOptions, resolveRedisSessionOptions } from '../configuration/redis-session.options.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import { VerificationScripts } from '../scripts/verification/verification.scripts.js';
@@ -36,11 +33,12 @@ export interface Verification {
   readonly looked: number;
 }
 
-/** A namespace on a connection. */
-interface Store {
+/** The store that is verified. */
+export interface VerifiedStore {
   readonly client: Redis;
-  readonly options: ReturnType<typeof resolveRedisSessionOptions>;
   readonly partitions: SessionPartitions | DeadlinePartitions;
+  /** How long data is kept that is mended. */
+  readonly options: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>;
 }
 
 const RATE = 20_000;
@@ -48,39 +46,23 @@ const RATE = 20_000;
 const MOST_PASSES = 5;
 
 /**
- * Looks for what breaks a rule of the data model, beside the applications that use the namespace, of sessions or of
- * deadlines. It changes nothing unless `repair` is asked for. `options` are those of `RedisSessionModule.forRoot()`;
- * Redis records the number of partitions.
- * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format;
- *   SessionStoreError when Redis cannot be reached, or fails
+ * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing unless
+ * `repair` is asked for.
  */
 export async function verify(
-  options: RedisSessionModuleOptions,
+  store: VerifiedStore,
   { repair = false, rate = RATE, signal, onProgress = () => undefined }: VerifyOptions = {},
 ): Promise<Verification> {
-  const resolved = resolveRedisSessionOptions(options);
-  return withConnections(resolved, async ({ background: client }) => {
-    const store = { client, options: resolved, partitions: await partitionsOf(client, resolved.namespace) };
-    const pace = new Pace(rate, signal);
-    const pass = (mends: boolean) => verifyOnce(store, pace, mends, () => onProgress(pace.passed));
-    const findings = await pass(repair);
-    let left = repair && findings.length > 0 ? await pass(true) : [];
-    for (let i = 2; i < MOST_PASSES && left.length > 0; i++) left = await pass(true);
-    return { findings, left, looked: pace.passed };
-  });
-}
-
-/** As Redis records them. */
-async function partitionsOf(client: Redis, namespace: string): Promise<Store['partitions']> {
-  const holds = await client.hget(`${namespace}:meta`, 'holds');
-  const Partitions = holds === 'deadlines' ? DeadlinePartitions : SessionPartitions;
-  const recorded = await recordedPartitions(client, new Partitions(namespace));
-  if (!/^\d+$/.test(recorded)) throw new InvalidSessionOptionsError('RedisSessionModule', [MOVING]);
-  return new Partitions(namespace, Number(recorded));
+  const pace = new Pace(rate, signal);
+  const pass = (mends: boolean) => verifyOnce(store, pace, mends, () => onProgress(pace.passed));
+  const findings = await pass(repair);
+  let left = repair && findings.length > 0 ? await pass(true) : [];
+  for (let i = 2; i < MOST_PASSES && left.length > 0; i++) left = await pass(true);
+  return { findings, left, looked: pace.passed };
 }
 
 async function verifyOnce(
-  { client, options, partitions }: Store,
+  { client, options, partitions }: VerifiedStore,
   pace: Pace,
   mends: boolean,
   onProgress: () => void,
@@ -104,5 +86,3 @@ async function verifyOnce(
   }
   return counter.all;
 }
-
-const MOVING = 'The sessions are being moved to another number of partitions: finish that first.';

@@ -25,13 +25,12 @@ it.each(['find --principal ada', 'find', '--namespace shop find', 'find --help']
 
 it.each([
   ['', 'Usage: nest-session-redis'],
-  ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis'],
+  ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis expirations'],
   ['expirations --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
   ['-x', "Unknown option '-x'. See nest-session-redis --help\n"],
   ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
   ['repartition --from --to 4', "Option '--from' argument is ambiguous. See nest-session-redis --help\n"],
   ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
-  ['expirations --to buckets --partitions x', '--partitions must be a whole number, but is "x". See'],
   ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
   ['expirations --to buckets --url redis://localhost/shop', '--url must end with the number'],
   ['repartition --from 1 --to 4 --url redis://:100%@localhost', '--url cannot be read: '],

@@ -31,10 +31,6 @@ export class DeadlinesToVerify {
     return opened;
   }
 
-  get url(): string {
-    return this.server.url;
-  }
-
   get member(): string {
     return memberOf(NAME, 'victim');
   }

@@ -1,9 +1,10 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { RULES } from '../../src/verification/rules.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
-import { verify } from '../../src/verification/verify.js';
+import { type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { hashOfValue } from '../support/hash-of-value.js';
 import { dump } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
@@ -13,6 +14,10 @@ import { EVENT_PLANTS, SESSION_PLANTS } from './session-plants.js';
 LeakGuard.install();
 
 const EVE = hashOfValue('eve');
+
+function storeOf({ client, partitions, expirations }: Store): VerifiedStore {
+  return { client, partitions, options: resolveRedisSessionOptions({ expirations }) };
+}
 
 describe.each([
   { partitions: 1, expirations: 'buckets' },
@@ -38,8 +43,7 @@ describe.each([
     return store.scripts.create({ ...session, id, indexes, attributes: new Map([['a', '1']]) }).then(() => id);
   }
 
-  const check = (repair = false) =>
-    verify({ url: store.server.url, partitions, expirations }, { repair, rate: 1_000_000 });
+  const check = (repair = false) => verify(storeOf(store), { repair, rate: 1_000_000 });
   const rules = (findings: readonly { readonly rule: Rule }[]) => findings.map(({ rule }) => rule);
 
   it('finds nothing in a healthy store, and changes nothing', async () => {
@@ -83,11 +87,11 @@ describe.each([
 
   it('looks at no more in a second than it may, and can be ended', async () => {
     const began = performance.now();
-    await verify({ url: store.server.url }, { rate: 100 });
+    await verify(storeOf(store), { rate: 100 });
     // 12 sessions have at least 3 keys and entries each.
     expect(performance.now() - began).toBeGreaterThan(350);
     const signal = AbortSignal.abort(new Error('enough'));
-    await expect(verify({ url: store.server.url }, { signal })).rejects.toThrow('enough');
+    await expect(verify(storeOf(store), { signal })).rejects.toThrow('enough');
   });
 
   it('leaves keys of other namespaces alone that begin with this one', async () => {
@@ -117,7 +121,7 @@ describe.each([1, 4])('verify() of deadlines, partitions: %i', (partitions) => {
   });
   afterEach(() => deadlines.close());
 
-  const check = (repair = false) => verify({ url: deadlines.url, namespace: 'nest:deadlines' }, { repair });
+  const check = (repair = false) => verify({ ...deadlines, options: resolveRedisSessionOptions({}) }, { repair });
 
   it('finds nothing where all is well', async () => {
     expect((await check()).findings).toEqual([]);
@@ -139,28 +143,14 @@ it('every rule has a plant', () => {
   expect(planted.toSorted()).toEqual(Object.keys(RULES).toSorted());
 });
 
-it('refuses a namespace in which no application has started, and one whose sessions are being moved', async () => {
-  const store = await Store.open();
-  try {
-    await expect(verify({ url: store.server.url })).rejects.toThrow('no application has started in namespace');
-    await store.client.hset(store.partitions.meta, { version: '2', partitions: '1>4>copy', holds: 'sessions' });
-    await expect(verify({ url: store.server.url })).rejects.toThrow('being moved');
-    await store.client.hset(store.partitions.meta, { version: '1', partitions: '1' });
-    await expect(verify({ url: store.server.url })).rejects.toThrow('have format 1');
-  } finally {
-    await store.close();
-  }
-});
-
 it('gives a session whose end nothing noticed an event with its data', async () => {
   const store = await Store.open();
   try {
-    await store.client.hset(store.partitions.meta, { version: '2', partitions: '1', holds: 'sessions' });
     const id = await store.create({ a: '1' });
     const [bucket] = await store.buckets(id);
     await store.client.srem(store.keys.bucket(bucket!), `expires:${id}`);
     await store.runOut(id);
-    await verify({ url: store.server.url }, { repair: true });
+    await verify(storeOf(store), { repair: true });
     const [placed] = await store.buckets(id);
     expect(Number(placed)).toBeLessThanOrEqual((await store.now()) + 2 * MINUTE);
     await store.scripts.claimExpired(store.keys, [`expires:${id}`], placed);
