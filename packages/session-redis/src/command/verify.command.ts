@@ -8,7 +8,7 @@ import { withStore } from './store-access.js';
 import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
 
-/** Looks for what breaks a rule of the data model. See docs/verify.md. */
+/** Looks for what breaks a rule of the data model. */
 export const VERIFY: Command = {
   name: 'verify',
   text: 'Looks for what breaks a rule of the data model, beside the applications, and mends it if you ask for that.',

@@ -16,6 +16,7 @@ export type RightsName =
   | 'database'
   | 'repartitioning'
   | 'replicas'
+  | 'verification'
   | 'takeover'
   | 'bullmq';
 
