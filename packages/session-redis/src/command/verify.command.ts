@@ -1,4 +1,3 @@
-import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Finding } from '../verification/findings.js';
 import { RULES } from '../verification/rules.js';
 import { type Verification, verify } from '../verification/verify.js';

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/keys/deadline-keys.js';
 import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
+import type { VerifiedStore } from '../../src/verification/verify.js';
 
 const HOUR = 3_600_000;
 const NAME = 'order';
@@ -29,6 +31,11 @@ export class DeadlinesToVerify {
     await opened.client.hset(opened.partitions.meta, { version: '2', partitions, holds: 'deadlines' });
     for (const key of [...opened.others, 'victim']) await opened.schedule(key, HOUR);
     return opened;
+  }
+
+  get store(): VerifiedStore {
+    const { client, partitions } = this;
+    return { client, partitions, options: resolveRedisSessionOptions({}) };
   }
 
   get member(): string {

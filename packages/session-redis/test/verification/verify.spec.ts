@@ -121,7 +121,7 @@ describe.each([1, 4])('verify() of deadlines, partitions: %i', (partitions) => {
   });
   afterEach(() => deadlines.close());
 
-  const check = (repair = false) => verify({ ...deadlines, options: resolveRedisSessionOptions({}) }, { repair });
+  const check = (repair = false) => verify(deadlines.store, { repair });
 
   it('finds nothing where all is well', async () => {
     expect((await check()).findings).toEqual([]);

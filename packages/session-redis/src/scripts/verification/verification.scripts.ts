@@ -6,10 +6,10 @@ import { defineScripts, loadScripts, type ScriptedRedis } from '../define-script
 import { DEAD_LETTER_BYTES } from '../stream/event-stream.scripts.js';
 
 /** What is wrong with a key. */
-export type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
+type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
 
 /** What is wrong with a session. */
-export type SessionProblem =
+type SessionProblem =
   | 'session-unreadable'
   | 'session-never-ends'
   | 'session-hash-expiry'
@@ -21,7 +21,7 @@ export type SessionProblem =
   | 'shadow-without-session';
 
 /** What is wrong with a bucket, or with the sorted set of ends. */
-export type MemberProblem =
+type MemberProblem =
   | 'bucket-not-listed'
   | 'end-overdue'
   | 'stray-member'
@@ -30,23 +30,23 @@ export type MemberProblem =
   | 'member-twice';
 
 /** What is wrong with the bucket list. */
-export type MinuteProblem = 'minute-without-bucket' | 'minute-misplaced';
+type MinuteProblem = 'minute-without-bucket' | 'minute-misplaced';
 
 /** What is wrong with an index. */
-export type IndexProblem = 'index-entry-without-session' | 'index-entry-unrecorded';
+type IndexProblem = 'index-entry-without-session' | 'index-entry-unrecorded';
 
 /** What is wrong with the records of a group. */
-export type GroupProblem = 'pending-without-event' | 'retry-not-scheduled' | 'failure-without-event';
+type GroupProblem = 'pending-without-event' | 'retry-not-scheduled' | 'failure-without-event';
 
 /** What is wrong with the records of dead letters. */
-export type LetterProblem = 'letter-unrecorded';
+type LetterProblem = 'letter-unrecorded';
 /** The same, seen from the records. */
-export type LetterRecordProblem = 'letter-record-without-letter' | 'letter-bytes';
+type LetterRecordProblem = 'letter-record-without-letter' | 'letter-bytes';
 
 /** What is wrong with a deadline. */
-export type DeadlineProblem = 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
+type DeadlineProblem = 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
 /** What is wrong with what is due. */
-export type DueProblem = 'due-without-deadline' | 'name-not-scheduled';
+type DueProblem = 'due-without-deadline' | 'name-not-scheduled';
 
 /** The rules of the data model, each by the word for what breaks it. */
 export type Rule =
