@@ -87,7 +87,6 @@ const IN_WORDS_OF_COMMAND: Readonly<Record<string, string>> = {
   username: 'REDIS_USERNAME',
   password: 'REDIS_PASSWORD',
   namespace: '--namespace',
-  partitions: '--partitions',
   'events.retention': '--retention',
 };
 

@@ -28,7 +28,7 @@ export interface Command {
 /** Where Redis is, and the namespace: the options that every command has. */
 export type StoreAddress = Pick<
   RedisSessionModuleOptions,
-  'url' | 'cluster' | 'sentinels' | 'name' | 'username' | 'password' | 'tls' | 'namespace'
+  'url' | 'cluster' | 'sentinels' | 'name' | 'username' | 'password' | 'tls' | 'namespace' | 'events'
 >;
 
 /** One call of a command. */

@@ -33,7 +33,7 @@ async function optionsOf(call: CommandCall): Promise<RedisSessionModuleOptions> 
   const expirations = STORES.find((store) => store === values['to']);
   if (!expirations)
     throw new UsageError(`--to must be ${STORES.join(' or ')}, but is ${JSON.stringify(values['to'])}. ${MORE}`);
-  const events = { retention: values['retention'] as `${number}h` };
+  const events = { retention: values['retention'] };
   const { count: partitions } = await withSessions(call, async (store) => store.partitions);
   return { ...address, events, expirations, partitions };
 }

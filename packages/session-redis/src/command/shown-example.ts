@@ -1,8 +1,7 @@
-// Of a session id, where the option `sessionIds` is 'plain': a token.
+// Of a session, and longer than any word in a key.
 const ID = /[\w-]{22,}/g;
-const SHOWN = 10;
 
-/** A key, member or id, with no more of each id than tells it from others: an id may be a token. */
-export function shownExample(text: string): string {
-  return text.replace(ID, (id) => `${id.slice(0, SHOWN)}...`);
+/** A key, member or id, with each session id as logs show it. */
+export function shownExample(text: string, shownId: (id: string) => string): string {
+  return text.replace(ID, shownId);
 }

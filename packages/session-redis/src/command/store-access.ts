@@ -1,5 +1,5 @@
 import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
-import { shownError } from '@nest-session/core/internal';
+import { SessionIds, shownError } from '@nest-session/core/internal';
 import {
   resolveRedisSessionOptions,
   type ResolvedRedisSessionOptions,
@@ -29,6 +29,8 @@ export interface ReachedRedis {
 /** A namespace in it, with as many partitions as applications have recorded there. */
 export interface OpenStore<Kind = SessionPartitions | DeadlinePartitions> extends ReachedRedis {
   readonly partitions: Kind;
+  /** A session id as logs show it: a fingerprint, unless the instances have recorded that no id is a token. */
+  readonly shownId: (id: string) => string;
 }
 
 type Call = Pick<CommandCall, 'address' | 'signal'>;
@@ -55,7 +57,7 @@ export async function withRedis<T>({ address, signal }: Call, work: (redis: Reac
 
 /** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */
 export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>): Promise<T> {
-  return withRedis(call, async (redis) => work({ ...redis, partitions: await partitionsIn(redis) }));
+  return withRedis(call, async (redis) => work(await openStore(redis)));
 }
 
 /** The same, for a namespace of sessions alone. */
@@ -69,15 +71,16 @@ export function withSessions<T>(call: Call, work: (store: OpenStore<SessionParti
   });
 }
 
-/** What applications have recorded in the namespace. */
-async function partitionsIn({ connection, options }: ReachedRedis): Promise<SessionPartitions | DeadlinePartitions> {
+/** The namespace as applications have recorded it. @throws InvalidSessionOptionsError when it cannot be used */
+export async function openStore(redis: ReachedRedis): Promise<OpenStore> {
+  const { connection, options } = redis;
   const { namespace } = options;
   const { meta } = new SessionPartitions(namespace);
-  return connection.run(async (client) => {
-    const holds = await client.hget(meta, 'holds');
-    const Kind = holds === 'deadlines' ? DeadlinePartitions : SessionPartitions;
-    return new Kind(namespace, await settledPartitions(client, new Kind(namespace)));
-  }, meta);
+  const [holds, form] = await connection.run((client) => client.hmget(meta, 'holds', 'ids'), meta);
+  const Kind = holds === 'deadlines' ? DeadlinePartitions : SessionPartitions;
+  const partitions = new Kind(namespace, await settledPartitions(connection, new Kind(namespace)));
+  const ids = new SessionIds(undefined, form === 'hashed' ? form : 'plain');
+  return { ...redis, partitions, shownId: (id) => ids.shown(id) };
 }
 
 async function reach(connections: RedisConnections, options: ResolvedRedisSessionOptions, outage: OutageLog) {

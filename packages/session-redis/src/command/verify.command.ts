@@ -20,11 +20,12 @@ export const VERIFY: Command = {
     const rate = rateOf(call);
     const { signal, output } = call;
     const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
-    const verification = await withStore(call, ({ connections: { background: client }, partitions, options }) =>
-      verify({ client, partitions, options }, { repair, signal, onProgress, ...(rate && { rate }) }),
-    );
-    output.report(...reportOf(verification, repair));
-    return exitCodeOf(verification, repair);
+    return withStore(call, async ({ connections: { background: client }, partitions, options, shownId }) => {
+      const asked = { repair, signal, onProgress, ...(rate && { rate }) };
+      const verification = shown(await verify({ client, partitions, options }, asked), shownId);
+      output.report(...reportOf(verification, repair));
+      return exitCodeOf(verification, repair);
+    });
   },
 };
 
@@ -35,6 +36,14 @@ function rateOf({ values: { rate } }: CommandCall): number | undefined {
   throw new UsageError('--rate must be at least 1.');
 }
 
+/** With ids as logs show them. */
+function shown({ findings, left, looked }: Verification, shownId: (id: string) => string): Verification {
+  const each = ({ rule, count, examples }: Finding) => {
+    return { rule, count, examples: examples.map((example) => shownExample(example, shownId)) };
+  };
+  return { findings: findings.map(each), left: left.map(each), looked };
+}
+
 function exitCodeOf({ findings, left }: Verification, repair: boolean): ExitCode {
   if (repair) return left.length > 0 ? 3 : 0;
   return findings.length > 0 ? 2 : 0;
@@ -42,7 +51,7 @@ function exitCodeOf({ findings, left }: Verification, repair: boolean): ExitCode
 
 function reportOf({ findings, left, looked }: Verification, repair: boolean): [json: object, lines: string[]] {
   const shown = (all: readonly Finding[]) =>
-    all.map((each) => ({ ...each, examples: each.examples.map(shownExample) }));
+    all.map((each) => ({ ...each, examples: each.examples.map((example) => shownExample(example, shownId)) }));
   const json = { findings: shown(findings), ...(repair && { left: shown(left) }), looked };
   const found = shown(findings).flatMap((each) => linesOf(each, repair));
   const summary =
@@ -63,8 +72,8 @@ function linesOf({ rule, count, examples }: Finding, repair: boolean): string[] 
 
 function adviceFor(findings: readonly Finding[], left: readonly Finding[], repair: boolean): string[] {
   if (findings.length > 0 && !repair) return ['To mend it, run the command again with --repair.'];
-  const shown = left.map(({ rule, count }) => `${rule} ${count}`);
-  return shown.length > 0 ? [`Still there after the repair: ${shown.join(', ')}.`] : [];
+  const rules = left.map(({ rule, count }) => `${rule} ${count}`);
+  return rules.length > 0 ? [`Still there after the repair: ${rules.join(', ')}.`] : [];
 }
 
 function capital(text: string): string {

@@ -1,24 +1,13 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { COMMANDS } from '../../src/command/commands.js';
+import { runCommand as run } from '../support/command.process.js';
 
-const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
-
-/** `nest-session-redis` in a process of its own, with a Redis that nothing reaches. */
-async function run(line: string, env = { REDIS_URL: 'redis://nowhere.invalid' }) {
-  const child = spawn(process.execPath, [COMMAND, ...line.split(' ').filter(Boolean)], {
-    env: { ...process.env, NODE_OPTIONS: '', ...env },
-  });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  return { code: child.exitCode, stdout, stderr };
-}
+const NAMES = COMMANDS.map(({ name }) => name).join(', ');
 
 it.each(['find --principal ada', 'find', '--namespace shop find', 'find --help'])(
   'nest-session-redis answers an unknown command with the ones that exist, whatever its options: %s',
   async (line) => {
-    const stderr = 'Unknown command "find". The commands are expirations, repartition. See nest-session-redis --help\n';
+    const stderr = `Unknown command "find". The commands are ${NAMES}. See nest-session-redis --help\n`;
     expect(await run(line)).toEqual({ code: 1, stdout: '', stderr });
   },
 );
@@ -41,7 +30,7 @@ it.each([
   expect({ code, stdout, stderr: stderr.slice(0, message.length) }).toEqual({ code: 1, stdout: '', stderr: message });
 });
 
-it.each(['repartition --from 1 --to 4', 'expirations --to buckets'])(
+it.each(['repartition --from 1 --to 4', 'expirations --to buckets', 'doctor', 'list --user ann', 'groups', 'watch'])(
   'nest-session-redis ends with what to do when Redis cannot be reached: %s',
   async (line) => {
     const { code, stderr } = await run(`${line} --url redis://ada:secret@127.0.0.1:1`);
