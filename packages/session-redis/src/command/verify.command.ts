@@ -50,10 +50,8 @@ function exitCodeOf({ findings, left }: Verification, repair: boolean): ExitCode
 }
 
 function reportOf({ findings, left, looked }: Verification, repair: boolean): [json: object, lines: string[]] {
-  const shown = (all: readonly Finding[]) =>
-    all.map((each) => ({ ...each, examples: each.examples.map((example) => shownExample(example, shownId)) }));
-  const json = { findings: shown(findings), ...(repair && { left: shown(left) }), looked };
-  const found = shown(findings).flatMap((each) => linesOf(each, repair));
+  const json = { findings, ...(repair && { left }), looked };
+  const found = findings.flatMap((each) => linesOf(each, repair));
   const summary =
     findings.length === 0
       ? `Nothing breaks a rule of the data model: ${looked} keys and entries.`
