@@ -4,7 +4,7 @@ import { $, fill, make, minutes, timeOf } from './dom.js';
 const MOST_REQUESTS = 8;
 /** Milliseconds: an instance that has asked for events since then is alive. */
 const ALIVE = 10_000;
-const TIMES = ['creationTime', 'lastAccessedTime', 'authenticatedAt', 'bucket'];
+const TIMES = ['creationTime', 'lastAccessedTime', 'authenticatedAt', 'bucket', 'due', 'at'];
 const LONG = 'org.springframework.session.FindByIndexNameSessionRepository.';
 
 const requests = [];
@@ -32,6 +32,22 @@ export function showRoom(room) {
     entries.map(([position, parts]) => entry(position, parts)),
   );
   fill('groups', groups.map(group));
+  showDeadline(room);
+}
+
+function showDeadline(room) {
+  const { key = '', fields = {}, due, entries = [] } = room?.deadline ?? {};
+  $('deadline-card').hidden = key === '';
+  const outcome = fields.fired ? 'has come' : 'cancelled';
+  tag('d', due ? 'waits' : outcome, due, room);
+  $('d-key').textContent = key;
+  const rows = Object.entries(fields).flatMap(([name, value]) => row(name, shown(name, value)));
+  if (due) rows.push(...row(`due ${timeOf(due.at)}`, due.member, due.key));
+  fill('d-fields', rows);
+  fill(
+    'd-entries',
+    entries.map(([position, parts]) => entry(position, parts)),
+  );
 }
 
 export function showRequest({ method, path, status, commands }) {
@@ -86,7 +102,7 @@ function entry(position, parts) {
       make('strong', { className: fields.type, textContent: fields.type }),
       make('time', { className: 'end', textContent: timeOf(Number(fields.at)) }),
     ),
-    make('code', { textContent: `${position} ${short(fields.session)}` }),
+    make('code', { textContent: `${position} ${short(fields.session ?? fields.key)}` }),
   );
 }
 
