@@ -127,14 +127,16 @@ describe('the engine room of the demo', () => {
     await change(other, 'POST', '/orders', { seconds: 1 });
     await change(other, 'POST', '/login', { name: 'ann' });
     await agent.post('/cart', { name: 'apple' });
+    await change(agent, 'POST', '/orders', { seconds: 1 });
     await change(agent, 'POST', '/login', { name: 'ann' });
     const [mine, theirs] = [await watch(), await watch(other)];
     const [id, otherId] = [await idOf(agent), await idOf(other)];
     await change(other, 'POST', '/logout');
     await theirs.next('deleted', otherId);
-    await seen(mine, ({ a, entries }) => {
+    await seen(mine, ({ a, entries, deadline }) => {
       expect(a.key).toContain(id);
       expect(entries).toHaveLength(2);
+      expect(deadline!.entries).toHaveLength(1);
     });
     // What comes after the end of the other session was recorded.
     const looks = mine.text.split('"type":"room"').length;

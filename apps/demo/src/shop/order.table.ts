@@ -31,9 +31,9 @@ export class OrderTable {
     return this.#writeOnce(order.id, 'placed', order);
   }
 
-  /** Ends an unpaid order, in one step, and lets another one as it is. Returns the order as it is then, if there is one. */
+  /** Ends an order in one step, unless it has ended. Returns it as it is then, or undefined if there is none. */
   async end(id: string, end: Partial<Order>): Promise<Order | undefined> {
-    if (await this.find(id)) await this.#writeOnce(id, 'end', end);
+    await this.#writeOnce(id, 'end', end);
     return this.find(id);
   }
 
