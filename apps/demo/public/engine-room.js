@@ -11,7 +11,7 @@ const requests = [];
 
 export function showRoom(room) {
   const { a, b, c, indexes = [], entries = [], groups = [] } = room ?? {};
-  const fields = Object.entries(a?.fields ?? {}).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const fields = sorted(a?.fields);
   const isThere = fields.length > 0;
   tag('a', isThere ? `lives ${minutes(Math.ceil(a.timeToLive / 1000))}` : 'gone', isThere, room);
   tag('b', b ? 'in it' : 'not in it', b, room);
@@ -41,8 +41,8 @@ function showDeadline(room) {
   const outcome = fields.fired ? 'has come' : 'cancelled';
   tag('d', due ? 'waits' : outcome, due, room);
   $('d-key').textContent = key;
-  const rows = Object.entries(fields).flatMap(([name, value]) => row(name, shown(name, value)));
-  if (due) rows.push(...row(`due ${timeOf(due.at)}`, due.member, due.key));
+  const rows = sorted(fields).flatMap(([name, value]) => row(name, shown(name, value)));
+  if (due) rows.push(...row('sorted set', `${due.key}, due ${timeOf(due.at)}`, due.member));
   fill('d-fields', rows);
   fill(
     'd-entries',
@@ -70,6 +70,10 @@ export function showRequest({ method, path, status, commands }) {
   requests.unshift(make('li', {}, line, make('code', { textContent: names.join(' · ') })));
   requests.splice(MOST_REQUESTS);
   $('requests').replaceChildren(...requests);
+}
+
+function sorted(fields = {}) {
+  return Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1));
 }
 
 /** Says nothing while nothing is known. */
