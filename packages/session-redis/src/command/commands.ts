@@ -2,6 +2,7 @@ import type { Command } from './command.js';
 import { DEAD_LETTERS } from './dead-letters.command.js';
 import { DOCTOR } from './doctor.command.js';
 import { END } from './end.command.js';
+import { ERASE } from './erase.command.js';
 import { EXPIRATIONS } from './expirations.command.js';
 import { GROUPS } from './groups.command.js';
 import { LIST } from './list.command.js';
@@ -18,6 +19,7 @@ export const COMMANDS: readonly Command[] = [
   LIST,
   SHOW,
   END,
+  ERASE,
   GROUPS,
   DEAD_LETTERS,
   WATCH,

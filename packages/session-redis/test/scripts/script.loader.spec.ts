@@ -61,6 +61,8 @@ const REPLY_TYPES: Record<string, string | null> = {
   'deadlines/list-deadlines': null,
   'deadlines/look-at-deadlines': null,
   'deadlines/fire-deadlines': 'FiringFailure',
+  'erasure/erase-sessions': 'ErasedSession',
+  'erasure/erase-events': null,
   'verification/verify-keys': 'KeyProblem',
   'verification/verify-sessions': 'SessionProblem',
   'verification/verify-members': 'MemberProblem',

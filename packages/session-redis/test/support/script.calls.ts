@@ -1,7 +1,9 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
 import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
+import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
@@ -628,4 +630,20 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
   verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),
   verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [])),
+  {
+    script: 'erase-sessions',
+    what: 'a session of the principal',
+    prepare: (store) => store.create({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { id: ID }),
+    send: (client, { keys }) =>
+      new ErasureScripts(client).sessions(keys, [ID], { hash: 'nobody', text: '"ann"' }, true),
+    // A second call finds nothing.
+    reply: expect.arrayContaining([]),
+  },
+  {
+    script: 'erase-events',
+    what: 'an event',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: async (client, store) => new ErasureScripts(client).events(store.keys, [await firstEvent(store)]),
+    reply: undefined,
+  },
 ];
