@@ -11,7 +11,7 @@ import { wholeNumber } from './whole-number.js';
 
 const ALL = 'all';
 
-/** The events that could not be handled. See docs/events.md. */
+/** The events that could not be handled. */
 export const DEAD_LETTERS: Command = {
   name: 'dead-letters',
   text: 'Lists the events that could not be handled, the oldest first. Can replay or discard them.',

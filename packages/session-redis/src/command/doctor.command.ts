@@ -33,7 +33,7 @@ const CHECKS: readonly Check[] = [
   DEAD_LETTERS,
 ];
 
-/** Everything that can be wrong with Redis, its settings and what applications do with it. See docs/operating.md. */
+/** Everything that can be wrong with Redis, its settings and what applications do with it. */
 export const DOCTOR: Command = {
   name: 'doctor',
   text: 'Checks Redis, its settings, and whether the application does its work, and says what to do. Changes nothing.',

@@ -7,7 +7,7 @@ import { UsageError } from './usage.error.js';
 
 const STORES = ['buckets', 'sorted-set'] as const;
 
-/** Moves the ends of the sessions to the store that the option `expirations` names. See docs/expiry.md. */
+/** Moves the ends of the sessions to the store that the option `expirations` names. */
 export const EXPIRATIONS: Command = {
   name: 'expirations',
   text: 'Moves the ends of the sessions to buckets or to the sorted set. Set the option expirations in all instances first.',

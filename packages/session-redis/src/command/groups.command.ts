@@ -10,7 +10,7 @@ import { UsageError } from './usage.error.js';
 // Milliseconds since a living instance last asked for events.
 const ALIVE = 30_000;
 
-/** The groups that handle events. See docs/events.md. */
+/** The groups that handle events. */
 export const GROUPS: Command = {
   name: 'groups',
   text: 'Lists the groups that handle events, and how far each is. Can remove one that is no longer used.',

@@ -2,7 +2,7 @@ import { repartition } from '../repartitioning/repartition.js';
 import type { Command } from './command.js';
 import { wholeNumber } from './whole-number.js';
 
-/** Moves the sessions of a namespace to another number of partitions. See docs/repartitioning.md. */
+/** Moves the sessions of a namespace to another number of partitions. */
 export const REPARTITION: Command = {
   name: 'repartition',
   text: 'Moves all sessions and events to another number of partitions. Stop all instances first.',

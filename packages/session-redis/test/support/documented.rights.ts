@@ -18,7 +18,8 @@ export type RightsName =
   | 'replicas'
   | 'verification'
   | 'takeover'
-  | 'bullmq';
+  | 'bullmq'
+  | 'reading commands';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to a user. */
 export function documentedLines(names: readonly RightsName[]): string[][] {
