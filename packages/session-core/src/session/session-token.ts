@@ -98,6 +98,7 @@ export class SessionIds {
 
   constructor(
     private readonly generator: SessionTokenGenerator = new RandomSessionTokenGenerator(),
+    /** What an id is. */
     readonly form: SessionIdForm = 'hashed',
   ) {}
 

@@ -57,7 +57,9 @@ export interface DeadlineReading extends StoreReading {
 
 /** How many deadlines of a name wait. */
 export interface WaitingReading {
+  /** That of the deadlines. */
   readonly name: string;
+  /** How many wait. */
   readonly count: number;
   /** How long ago the first of them was due, in milliseconds; 0 when it is not due yet. */
   readonly overdue: number;
