@@ -98,6 +98,7 @@ export class SessionIds {
 
   constructor(
     private readonly generator: SessionTokenGenerator = new RandomSessionTokenGenerator(),
+    /** The option `sessionIds`. */
     readonly form: SessionIdForm = 'hashed',
   ) {}
 

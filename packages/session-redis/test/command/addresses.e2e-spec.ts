@@ -76,6 +76,20 @@ describe('the command reaches', () => {
       );
       expect((await runCommand(`list --user ann ${address}`)).stderr).toMatch(/NOAUTH|requires a password/);
       await expectAll(address, id, env);
+      const [, , frozen] = cluster.nodes;
+      frozen!.freeze();
+      const { code, json: found } = await jsonOf<Checked>(`doctor --ignore cleanup ${address}`, env);
+      frozen!.thaw();
+      expect([code, found.checks]).toEqual([
+        2,
+        expect.arrayContaining([
+          expect.objectContaining({
+            check: 'server',
+            status: 'error',
+            message: expect.stringContaining(`127.0.0.1:${frozen!.port} does not reply`),
+          }),
+        ]),
+      ]);
     } finally {
       await Promise.all(running.splice(0).map((app) => app.stop()));
       await cluster.stop();

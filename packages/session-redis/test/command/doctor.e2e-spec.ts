@@ -1,10 +1,12 @@
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { jsonOf, runCommand } from '../support/command.process.js';
+import { jsonOf, runCommand, startCommand } from '../support/command.process.js';
 import { documentedLines } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 
@@ -62,10 +64,9 @@ describe('doctor', () => {
   it('finds nothing where all is well, and says what it has looked at', async () => {
     const { code, json } = await jsonOf<{ checks: Checked[] }>('doctor', env);
     expect([code, json.checks.filter(({ status }) => status !== 'ok')]).toEqual([0, []]);
-    expect([...new Set(json.checks.map(({ check }) => check))]).toEqual([
-      ...['server', 'format', 'rights', 'clock', 'latency', 'memory', 'clients', 'persistence', 'notifications'],
-      ...['instances', 'cleanup', 'overdue', 'groups', 'dead-letters'],
-    ]);
+    expect([...new Set(json.checks.map(({ check }) => check))].join(' ')).toBe(
+      'server format rights clock latency memory clients persistence notifications instances cleanup overdue groups dead-letters',
+    );
     const { stdout } = await runCommand('doctor', env);
     expect(stdout).toMatch(/^ok +server +127\.0\.0\.1:\d+ is (Redis|Valkey) [^]*\nEverything is fine\.\n$/);
   });
@@ -209,6 +210,54 @@ describe('doctor', () => {
       own.disconnect();
       await replica.stop();
     }
+  });
+
+  it('shows all other findings where one thing cannot be looked at', async () => {
+    const [{ meta: record }, stray] = [new SessionPartitions('stray'), new SessionPartitions('stray').all[0]!];
+    await client.hset(record, 'version', '2', 'partitions', '1');
+    await client.set(stray.deadLetters, 'stray');
+    const found = await findings('--namespace stray --ignore instances,cleanup');
+    expect(found).toEqual([
+      expect.stringMatching(/^error dead-letters: This could not be checked: Redis failed: WRONGTYPE/),
+    ]);
+    await client.acl(
+      'SETUSER',
+      'app',
+      'reset',
+      'on',
+      '>a-long-secret',
+      '~*',
+      '&*',
+      '+@all',
+      '-ping',
+      '-time',
+      '-config|get',
+    );
+    const own = { REDIS_URL: `redis://app:a-long-secret@127.0.0.1:${server.port}` };
+    const { json } = await jsonOf<{ checks: Checked[] }>('doctor --ignore rights', own);
+    const unknown = json.checks
+      .filter(({ message }) => /is unknown|cannot be read/.test(message))
+      .map(({ check }) => check);
+    expect(unknown).toEqual(['clock', 'latency', 'notifications']);
+  });
+
+  it('ends with Ctrl+C while it waits for the next cleanup', async () => {
+    const { meta: record, instances: alive } = new SessionPartitions('young');
+    await client.hset(record, 'version', '2', 'partitions', '1');
+    await client.zadd(alive, Date.now(), 'host:1:young');
+    const child = startCommand('doctor --json --namespace young', env);
+    const told = [text(child.stdout), text(child.stderr)];
+    await eventually(async () => expect(await client.info('commandstats')).toMatch(/cmdstat_memory|cmdstat_xlen/));
+    const asked = async () => Number(/cmdstat_exists:calls=(\d+)/.exec(await client.info('commandstats'))?.[1] ?? 0);
+    const before = await asked();
+    await eventually(async () => expect(await asked()).toBeGreaterThan(before + 5));
+    child.kill('SIGINT');
+    await once(child, 'close');
+    expect([child.exitCode, ...(await Promise.all(told))]).toEqual([
+      1,
+      '',
+      'Interrupted. Run the command again to continue.\n',
+    ]);
   });
 
   it('refuses a check that does not exist', async () => {
