@@ -43,7 +43,7 @@ async function expectAll(address: string, id: string, env: Record<string, string
   expect(list).toMatchObject({ total: 1, sessions: [{ id }] });
   expect((await jsonOf(`stats ${address}`, env)).json).toMatchObject({ sessions: 1, instances: 1 });
   expect((await jsonOf(`groups ${address}`, env)).json).toMatchObject({ groups: [{ name: 'default', instances: 1 }] });
-  const { json } = await jsonOf<Checked>(`doctor --ignore cleanup,persistence ${address}`, env);
+  const { json } = await jsonOf<Checked>(`doctor --ignore cleanup,persistence,latency ${address}`, env);
   expect(json.checks.filter(({ status }) => status !== 'ok')).toEqual([]);
   expect(await runCommand(['end', ...address.split(' '), '--', id], env)).toMatchObject({ code: 0, stderr: '' });
   expect((await jsonOf(`list --user ann ${address}`, env)).json).toMatchObject({ sessions: [] });
