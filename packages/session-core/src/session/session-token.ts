@@ -98,7 +98,7 @@ export class SessionIds {
 
   constructor(
     private readonly generator: SessionTokenGenerator = new RandomSessionTokenGenerator(),
-    /** What an id is. */
+    /** The option `sessionIds`. */
     readonly form: SessionIdForm = 'hashed',
   ) {}
 

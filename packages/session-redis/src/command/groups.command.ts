@@ -1,14 +1,10 @@
 import { shownText } from '@nest-session/core/internal';
-import type { EventGroupInfo } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { withStore } from './store-access.js';
-import { storeEvents } from './store-events.js';
+import { aliveIn, storeEvents } from './store-events.js';
 import { shownDuration } from './shown-time.js';
 import { UsageError } from './usage.error.js';
-
-// Milliseconds since a living instance last asked for events.
-const ALIVE = 30_000;
 
 /** The groups that handle events. */
 export const GROUPS: Command = {
@@ -32,7 +28,7 @@ function list(call: CommandCall): Promise<ExitCode> {
         ...numbers,
         oldestUnreadAge: info.oldestUnread === undefined ? 0 : (reading?.oldestUnreadAge ?? 0),
         deadLetters: reading?.deadLetters ?? 0,
-        instances: alive(info),
+        instances: aliveIn(info),
       };
     });
     const titles = ['GROUP', 'UNREAD', 'OLDEST', 'PENDING', 'RETRYING', 'DEAD', 'DROPPED', 'DEAD LOST', 'INSTANCES'];
@@ -51,10 +47,6 @@ function list(call: CommandCall): Promise<ExitCode> {
     call.output.report({ groups: told }, told.length === 0 ? nobody : columns(titles, rows));
     return 0;
   });
-}
-
-function alive({ consumers }: EventGroupInfo): number {
-  return consumers.filter(({ idle }) => idle < ALIVE).length;
 }
 
 async function remove(call: CommandCall, name: string): Promise<ExitCode> {

@@ -1,8 +1,6 @@
+import { ALIVE } from '../connection/living-instances.js';
 import { nodeWith } from '../connection/node-with.js';
 import type { OpenStore } from './store-access.js';
-
-// Milliseconds for which an instance counts as alive. See connection/living-instances.ts.
-const ALIVE = 30_000;
 
 /** The instances of a namespace, by their names: host, process and a UUID. */
 export interface Instances {

@@ -1,7 +1,9 @@
+import type { EventGroupInfo } from '@nest-session/core/internal';
 import { DEADLINE_ENTRIES } from '../deadlines/deadline-event-producer.js';
 import { DeadLetterReader } from '../delivery/dead-letter.reader.js';
 import { EventGroups } from '../delivery/event-groups.js';
 import { GroupLagReader } from '../delivery/group-lag.reader.js';
+import { livenessOf } from '../delivery/group-state.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
@@ -20,6 +22,11 @@ export interface StoreEvents {
   readonly groups: EventGroups<ToldEvent>;
   readonly lags: GroupLagReader;
   readonly scripts: (client: ConstructorParameters<typeof EventStreamScripts>[0]) => EventStreamScripts;
+}
+
+/** The instances of a group that are alive. */
+export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>): number {
+  return consumers.filter(({ idle }) => idle < livenessOf(LEASE)).length;
 }
 
 export function storeEvents({ connection, partitions, shownId }: OpenStore): StoreEvents {

@@ -24,6 +24,7 @@ function close(client: Redis | Cluster): Promise<void> {
     // Between two attempts to connect, a client of a Cluster has no nodes, and never reports that it has ended.
     const hasNodes = client.status === 'wait' || client.nodes().length > 0;
     client.disconnect();
+    endRefreshes(client);
     return hasNodes ? ended : Promise.resolve();
   }
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
@@ -33,4 +34,12 @@ function close(client: Redis | Cluster): Promise<void> {
   // stops.
   client.disconnect = () => undefined;
   return ended;
+}
+
+/**
+ * A client of a Cluster that is closed while it asks a node for the slots sets its timer for the next time, again and again. It
+ * would keep the process alive.
+ */
+function endRefreshes(client: Cluster): void {
+  Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });
 }

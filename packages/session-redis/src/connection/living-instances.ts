@@ -4,9 +4,10 @@ import type { BackgroundService } from '../timing/background-service.js';
 import type { Connection } from './check-store.js';
 import { nodeWith } from './node-with.js';
 
-// Milliseconds: how often an instance signs, and for how long it then counts as alive.
+// Milliseconds: how often an instance signs.
 const SIGN_INTERVAL = 10_000;
-const ALIVE = 3 * SIGN_INTERVAL;
+/** For how long it then counts as alive, in milliseconds. */
+export const ALIVE = 3 * SIGN_INTERVAL;
 // Milliseconds. Instances that were killed are forgotten after a day.
 const KEPT = 86_400_000;
 

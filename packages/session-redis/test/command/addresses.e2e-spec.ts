@@ -43,7 +43,7 @@ async function expectAll(address: string, id: string, env: Record<string, string
   expect(list).toMatchObject({ total: 1, sessions: [{ id }] });
   expect((await jsonOf(`stats ${address}`, env)).json).toMatchObject({ sessions: 1, instances: 1 });
   expect((await jsonOf(`groups ${address}`, env)).json).toMatchObject({ groups: [{ name: 'default', instances: 1 }] });
-  const { json } = await jsonOf<Checked>(`doctor --ignore cleanup,persistence ${address}`, env);
+  const { json } = await jsonOf<Checked>(`doctor --ignore cleanup,persistence,latency ${address}`, env);
   expect(json.checks.filter(({ status }) => status !== 'ok')).toEqual([]);
   expect(await runCommand(['end', ...address.split(' '), '--', id], env)).toMatchObject({ code: 0, stderr: '' });
   expect((await jsonOf(`list --user ann ${address}`, env)).json).toMatchObject({ sessions: [] });
@@ -76,6 +76,20 @@ describe('the command reaches', () => {
       );
       expect((await runCommand(`list --user ann ${address}`)).stderr).toMatch(/NOAUTH|requires a password/);
       await expectAll(address, id, env);
+      const [, , frozen] = cluster.nodes;
+      frozen!.freeze();
+      const { code, json: found } = await jsonOf<Checked>(`doctor --ignore cleanup ${address}`, env);
+      frozen!.thaw();
+      expect([code, found.checks]).toEqual([
+        2,
+        expect.arrayContaining([
+          expect.objectContaining({
+            check: 'server',
+            status: 'error',
+            message: expect.stringContaining(`127.0.0.1:${frozen!.port} does not reply`),
+          }),
+        ]),
+      ]);
     } finally {
       await Promise.all(running.splice(0).map((app) => app.stop()));
       await cluster.stop();

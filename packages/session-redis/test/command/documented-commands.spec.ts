@@ -66,5 +66,5 @@ it.each<[RightsName, readonly string[]]>([
     const [name, sub] = command.split(' ');
     return /^(client|xgroup|xinfo)$/.test(name!) ? `${name}|${sub!.toLowerCase()}` : name;
   });
-  expect(names.sort()).toEqual(documentedCommands([block]).sort());
+  expect(new Set(names)).toEqual(new Set(documentedCommands([block])));
 });

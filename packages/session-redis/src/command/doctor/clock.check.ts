@@ -1,4 +1,4 @@
-import { type Check, orOk, warning } from './finding.js';
+import { type Check, ok, orOk, warning } from './finding.js';
 
 // Milliseconds.
 const LARGEST = 1000;
@@ -8,6 +8,7 @@ export const CLOCK: Check = {
   name: 'clock',
   look({ nodes }) {
     const known = nodes.flatMap(({ address, clock }) => (clock ? [{ address, ...clock }] : []));
+    if (known.length === 0) return [ok('No server tells its time to this user, so this is unknown')];
     const away = known.filter(({ ahead, error }) => Math.abs(ahead) - error > LARGEST);
     const findings = away.map(({ address, ahead }) =>
       warning(

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
+import { isAnswer } from '../../connection/reply.errors.js';
 import type { ReachedRedis } from '../store-access.js';
 import { infoOf } from './info-of.js';
 
@@ -14,7 +15,9 @@ export interface ExaminedNode {
   readonly client: Redis;
   /** The fields of INFO. */
   readonly info: ReadonlyMap<string, string>;
-  /** Why it says nothing, or why INFO says nothing. */
+  /** Why it does not reply. */
+  readonly silence: string | undefined;
+  /** Why INFO says nothing. */
   readonly problem: string | undefined;
   /** Milliseconds of each PING, the shortest first. */
   readonly pings: readonly number[];
@@ -28,19 +31,31 @@ export function examineNodes({ connections }: ReachedRedis): Promise<ExaminedNod
 
 async function examine(client: Redis): Promise<ExaminedNode> {
   const address = `${client.options.host}:${client.options.port}`;
-  const nothing = { address, client, info: new Map<string, string>(), pings: [], clock: undefined };
+  const known = { address, client, info: new Map<string, string>(), problem: undefined, silence: undefined };
   try {
     await ready(client);
-    const pings: number[] = [];
-    for (let i = 0; i < PINGS; i++) pings.push(await timed(() => inTime(client.ping())));
-    const clock = await inTime(clockOf(client));
-    const info = await inTime(client.info()).then(infoOf, (error: unknown) => shownError(error));
-    const known = { pings: pings.sort((one, other) => one - other), clock };
-    if (typeof info === 'string') return { ...nothing, ...known, problem: info };
-    return { ...nothing, ...known, info, problem: undefined };
+    const pings = await pingsOf(client).catch(ifDenied(() => []));
+    const clock = await inTime(clockOf(client)).catch(ifDenied(() => undefined));
+    const info = await inTime(client.info()).then(infoOf, ifDenied(shownError));
+    const its = { ...known, pings, clock };
+    return typeof info === 'string' ? { ...its, problem: info } : { ...its, info };
   } catch (error) {
-    return { ...nothing, problem: shownError(error) };
+    return { ...known, pings: [], clock: undefined, silence: shownError(error) };
   }
+}
+
+/** A right that is missing: the rest is to be seen. */
+function ifDenied<T>(instead: (error: Error) => T): (error: unknown) => T {
+  return (error) => {
+    if (isAnswer(error)) return instead(error as Error);
+    throw error;
+  };
+}
+
+async function pingsOf(client: Redis): Promise<number[]> {
+  const pings: number[] = [];
+  for (let i = 0; i < PINGS; i++) pings.push(await timed(() => inTime(client.ping())));
+  return pings.sort((one, other) => one - other);
 }
 
 /** A call to one server. @throws Error when it does not reply in time */

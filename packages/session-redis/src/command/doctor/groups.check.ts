@@ -1,11 +1,10 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
 import { shownDuration } from '../shown-time.js';
-import { storeEvents } from '../store-events.js';
+import { aliveIn, storeEvents } from '../store-events.js';
 import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
 
 // Milliseconds.
 const LATE = 300_000;
-const ALIVE = 30_000;
 
 /** Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended. */
 export const GROUPS: Check = {
@@ -32,7 +31,7 @@ function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number): Ite
       'See the log of its instances. If its handlers are slow, add instances, or raise events.concurrency.',
     );
   }
-  if (!consumers.some(({ idle }) => idle < ALIVE)) {
+  if (aliveIn({ consumers }) === 0) {
     yield warning(
       `Nobody reads the events of group ${shown}, and they are kept for it`,
       `Start an instance of the group. If it is no longer used: nest-session-redis groups --remove ${shown} --yes`,

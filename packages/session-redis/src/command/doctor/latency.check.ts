@@ -9,10 +9,11 @@ const TIMEOUT = 1000;
 /** How long each server takes to reply, from this machine. */
 export const LATENCY: Check = {
   name: 'latency',
-  look: ({ nodes }) => nodes.filter(({ pings }) => pings.length > 0).map(findingOf),
+  look: ({ nodes }) => nodes.filter(({ silence }) => silence === undefined).map(findingOf),
 };
 
 function findingOf({ address, pings }: ExaminedNode): Finding {
+  if (pings.length === 0) return ok(`${address} does not let this user PING, so this is unknown`);
   const [median, worst] = [pings[Math.floor(pings.length / 2)]!, pings.at(-1)!];
   const message = `${address} replies within ${shown(median)} ms, at worst ${shown(worst)} ms (${pings.length} PINGs from this machine)`;
   const advice =

@@ -11,10 +11,8 @@ export const SERVER: Check = {
 };
 
 function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Finding> {
-  const { address, info, problem, pings } = node;
-  if (problem !== undefined && pings.length === 0) {
-    return yield error(`${address} does not reply: ${problem}`, 'Start it, or let this user PING and ask for TIME.');
-  }
+  const { address, info, problem, silence } = node;
+  if (silence !== undefined) return yield error(`${address} does not reply: ${silence}`, 'Start it, or see its log.');
   if (problem !== undefined) {
     const lost = 'version, memory and persistence are unknown';
     return yield warning(

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { readCommandLine } from '../../src/command/command-line.js';
+import { COMMANDS } from '../../src/command/commands.js';
+import { UsageError } from '../../src/command/usage.error.js';
+
+const read = (line: string) => readCommandLine(line.split(' '), COMMANDS);
+
+it('options may stand before and behind the argument', () => {
+  const expected = { argument: 'abc', given: { url: 'redis://a', json: true } };
+  for (const line of [
+    'show abc --url redis://a --json',
+    '--json show --url=redis://a abc',
+    'show --json --url redis://a -- abc',
+  ]) {
+    const { command, argument, given } = read(line);
+    expect([command!.name, argument, { ...given }]).toEqual(['show', expected.argument, expected.given]);
+  }
+});
+
+it('a session id is an argument also where it begins like an option', () => {
+  for (const id of [`-${'a'.repeat(42)}`, `--${'a'.repeat(41)}`, `-u${'-'.repeat(41)}`]) {
+    expect(read(`end ${id} --json`)).toMatchObject({ argument: id, given: { json: true } });
+  }
+});
+
+const words = [
+  ...COMMANDS.map(({ name }) => name),
+  'help',
+  '--',
+  '-',
+  '--url',
+  '--url=',
+  '--json',
+  '--user',
+  '-h',
+  '-vx',
+  '--to=',
+];
+
+it('whatever the words are, it says what is wrong or reads them', () => {
+  const word = fc.oneof(fc.constantFrom(...words), fc.string(), fc.string({ unit: 'binary' }));
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 6 }), (args) => {
+      try {
+        const { command, given } = readCommandLine(args, COMMANDS);
+        // Then a command has all that it needs.
+        if (!command || given['help'] || given['version']) return;
+        for (const [name, { required }] of Object.entries(command.options))
+          expect(!required || given[name]).toBeTruthy();
+      } catch (error) {
+        expect(error).toBeInstanceOf(UsageError);
+        expect((error as Error).message).not.toBe('');
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
