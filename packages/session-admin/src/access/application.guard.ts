@@ -31,7 +31,7 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
   /** @throws InvalidSessionOptionsError for a guard that cannot be injected */
   async onModuleInit(): Promise<void> {
     const { guards, isOpen, path } = this.options;
-    if (isOpen) logger.warn(isOpenAt(path));
+    if (isOpen) logger.warn(`The admin of sessions at ${JSON.stringify(path)} has no guards of its own: ${IS_OPEN}`);
     const found: CanActivate[] = [];
     for (const guard of guards) found.push(typeof guard === 'function' ? await this.#instanceOf(guard) : guard);
     this.#guards = found;
@@ -90,9 +90,6 @@ function cannotInject(guard: Type<CanActivate>, error: unknown): string {
   );
 }
 
-function isOpenAt(path: string): string {
-  return (
-    `The admin of sessions at ${JSON.stringify(path)} has no guards of its own: whoever the global guards and your ` +
-    'network let through can see and end the sessions of all users. Set the option `guards`, or limit it by `access`'
-  );
-}
+const IS_OPEN =
+  'whoever the global guards and your network let through can see and end the sessions of all users. Set the option ' +
+  '`guards`, or limit it by `access`';

@@ -67,10 +67,7 @@ export class AdminActions {
   #tell(request: object, told: AdminAction & { readonly by: string | undefined; readonly reason?: string }): void {
     const { shownId, ...facts } = told;
     if (this.reports.report('admin-action', { request: nodeRequest(request), ...facts })) return;
-    const { action, principalName, target = principalName, by, reason } = facts;
-    const done = [action, shownId ?? target].filter((each) => each !== undefined).map((each) => JSON.stringify(each));
-    logger.log(
-      `An admin${by === undefined ? '' : `, ${JSON.stringify(by)},`} did ${done.join(' to ')}${reason ? ', which failed' : ''}`,
-    );
+    const { action, principalName: user, target, by, reason } = facts;
+    logger.log(`Admin action: ${JSON.stringify({ action, session: shownId, user, target, by, reason })}`);
   }
 }

@@ -1,5 +1,5 @@
 /** What an admin may be allowed to do, beside looking. */
-export const ADMIN_RIGHTS = ['end', 'replay', 'discard', 'removeGroup', 'cancelDeadline'] as const;
+const ADMIN_RIGHTS = ['end', 'replay', 'discard', 'removeGroup', 'cancelDeadline'] as const;
 
 /** Something that an admin may be allowed to do. */
 export type AdminRight = (typeof ADMIN_RIGHTS)[number];

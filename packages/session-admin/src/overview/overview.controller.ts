@@ -24,7 +24,7 @@ import { UserSessions } from '../sessions/user-sessions.js';
 const LATE = 300_000;
 
 /** A group, as a look at the whole store knows it. `lag` counts at most 100 events in each partition. */
-export interface ShownGroupState extends Pick<
+interface ShownGroupState extends Pick<
   GroupReading,
   'name' | 'lag' | 'pending' | 'retrying' | 'dropped' | 'deadLetters' | 'lostDeadLetters'
 > {
@@ -33,7 +33,7 @@ export interface ShownGroupState extends Pick<
 }
 
 /** What a store tells of itself. What it cannot tell is null. */
-export interface ShownStore {
+interface ShownStore {
   readonly namespace: string;
   /** The group of this instance. */
   readonly group: string;

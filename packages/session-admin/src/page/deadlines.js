@@ -17,7 +17,7 @@ export async function showDeadlines(query, allowed) {
 }
 
 export function startDeadlines() {
-  $('more-deadlines').addEventListener('click', () => attempt(() => list(shown, shown.next)));
+  $('more-deadlines').addEventListener('click', () => void attempt(() => list(shown, shown.next)));
 }
 
 function cardOfName({ name, count: waiting, overdue }) {

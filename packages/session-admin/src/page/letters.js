@@ -20,20 +20,22 @@ export async function showLetters(_query, allowed) {
   $('letter-list').replaceChildren();
   add(page);
   const isEmpty = page.deadLetters.length === 0;
-  if (isEmpty) $('letter-list').append(make('li', { className: 'card', textContent: 'There are none: all is well.' }));
+  if (isEmpty) $('letter-list').append(make('li', { className: 'card', textContent: 'There are none.' }));
   $('replay-all').hidden = isEmpty || !rights.replay;
   $('discard-all').hidden = isEmpty || !rights.discard;
 }
 
 export function startLetters() {
-  $('more-letters').addEventListener('click', () =>
-    attempt(async () => {
-      const pages = await Promise.all(next.map((query) => read('dead-letters', query)));
-      add({ deadLetters: pages.flatMap(({ deadLetters }) => deadLetters), next: pages.flatMap((page) => page.next) });
-    }),
+  $('more-letters').addEventListener(
+    'click',
+    () =>
+      void attempt(async () => {
+        const pages = await Promise.all(next.map((query) => read('dead-letters', query)));
+        add({ deadLetters: pages.flatMap(({ deadLetters }) => deadLetters), next: pages.flatMap((page) => page.next) });
+      }),
   );
-  $('replay-all').addEventListener('click', () => attempt(replayAll));
-  $('discard-all').addEventListener('click', () => attempt(discardAll));
+  $('replay-all').addEventListener('click', () => void attempt(replayAll));
+  $('discard-all').addEventListener('click', () => void attempt(discardAll));
 }
 
 function add(page) {

@@ -9,7 +9,7 @@ import { count, duration } from './words.js';
 const VIEWS = { users: showUsers, groups: showGroups, letters: showLetters, deadlines: showDeadlines };
 
 const HEALTH = {
-  up: 'All is well.',
+  up: 'Sessions work.',
   degraded: 'Sessions work, but something needs attention:',
   down: 'Sessions do not work:',
 };
@@ -71,16 +71,15 @@ async function show() {
 startUsers();
 startLetters();
 startDeadlines();
+/** Forgets what was told, and shows the view of the address. */
+async function showAnew() {
+  tell('');
+  await attempt(show);
+}
+
 $('refresh').addEventListener('click', () => {
-  tell('');
-  return attempt(async () => {
-    await show();
-    tell('This is the state of now.');
-  });
+  void showAnew().then(() => $('error').textContent === '' && tell('Up to date.'));
 });
-addEventListener('hashchange', () => {
-  tell('');
-  return attempt(show);
-});
+addEventListener('hashchange', () => void showAnew());
 await attempt(show);
 document.body.dataset.ready = 'yes';

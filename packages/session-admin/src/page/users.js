@@ -29,8 +29,8 @@ export function startUsers() {
     if (location.hash === hash) dispatchEvent(new HashChangeEvent('hashchange'));
     else location.hash = hash;
   });
-  $('end-all').addEventListener('click', () => attempt(endAll));
-  $('more-sessions').addEventListener('click', () => attempt(() => list(search, search.next)));
+  $('end-all').addEventListener('click', () => void attempt(endAll));
+  $('more-sessions').addEventListener('click', () => void attempt(() => list(search, search.next)));
 }
 
 function nameField() {

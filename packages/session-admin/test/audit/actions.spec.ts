@@ -102,8 +102,8 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
     await admin.request('DELETE', `${PATH}/sessions/${bob.id}`);
     await admin.request('DELETE', `${PATH}/sessions?username=${encodeURIComponent('b"ob\n')}`);
     expect(lines).toEqual([
-      `An admin, "ada", did "end-session" to "${bob.id}"`,
-      'An admin, "ada", did "end-sessions" to "b\\"ob\\n"',
+      `Admin action: {"action":"end-session","session":"${bob.id}","user":"b\\"ob\\n","by":"ada"}`,
+      'Admin action: {"action":"end-sessions","user":"b\\"ob\\n","by":"ada"}',
     ]);
   });
 });

@@ -71,7 +71,7 @@ class ShopController {
 
 /** Hears of what happened. */
 @Injectable()
-export class SecurityLog {
+class SecurityLog {
   readonly events: SecurityEvent[] = [];
 
   @OnSecurityEvent('admin-action', 'refused-origin')

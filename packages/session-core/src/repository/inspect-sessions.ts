@@ -5,7 +5,9 @@ import { type SessionRepository, sizesOf, storeCallsOf, storePrimitivesOf } from
 
 /** A live session, and what its store has of it. Do not change the session. */
 export interface InspectedSession {
+  /** What the store has. */
   readonly record: SessionRecord;
+  /** The session of the record. */
   readonly session: Session;
 }
 

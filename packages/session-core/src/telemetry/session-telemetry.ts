@@ -89,6 +89,7 @@ export const DEADLINE_READER = Symbol('DEADLINE_READER');
 
 /** What a look at the sessions has found. */
 export interface SessionHealthReport {
+  /** Whether sessions can be loaded and all works, sessions can be loaded, or not even that. */
   readonly state: 'up' | 'degraded' | 'down';
   /** For everybody to read: words and numbers, no address, password, id or value. */
   readonly data: Readonly<Record<string, unknown>>;
