@@ -1,7 +1,6 @@
 import {
   type CanActivate,
   type DynamicModule,
-  type ExecutionContext,
   Inject,
   Injectable,
   Module,
@@ -180,7 +179,7 @@ describe('what a guard injects', () => {
   class UsersGuard implements CanActivate {
     constructor(@Inject(Users) private readonly users: Users) {}
 
-    canActivate(_: ExecutionContext) {
+    canActivate() {
       return this.users.open;
     }
   }
