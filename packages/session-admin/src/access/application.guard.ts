@@ -42,6 +42,7 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
     const { httpAdapter } = this.host;
     httpAdapter.setHeader(response, 'Cache-Control', 'no-store');
     httpAdapter.setHeader(response, 'X-Content-Type-Options', 'nosniff');
+    httpAdapter.setHeader(response, 'Cross-Origin-Resource-Policy', 'same-origin');
     // A request before `onModuleInit()` has ended is refused.
     if (!this.#guards) return false;
     for (const guard of this.#guards) if (!(await isLetIn(guard, context))) return false;
@@ -52,7 +53,9 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
   async #instanceOf(guard: Type<CanActivate>): Promise<CanActivate> {
     try {
       if (scopeOf(guard) !== Scope.DEFAULT) throw new TypeError('It has another scope');
-      return this.#existing(guard) ?? (await this.#importing.create(guard));
+      const instance: Partial<CanActivate> = this.#existing(guard) ?? (await this.#importing.create(guard));
+      if (typeof instance.canActivate !== 'function') throw new TypeError('It has no method canActivate()');
+      return instance as CanActivate;
     } catch (error) {
       throw new InvalidSessionOptionsError('SessionAdminModule', [cannotInject(guard, error)]);
     }

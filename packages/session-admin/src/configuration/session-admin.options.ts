@@ -86,7 +86,8 @@ function areGuards(value: unknown): value is ResolvedAdminOptions['guards'] | 'n
 }
 
 function isGuard(guard: unknown): boolean {
-  if (typeof guard === 'function') return typeof (guard.prototype as Partial<CanActivate>)?.canActivate === 'function';
+  // A class may define the method in its constructor: `ApplicationGuard` looks at the instance.
+  if (typeof guard === 'function') return guard.prototype !== undefined;
   return typeof (guard as Partial<CanActivate> | null)?.canActivate === 'function';
 }
 

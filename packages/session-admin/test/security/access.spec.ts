@@ -16,6 +16,12 @@ const ACTIONS: readonly (readonly [AdminRight, string, string])[] = [
   ['cancelDeadline', 'DELETE', '/deadlines?name=a&key=b'],
 ];
 
+const PRIVATE = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+};
+
 const READS = ['', '/overview', '/sessions?username=bob', '/groups', '/dead-letters', '/deadlines'];
 
 describe.each(PLATFORMS)('the option `access` on %s', (platform) => {
@@ -122,10 +128,10 @@ describe('pages of other origins', () => {
     const admin = await app.admin();
     for (const path of ['', '/files/page.js', '/overview', '/sessions/abcdefghijklmnopqrstuvwx', '/sessions']) {
       const { headers } = await admin.get(PATH + path);
-      expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+      expect(headers).toMatchObject(PRIVATE);
     }
     const { headers } = await app.agent().get(`${PATH}/overview`);
-    expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+    expect(headers).toMatchObject(PRIVATE);
     expect((await admin.get(PATH)).headers).toMatchObject({
       'x-frame-options': 'DENY',
       'content-security-policy': expect.stringMatching(/^default-src 'none'; [^*]*frame-ancestors 'none'$/),

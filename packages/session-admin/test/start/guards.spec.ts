@@ -54,7 +54,6 @@ describe('the options', () => {
     { guards: null },
     { guards: 'all' },
     { guards: AdminGuard },
-    { guards: [class NoGuard {}] },
     { guards: [AdminGuard, {}] },
     { guards: [() => true] },
   ])('the application does not start with what is no guards: $guards', async ({ guards }) => {
@@ -204,6 +203,20 @@ describe('what a guard injects', () => {
     await expect(start_).rejects.toThrow(
       /^SessionAdminModule: Option `guards` has UsersGuard, which Nest cannot inject/,
     );
+  });
+
+  it('a class that is no guard fails the start', async () => {
+    class NoGuard {}
+    const start_ = AdminApp.start({ admin: { guards: [NoGuard as never] } });
+    await expect(start_).rejects.toThrow(/has NoGuard, .* Nest says: It has no method canActivate\(\)/);
+  });
+
+  it('a guard may define its method in its constructor', async () => {
+    class ArrowGuard implements CanActivate {
+      readonly canActivate = () => true;
+    }
+    const app = await AdminApp.start({ admin: { guards: [ArrowGuard] } });
+    expect((await app.agent().get(`${PATH}/overview`)).status).toBe(200);
   });
 
   it('a request-scoped guard fails the start', async () => {
