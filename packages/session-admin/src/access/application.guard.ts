@@ -3,7 +3,6 @@ import {
   type ExecutionContext,
   Inject,
   Injectable,
-  Logger,
   type OnModuleInit,
   Scope,
   type Type,
@@ -13,8 +12,7 @@ import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-
-const logger = new Logger('SessionAdmin');
+import { logger } from '../logging/session-admin.logger.js';
 
 /** Lets in whom the guards of the application let in. No cache may keep the responses. */
 @Injectable()

@@ -1,10 +1,9 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { requestSessionOf } from '@nest-session/core/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
+import { logger } from '../logging/session-admin.logger.js';
 import { nodeRequest } from '../http/node-request.js';
 import { SecurityReports } from './security-reports.js';
-
-const logger = new Logger('SessionAdmin');
 
 /** What an admin does, and to what. */
 export interface AdminAction {
