@@ -125,6 +125,16 @@ describe.each(PLATFORMS)('groups and dead letters on %s', (platform) => {
     await awaitLetters(admin, 1);
   });
 
+  it("shows no id of a dead letter that is a token: sessionIds: 'plain'", async () => {
+    const app = await start({ platform, session: { sessionIds: 'plain' } });
+    const admin = await app.admin();
+    const bob = await app.signIn('bob');
+    const letters = await awaitLetters(admin, 2);
+    const ofBob = letters.find(({ event }) => event['principalName'] === 'bob');
+    expect(ofBob!.event['sessionId']).toMatch(/^sha256:[\w-]{16}$/);
+    expect(JSON.stringify(letters)).not.toContain(bob.id);
+  });
+
   it('shows the data of a deadline as the option `data` shows them', async () => {
     const app = await start({
       platform,
