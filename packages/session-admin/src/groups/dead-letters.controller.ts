@@ -120,8 +120,11 @@ export class DeadLettersController {
     let count = 0;
     for (const [source, groups] of this.sources.which(wordIn(query, 'of', EVENT_SOURCES))) {
       const of = filter.group === undefined ? '' : ` and group ${JSON.stringify(filter.group)}`;
-      count += await this.actions.run(request, { action, target: `dead letters of ${source}${of}` }, () =>
-        act(groups, filter),
+      count += await this.actions.run(
+        request,
+        { action, target: `dead letters of ${source}${of}` },
+        () => act(groups, filter),
+        (done) => done > 0,
       );
     }
     return count;

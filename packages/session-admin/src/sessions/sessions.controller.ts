@@ -55,8 +55,11 @@ export class SessionsController {
   @Needs('end')
   async endAll(@Req() request: object, @Query() query: Parameters): Promise<{ ended: number }> {
     const principalName = requiredText(query, 'username');
-    const ended = await this.actions.run(request, { action: 'end-sessions', principalName }, () =>
-      this.sessions.endAll(principalName),
+    const ended = await this.actions.run(
+      request,
+      { action: 'end-sessions', principalName },
+      () => this.sessions.endAll(principalName),
+      (count) => count > 0,
     );
     return { ended };
   }

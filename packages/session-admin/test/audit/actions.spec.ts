@@ -37,9 +37,11 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
   it('is an event of its own, however many there are', async () => {
     const app = await AdminApp.start({ platform });
     const admin = await app.admin();
-    for (let i = 0; i < 20; i++) await admin.request('DELETE', `${PATH}/sessions?username=user-${i}`);
-    await eventually(() => expect(app.events).toHaveLength(20));
-    expect(new Set(app.events.map(({ principalName }) => principalName)).size).toBe(20);
+    for (let i = 0; i < 10; i++) {
+      await app.signIn('bob');
+      await admin.request('DELETE', `${PATH}/sessions?username=bob`);
+    }
+    await eventually(() => expect(app.events).toHaveLength(10));
     expect(app.events.every(({ suppressed }) => suppressed === 0)).toBe(true);
   });
 
@@ -49,6 +51,7 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
       admin: { guards: 'none', by: ({ headers }) => headers['x-employee'] as string | undefined },
     });
     for (const headers of [{ 'x-employee': 'carol' }, {}]) {
+      await app.signIn('bob');
       await app.agent().request('DELETE', `${PATH}/sessions?username=bob`, { headers });
     }
     await eventually(() => expect(app.events.map(({ by }) => by)).toEqual(['carol', undefined]));
@@ -62,12 +65,19 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
     expect((await ada.agent.get(`${PATH}/overview`)).status).toBe(401);
   });
 
-  it('that did nothing, or was refused, is none', async () => {
+  it('that found nothing to do is none', async () => {
+    const app = await AdminApp.start({ platform });
+    const admin = await app.admin();
+    expect((await admin.request('DELETE', `${PATH}/sessions?username=nobody`)).json()).toEqual({ ended: 0 });
+    expect((await admin.request('DELETE', `${PATH}/sessions/${'x'.repeat(43)}`)).status).toBe(404);
+    expect(app.events).toEqual([]);
+  });
+
+  it('that was refused is none', async () => {
     const app = await AdminApp.start({ platform, admin: { access: () => ({ replay: true }) } });
     const admin = await app.admin();
     const bob = await app.signIn('bob');
     await admin.request('DELETE', `${PATH}/sessions/${bob.id}`);
-    await admin.post(`${PATH}/dead-letters/sessions:1-0-0/replay`);
     expect(app.events).toEqual([]);
   });
 
@@ -100,6 +110,7 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
     const admin = await app.admin();
     const bob = await app.signIn('b"ob\n');
     await admin.request('DELETE', `${PATH}/sessions/${bob.id}`);
+    await app.signIn('b"ob\n');
     await admin.request('DELETE', `${PATH}/sessions?username=${encodeURIComponent('b"ob\n')}`);
     expect(lines).toEqual([
       `Admin action: {"action":"end-session","session":"${bob.id}","user":"b\\"ob\\n","by":"ada"}`,
