@@ -76,7 +76,7 @@ async function canCompile() {
  * Resolves to the path of a Chromium, installed when there is none.
  * @throws Error that says in a sentence what to do
  */
-async function ensureChromium() {
+export async function ensureChromium() {
   const program = process.env.CHROMIUM || findChromium() || (await installChromium());
   if (!program) {
     throw new Error(

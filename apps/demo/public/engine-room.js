@@ -4,14 +4,14 @@ import { $, fill, make, minutes, timeOf } from './dom.js';
 const MOST_REQUESTS = 8;
 /** Milliseconds: an instance that has asked for events since then is alive. */
 const ALIVE = 10_000;
-const TIMES = ['creationTime', 'lastAccessedTime', 'authenticatedAt', 'bucket'];
+const TIMES = ['creationTime', 'lastAccessedTime', 'authenticatedAt', 'bucket', 'due', 'at'];
 const LONG = 'org.springframework.session.FindByIndexNameSessionRepository.';
 
 const requests = [];
 
 export function showRoom(room) {
   const { a, b, c, indexes = [], entries = [], groups = [] } = room ?? {};
-  const fields = Object.entries(a?.fields ?? {}).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  const fields = sorted(a?.fields);
   const isThere = fields.length > 0;
   tag('a', isThere ? `lives ${minutes(Math.ceil(a.timeToLive / 1000))}` : 'gone', isThere, room);
   tag('b', b ? 'in it' : 'not in it', b, room);
@@ -32,6 +32,22 @@ export function showRoom(room) {
     entries.map(([position, parts]) => entry(position, parts)),
   );
   fill('groups', groups.map(group));
+  showDeadline(room);
+}
+
+function showDeadline(room) {
+  const { key = '', fields = {}, due, entries = [] } = room?.deadline ?? {};
+  $('deadline-card').hidden = key === '';
+  const outcome = fields.fired ? 'has come' : 'cancelled';
+  tag('d', due ? 'waits' : outcome, due, room);
+  $('d-key').textContent = key;
+  const rows = sorted(fields).flatMap(([name, value]) => row(name, shown(name, value)));
+  if (due) rows.push(...row('sorted set', `${due.key}, due ${timeOf(due.at)}`, due.member));
+  fill('d-fields', rows);
+  fill(
+    'd-entries',
+    entries.map(([position, parts]) => entry(position, parts)),
+  );
 }
 
 export function showRequest({ method, path, status, commands }) {
@@ -54,6 +70,10 @@ export function showRequest({ method, path, status, commands }) {
   requests.unshift(make('li', {}, line, make('code', { textContent: names.join(' · ') })));
   requests.splice(MOST_REQUESTS);
   $('requests').replaceChildren(...requests);
+}
+
+function sorted(fields = {}) {
+  return Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1));
 }
 
 /** Says nothing while nothing is known. */
@@ -86,7 +106,7 @@ function entry(position, parts) {
       make('strong', { className: fields.type, textContent: fields.type }),
       make('time', { className: 'end', textContent: timeOf(Number(fields.at)) }),
     ),
-    make('code', { textContent: `${position} ${short(fields.session)}` }),
+    make('code', { textContent: `${position} ${short(fields.session ?? fields.key)}` }),
   );
 }
 

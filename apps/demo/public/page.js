@@ -2,6 +2,7 @@
 // of its session.
 import { $, chips, fill, make, minutes, set, timeOf } from './dom.js';
 import { showRequest, showRoom } from './engine-room.js';
+import { payAtLast, payOrder, placeOrder, setClock, showOrder, tickOrder } from './order.js';
 import { change, request } from './requests.js';
 import { isWatching, showEntry, showFaults, showSilence } from './timeline.js';
 
@@ -21,14 +22,14 @@ const mails = new Set();
 const tabs = new BroadcastChannel('nest-session-demo');
 
 /** Does what a button stands for, then shows the session as it is now. */
-async function act(work) {
+async function act(work, where = 'note') {
   const pressed = document.activeElement;
-  note('');
+  note('', { where });
   try {
     await work();
     await refresh();
   } catch (error) {
-    note(error.message, true);
+    note(error.message, { where, isProblem: true });
   }
   keepFocus(pressed);
 }
@@ -73,7 +74,7 @@ function render() {
   $('items').replaceChildren(...chips(inCart).children);
   $('no-items').hidden = inCart.length > 0;
   $('count').textContent = inCart.length > 0 ? `${inCart.length} items`.replace(/^1 items/, '1 item') : '';
-  $('empty').disabled = inCart.length === 0;
+  for (const id of ['empty', 'place']) $(id).disabled = inCart.length === 0;
   for (const radio of document.getElementsByName('lifetime')) {
     radio.checked = !isNew && !isOver && Number(radio.value) === maxInactiveInterval;
   }
@@ -94,6 +95,7 @@ function tick() {
   set('rest', isAlive ? minutes(Math.ceil(rest / 1000)) : '–');
   set('rest-of', isAlive ? `of ${minutes(whole / 1000)}` : '');
   set('state', stateOf(isAlive, rest));
+  tickOrder(isAlive ? session.order : undefined);
 }
 
 function stateOf(isAlive, rest) {
@@ -103,9 +105,9 @@ function stateOf(isAlive, rest) {
   return 'No session yet. It begins with your first action.';
 }
 
-function note(text, isProblem = false) {
-  $('note').textContent = text;
-  $('note').classList.toggle('problem', isProblem);
+function note(text, { where = 'note', isProblem = false } = {}) {
+  $(where).textContent = text;
+  $(where).classList.toggle('problem', isProblem);
 }
 
 async function showDevices() {
@@ -140,13 +142,17 @@ function browserOf(userAgent = 'Unknown browser') {
 
 /** Everything of a session that the server tells unasked. */
 function onMessage(message, sessionId) {
-  if (message.type === 'room') return onRoom(message.room, sessionId);
+  if (message.type === 'room') return onRoom(message, sessionId);
   // A stream begins with the entries so far, also after a reconnection.
   if (seenEntries.has(message.id)) return;
   seenEntries.add(message.id);
   showEntry(message, sessionId);
   if (message.type === 'request') showRequest(message);
   if (message.type === 'mail') showMail(message);
+  if (message.type === 'order') {
+    showOrder(message.order);
+    tick();
+  }
   const isEnd = message.type === 'expired' || message.type === 'deleted';
   // The answer to a request may have told before that there is no session any more.
   if (isEnd && message.sessionId === shownId) {
@@ -155,7 +161,8 @@ function onMessage(message, sessionId) {
   }
 }
 
-function onRoom(room, sessionId) {
+function onRoom({ room, now }, sessionId) {
+  setClock(now);
   showSilence(room, sessionId);
   if (sessionId !== shownId) return;
   showRoom(room);
@@ -163,7 +170,7 @@ function onRoom(room, sessionId) {
   tick();
 }
 
-function showMail({ to, at, items, isRepeated, eventId }) {
+function showMail({ to, at, text, items, isRepeated, eventId }) {
   // A handler may have been called again. Its mail is there once.
   if (isRepeated && mails.has(eventId)) return;
   mails.add(eventId);
@@ -173,9 +180,7 @@ function showMail({ to, at, items, isRepeated, eventId }) {
     make('strong', { textContent: `To ${to}` }),
     make('time', { className: 'end', textContent: timeOf(at) }),
   );
-  $('outbox').prepend(
-    make('li', {}, head, make('p', { textContent: 'You left something in your cart:' }), chips(items)),
-  );
+  $('outbox').prepend(make('li', {}, head, make('p', { textContent: text }), chips(items)));
   $('no-mail').hidden = true;
 }
 
@@ -199,8 +204,8 @@ function showStream(state) {
   $('stream').classList.toggle('live', state === 'live');
 }
 
-function onAction(id, type, work) {
-  $(id).addEventListener(type, (event) => void act(() => work(event)));
+function onAction(id, type, work, where) {
+  $(id).addEventListener(type, (event) => void act(() => work(event), where));
 }
 
 async function addFromTwoTabs() {
@@ -214,6 +219,12 @@ async function addFromTwoTabs() {
   note(`Two requests sent at once, ${more} items more in the cart: neither overwrote the other.`);
 }
 
+async function payLate() {
+  note('The payment is sent when the time is up.', { where: 'order-note' });
+  await payAtLast();
+  note('', { where: 'order-note' });
+}
+
 $('add').addEventListener('submit', (event) => {
   event.preventDefault();
   const { name } = event.target.elements;
@@ -223,6 +234,9 @@ for (const name of ['ann', 'bob']) onAction(`login-${name}`, 'click', () => chan
 onAction('logout', 'click', () => change('POST', '/logout'));
 onAction('empty', 'click', () => change('DELETE', '/cart'));
 onAction('race', 'click', addFromTwoTabs);
+onAction('place', 'click', () => placeOrder(), 'order-note');
+onAction('pay', 'click', payOrder, 'order-note');
+onAction('pay-at-last', 'click', payLate, 'order-note');
 onAction('theme', 'click', () => change('PUT', '/session/theme', { theme: isDark() ? 'light' : 'dark' }));
 onAction('refresh-devices', 'click', () => undefined);
 onAction('end-others', 'click', () => change('DELETE', '/devices'));

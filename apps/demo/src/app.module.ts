@@ -3,12 +3,19 @@ import { APP_GUARD } from '@nestjs/core';
 import { EventEmitterModule } from '@nestjs/event-emitter';
 import { ScheduleModule } from '@nestjs/schedule';
 import { CsrfGuard, type Duration, MapSessionModule, SessionModule } from '@nest-session/core';
+import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
+import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
 import './session-attributes.js';
 import { EngineRoomModule } from './engine-room/engine-room.module.js';
 import { environment } from './environment.js';
 import { ATTEMPTS } from './engine-room/faults.js';
 import { ShopModule } from './shop/shop.module.js';
+
+// Set it to '5s', for example, for a Redis that is far away or on a busy machine.
+const commandTimeout = process.env.COMMAND_TIMEOUT as Duration | undefined;
+// Short, so that visitors do not wait long for the takeover on the page.
+const events = { lease: '5s', attempts: ATTEMPTS } as const;
 
 // The files of the page, and what works without Redis.
 const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
@@ -27,15 +34,14 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
       visitorAttributes: ['fault'],
       exclude: ({ method, url }) => WITHOUT_SESSION.test(`${method} ${url}`),
     }),
-    environment.redisUrl === undefined
-      ? MapSessionModule.forRoot()
-      : RedisSessionModule.forRoot({
-          url: environment.redisUrl,
-          // Short, so that visitors do not wait long for the takeover on the page.
-          events: { lease: '5s', attempts: ATTEMPTS },
-          // Set it to '5s', for example, for a Redis that is far away or on a busy machine.
-          commandTimeout: process.env.COMMAND_TIMEOUT as Duration | undefined,
-        }),
+    DeadlineModule.forRoot(),
+    ...(environment.redisUrl === undefined
+      ? [MapSessionModule.forRoot(), MapDeadlineModule.forRoot()]
+      : [
+          RedisSessionModule.forRoot({ url: environment.redisUrl, events, commandTimeout }),
+          // Without an address: it uses the connections of the sessions.
+          RedisDeadlineModule.forRoot({ events, commandTimeout }),
+        ]),
     ShopModule,
     EngineRoomModule,
   ],

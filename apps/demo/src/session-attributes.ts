@@ -7,7 +7,9 @@ declare module '@nest-session/core' {
     /** Shown once, by the next request of the page. */
     flash: string;
     theme: 'light' | 'dark';
-    /** The fault at the end of the session. */
+    /** The id of the latest order. */
+    order: string;
+    /** The fault at the end of the session, or of its next order. */
     fault: Fault;
   }
 }

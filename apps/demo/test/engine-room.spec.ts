@@ -1,5 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
+import type { Order } from '../src/shop/order.table.js';
 import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
@@ -101,19 +102,41 @@ describe('the engine room of the demo', () => {
     });
   });
 
+  it('shows the deadline of the order in its hash and in the list of what is due, and then in the events stream', async () => {
+    await agent.post('/cart', { name: 'apple' });
+    const { id } = (await change(agent, 'POST', '/orders', { seconds: 3 })).json<Order>();
+    const stream = await watch();
+    await seen(stream, ({ deadline }) => {
+      expect(deadline).toMatchObject({ fields: { key: id, name: 'order.payment-due' }, entries: [] });
+      const { key, fields, due } = deadline!;
+      expect(due).toMatchObject({ key: 'nest:deadlines:due:order.payment-due', at: Number(fields['due']) });
+      expect(key).toBe(`nest:deadlines:deadlines:${due!.member}`);
+    });
+    await seen(stream, ({ deadline }) => {
+      const { fields, due, entries } = deadline!;
+      expect(Object.keys(fields)).toEqual(['fired']);
+      expect(due).toBeUndefined();
+      expect(entries).toHaveLength(1);
+      expect(entries[0]![1]).toEqual(expect.arrayContaining(['type', 'deadline', 'key', id, 'id', fields['fired']]));
+    });
+  });
+
   it('never shows anything of another visitor, also of one with the same account', async () => {
     const other = new HttpAgent(demo.origin, { headers: { 'user-agent': 'Secret browser' } });
     await other.post('/cart', { name: 'secret fruit' });
+    await change(other, 'POST', '/orders', { seconds: 1 });
     await change(other, 'POST', '/login', { name: 'ann' });
     await agent.post('/cart', { name: 'apple' });
+    await change(agent, 'POST', '/orders', { seconds: 1 });
     await change(agent, 'POST', '/login', { name: 'ann' });
     const [mine, theirs] = [await watch(), await watch(other)];
     const [id, otherId] = [await idOf(agent), await idOf(other)];
     await change(other, 'POST', '/logout');
     await theirs.next('deleted', otherId);
-    await seen(mine, ({ a, entries }) => {
+    await seen(mine, ({ a, entries, deadline }) => {
       expect(a.key).toContain(id);
       expect(entries).toHaveLength(2);
+      expect(deadline!.entries).toHaveLength(1);
     });
     // What comes after the end of the other session was recorded.
     const looks = mine.text.split('"type":"room"').length;

@@ -1,6 +1,5 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
-import type { SessionView } from '../src/shop/session.controller.js';
 import { change } from './support/change.js';
 import { DemoApplication } from './support/demo.application.js';
 import { EventStream } from './support/event.stream.js';
@@ -9,35 +8,35 @@ LeakGuard.install();
 
 describe('the failing handlers of the demo', () => {
   let demo: DemoApplication;
-  let agent: HttpAgent;
 
   beforeAll(async () => {
     demo = await DemoApplication.start();
-    agent = new HttpAgent(demo.origin);
   });
   afterAll(() => demo?.stop());
 
-  const told = (stream: EventStream) =>
-    stream.journal.flatMap(({ type }) => (['request', 'created'].includes(type) ? [] : [type]));
+  const STEPS = ['attempt', 'failed', 'killed', 'dead-letter', 'replayed', 'mail'];
+  const handled = (stream: EventStream) =>
+    stream.journal.map(({ type }) => type).filter((type) => STEPS.includes(type));
 
-  it('end with one mail and the whole cart, also after a dead letter', async () => {
-    const other = new HttpAgent(demo.origin);
+  it.each(['session', 'order'])('end with one mail and the whole %s, also after a dead letter', async (end) => {
+    const [agent, other] = [new HttpAgent(demo.origin), new HttpAgent(demo.origin)];
     await other.post('/cart', { name: 'pear' });
     await agent.post('/cart', { name: 'apple' });
-    await change(agent, 'POST', '/faults/fails-always');
-    await change(other, 'POST', '/faults/fails-twice');
-    const { id } = (await agent.get('/session')).json<SessionView>();
+    for (const [fault, visitor] of [['fails-always', agent] as const, ['fails-twice', other] as const]) {
+      await change(visitor, 'POST', `/faults/${fault}`, { end });
+      if (end === 'order') await change(visitor, 'POST', '/orders', { seconds: 4 });
+    }
     const [stream, others] = [await EventStream.open(agent), await EventStream.open(other)];
     try {
-      await eventually(() => expect(told(stream)).toContain('dead-letter'), { timeout: 30_000 });
-      await eventually(() => expect(told(others)).toContain('mail'), { timeout: 30_000 });
+      await eventually(() => expect(handled(stream)).toContain('dead-letter'), { timeout: 30_000 });
+      await eventually(() => expect(handled(others)).toContain('mail'), { timeout: 30_000 });
       const failed = ['attempt', 'failed', 'attempt', 'failed', 'attempt'];
-      const handled = (each: EventStream) => told(each).filter((type) => !['armed', 'expired'].includes(type));
       expect(handled(stream)).toEqual([...failed, 'dead-letter']);
       expect(handled(others)).toEqual([...failed, 'mail']);
 
       const admin = new HttpAgent(demo.origin);
-      expect((await change(admin, 'POST', '/faults/replay/nobody')).status).toBe(404);
+      const id = stream.journal.find(({ type }) => type === 'dead-letter')!['eventId'] as string;
+      expect((await change(admin, 'POST', '/faults/replay/nothing')).status).toBe(404);
       expect((await change(admin, 'POST', `/faults/replay/${id}`)).status).toBe(204);
       await eventually(() =>
         expect(handled(stream)).toEqual([...failed, 'dead-letter', 'replayed', 'attempt', 'mail']),

@@ -1,4 +1,3 @@
-import type { SessionExpiredEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
 import type { SessionView } from '../src/shop/session.controller.js';
@@ -41,8 +40,9 @@ describe('the failures of the demo', () => {
     const { Outbox } = await import('../src/shop/outbox.js');
     const stream = await EventStream.open(agent);
     try {
-      const event = { id: `expired-${id}`, sessionId: id, principalName: 'ann' } as SessionExpiredEvent;
-      for (const items of [['apple'], ['pear']]) await demo.get(Outbox).send(event, items);
+      const event = { id: `expired-${id}`, sessionId: id };
+      for (const item of ['apple', 'pear'])
+        await demo.get(Outbox).send(event, { to: 'ann', text: 'Hello', items: [item] });
       await eventually(() => {
         const mails = stream.journal.filter(({ type }) => type === 'mail');
         expect(mails.map(({ isRepeated }) => isRepeated)).toEqual([false, true]);

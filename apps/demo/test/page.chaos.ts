@@ -68,8 +68,19 @@ describe('the page of the demo with two instances, in Chromium', () => {
     await page.locator('#items', { hasText: 'teapot' }).waitFor();
   }
 
-  async function nothingIsLost(): Promise<void> {
-    await page.getByText('Lost: nothing. One mail, with the whole cart.').waitFor(SLOWLY);
+  /** How many milliseconds after its time the deadline was found. */
+  async function lateness(): Promise<number> {
+    const [, late] = /found ([\d,]+) ms after its time/.exec(await timeline())!;
+    return Number(late!.replaceAll(',', ''));
+  }
+
+  /** When it came from an instance that was killed. */
+  function streamWasCut(): void {
+    expect(errors.splice(0).filter((text) => !/net::ERR_/.test(text))).toEqual([]);
+  }
+
+  async function nothingIsLost(end: 'cart' | 'order' = 'cart'): Promise<void> {
+    await page.getByText(`Lost: nothing. One mail, with the whole ${end}.`).waitFor(SLOWLY);
     expect(await page.locator('#timeline .mail .chips > li').allInnerTexts()).toEqual(['lantern', 'teapot']);
     expect(await mails()).toBe(1);
   }
@@ -88,8 +99,7 @@ describe('the page of the demo with two instances, in Chromium', () => {
         [false, '1'],
       ]);
       await eventually(() => expect(start.output).toMatch(/Instance \d was ended by SIGKILL, and starts again/));
-      // The stream of events was cut when it came from the killed instance.
-      expect(errors.splice(0).filter((text) => !/net::ERR_/.test(text))).toEqual([]);
+      streamWasCut();
     },
     SLOWLY.timeout,
   );
@@ -150,6 +160,66 @@ describe('the page of the demo with two instances, in Chromium', () => {
     SLOWLY.timeout,
   );
 
+  it(
+    'tells of an instance that is killed before the mail about an order, and of the mail by another one',
+    async () => {
+      await fillCart();
+      await page.getByText('An unpaid order', { exact: true }).click();
+      await press('Kill the instance');
+      await nothingIsLost('order');
+      expect(await titles()).toEqual(['Begun', 'Due', 'Cancelled', 'Handler', 'Killed', 'Handler', 'Mail']);
+      const [, killed] = /(Instance \d) is killed/.exec(await timeline())!;
+      const callers = [...(await timeline()).matchAll(/(Instance \d) is about to write the mail/g)];
+      expect(callers.map(([, instance]) => instance === killed)).toEqual([true, false]);
+      streamWasCut();
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'cancels an order that was due while both instances were down, as soon as one is back',
+    async () => {
+      const instances = await start.instances(2);
+      await fillCart();
+      await page.getByText('An unpaid order', { exact: true }).click();
+      await press('Let it run out');
+      await page.getByText('Waiting for your payment').waitFor();
+      for (const pid of instances) process.kill(pid, 'SIGKILL');
+      await nothingIsLost('order');
+      // They start again after ten seconds, and it was due after four.
+      expect(await lateness()).toBeGreaterThan(5000);
+      streamWasCut();
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'cancels an order that was due while Redis was frozen, as soon as it replies',
+    async () => {
+      await fillCart();
+      await page.getByText('An unpaid order', { exact: true }).click();
+      await press('Freeze Redis');
+      await nothingIsLost('order');
+      expect(await titles()).toEqual(['Begun', 'Frozen', 'Due', 'Cancelled', 'Handler', 'Mail']);
+      expect(await lateness()).toBeGreaterThan(500);
+      expect(errors.splice(0).filter((text) => !/status of 503/.test(text))).toEqual([]);
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'cancels an order in time while notifications are switched off',
+    async () => {
+      await fillCart();
+      await page.getByText('An unpaid order', { exact: true }).click();
+      await press('Switch notifications off');
+      await nothingIsLost('order');
+      expect(await titles()).toEqual(['Begun', 'Due', 'Cancelled', 'Handler', 'Mail']);
+      expect(await lateness()).toBeLessThan(2000);
+    },
+    SLOWLY.timeout,
+  );
+
   it.each([
     { theme: 'light', width: 1280 },
     { theme: 'dark', width: 1280 },
@@ -172,6 +242,12 @@ describe('the page of the demo with two instances, in Chromium', () => {
         await page.locator('#devices > li').first().waitFor();
         await page.locator('#fields', { hasText: 'teapot' }).waitFor();
         await violations('signed in');
+        await press('Order what is in the cart');
+        await page.locator('#d-state', { hasText: 'waits' }).waitFor();
+        await violations('with an order');
+        await press('Pay');
+        await page.getByText('Paid on instance').waitFor();
+        await fillCart();
         await press('Let it run out');
         await nothingIsLost();
         await violations('after the end');
@@ -207,6 +283,11 @@ describe('the page of the demo with two instances, in Chromium', () => {
     await page.keyboard.press('Enter');
     await page.locator('#items', { hasText: 'lantern' }).waitFor();
     expect(await focused()).toBe('Add a lantern');
+    await reach('place');
+    await page.keyboard.press('Enter');
+    await eventually(async () => expect(await focused()).toBe('pay'));
+    await page.keyboard.press('Enter');
+    await eventually(async () => expect(await focused()).toBe('order-title'));
     await reach('fault-none');
     await page.keyboard.press('Enter');
     await page.getByText('Lost: nothing. One mail, with the whole cart.').waitFor(SLOWLY);
@@ -215,7 +296,7 @@ describe('the page of the demo with two instances, in Chromium', () => {
 
 describe('the page of the demo without Redis, in Chromium', () => {
   it(
-    'says why the engine room is empty, and shows the mail about an abandoned cart all the same',
+    'says why the engine room is empty, and shows the mails about a cancelled order and an abandoned cart all the same',
     async () => {
       const start = await NpmStart.run({ env: { REDIS_SERVER: '/nowhere/redis-server' } });
       let browser: Browser | undefined;
@@ -229,8 +310,14 @@ describe('the page of the demo without Redis, in Chromium', () => {
         await page.getByRole('button', { name: 'Add a lantern' }).click();
         // Before the answer there is no session yet: the next request would be given another one.
         await page.locator('#items', { hasText: 'lantern' }).waitFor();
+        await page.getByRole('button', { name: 'Order what is in the cart' }).click();
+        await page.locator('#ordered', { hasText: 'lantern' }).waitFor();
+        await page.getByRole('button', { name: 'Add a teapot' }).click();
+        await page.locator('#items', { hasText: 'teapot' }).waitFor();
         await page.getByText('10 s', { exact: true }).click();
-        await page.locator('#outbox > li', { hasText: 'lantern' }).waitFor(SLOWLY);
+        for (const [text, item] of [['left something', 'teapot'] as const, ['was cancelled', 'lantern'] as const]) {
+          await page.locator('#outbox > li', { hasText: text }).filter({ hasText: item }).waitFor(SLOWLY);
+        }
       } finally {
         await browser?.close();
         await start.stop();

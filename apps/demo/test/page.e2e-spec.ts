@@ -159,6 +159,60 @@ describe('the page of the demo, in Chromium', () => {
     expect(await page.locator('#timeline .mail .chips').innerText()).toBe('teapot');
   });
 
+  it('takes an order from the cart, shows its deadline in Redis, and takes it out when the order is paid', async () => {
+    await add('pear');
+    await press('Order what is in the cart');
+    await shows('Waiting for your payment. It is cancelled in');
+    expect(await page.innerText('#order-rest')).toMatch(/^0:(30|2\d)$/);
+    expect(await page.innerText('#ordered')).toBe('pear');
+    expect(await cart()).toEqual([]);
+    await eventually(async () => expect(await page.innerText('#d-state')).toBe('waits'));
+    expect(await page.innerText('#d-fields')).toContain('order.payment-due');
+    // The other tab gets it from the events stream.
+    const other = await newTab();
+    await other.getByText('Waiting for your payment').waitFor();
+    await press('Pay', other);
+    await shows('Paid on instance 1. cancel() answered “cancelled”: no handler is ever called.');
+    expect(await page.locator('#payment').isHidden()).toBe(true);
+    await eventually(async () => expect(await page.innerText('#d-state')).toBe('cancelled'));
+  });
+
+  it('lets the row decide about a payment at the last moment, and shows how', async () => {
+    await page.getByText('An unpaid order', { exact: true }).click();
+    await press('Let it run out');
+    await press('Pay at the last moment');
+    await shows(/^(Paid|Cancelled) on instance 1\./);
+    await shows(/^Lost: nothing\. (The payment came first, and there is no mail|One mail, with the whole order)\.$/);
+    const isPaid = (await page.innerText('#order-state')) === 'paid';
+    expect(await page.locator('#outbox > li').count()).toBe(isPaid ? 0 : 1);
+    await eventually(async () =>
+      expect(await page.innerText('#order-note')).toBe(isPaid ? '' : 'Too late: the order is cancelled'),
+    );
+    expect(errors.splice(0)).toEqual(isPaid ? [] : [expect.stringContaining('status of 409')]);
+  });
+
+  it('tells the timeline of an order that nobody pays, and how late its deadline was', async () => {
+    await press('Add a teapot');
+    await eventually(async () => expect(await cart()).toEqual(['teapot']));
+    await page.getByText('An unpaid order', { exact: true }).click();
+    await press('Let it run out');
+    await shows('Lost: nothing. One mail, with the whole order.');
+    expect(await page.locator('#timeline > li > .head > strong').allInnerTexts()).toEqual([
+      'Begun',
+      'Due',
+      'Cancelled',
+      'Handler',
+      'Mail',
+    ]);
+    const late = /The deadline was found [\d,]+ ms after its time/;
+    for (const place of ['#timeline', '#order-about']) expect(await page.innerText(place)).toMatch(late);
+    expect(await page.locator('#outbox > li').innerText()).toMatch(/because nobody has paid it:\s+teapot/);
+    await page.locator('#d-entries > li', { hasText: 'deadline' }).waitFor();
+    expect(await page.innerText('#d-state')).toBe('has come');
+    // Its session goes on.
+    await shows('Alive: everything you do restarts the timeout.');
+  });
+
   it('lists the devices of the account, and ends that of another browser, which is then signed out', async () => {
     const { tab, close } = await anotherBrowser();
     try {

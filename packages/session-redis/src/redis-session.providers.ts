@@ -98,7 +98,11 @@ const VALUES: Provider[] = [
       connections,
     }),
   },
-  { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS], useFactory: partitionsOf },
+  {
+    provide: SessionPartitions,
+    inject: [REDIS_SESSION_OPTIONS, { token: SESSION_OPTIONS, optional: true }],
+    useFactory: partitionsOf,
+  },
   { provide: Partitions, useExisting: SessionPartitions },
   {
     provide: REQUEST_SESSION_SCRIPTS,
@@ -183,8 +187,11 @@ async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessio
   return resolveRedisSessionOptions(options as RedisSessionModuleOptions);
 }
 
-function partitionsOf({ namespace, partitions }: ResolvedRedisSessionOptions): SessionPartitions {
-  return new SessionPartitions(namespace, partitions);
+function partitionsOf(
+  { namespace, partitions }: ResolvedRedisSessionOptions,
+  sessions: Pick<ResolvedSessionOptions, 'ids'> | undefined,
+): SessionPartitions {
+  return new SessionPartitions(namespace, partitions, sessions?.ids.form);
 }
 
 function onConnection<Scripts>(scripts: ScriptsOn<Scripts>, client: Redis): Scripts {

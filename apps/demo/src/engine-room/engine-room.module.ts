@@ -1,4 +1,5 @@
 import { Global, Module } from '@nestjs/common';
+import { DeadlineInspector } from './deadline.inspector.js';
 import { DemoRedis } from './demo.redis.js';
 import { EventsController } from './events.controller.js';
 import { FaultsController } from './faults.controller.js';
@@ -10,7 +11,7 @@ import { SessionInspector } from './session.inspector.js';
 @Global()
 @Module({
   controllers: [EventsController, FaultsController],
-  providers: [DemoRedis, Faults, Journal, SessionInspector],
+  providers: [DeadlineInspector, DemoRedis, Faults, Journal, SessionInspector],
   exports: [DemoRedis, Faults, Journal],
 })
 export class EngineRoomModule {}

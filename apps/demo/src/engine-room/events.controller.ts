@@ -30,7 +30,7 @@ export class EventsController {
     const looks = merge(entries, timer(0, LOOK_INTERVAL)).pipe(
       takeUntil(entries.pipe(last(undefined, null))),
       exhaustMap(() => this.inspector.look(id).catch(() => undefined)),
-      map((room) => ({ id, type: 'room', room })),
+      map((room) => ({ id, type: 'room', now: Date.now(), room })),
     );
     return merge(entries, looks).pipe(map((data) => ({ data })));
   }

@@ -1,11 +1,10 @@
 import { ConflictException, Injectable } from '@nestjs/common';
-import type { SessionExpiredEvent } from '@nest-session/core';
 import { takeUntil, timer } from 'rxjs';
 import { environment } from '../environment.js';
 import { DemoRedis } from './demo.redis.js';
 import { Journal } from './journal.js';
 
-/** What can go wrong with the end of a session, and with Redis. */
+/** What can go wrong with the end of a session or of an order, and with Redis. */
 export const FAULTS = ['none', 'unheard', 'killed', 'fails-twice', 'fails-always', 'frozen'] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -19,9 +18,16 @@ const UNTIL_AGAIN = 20_000;
 // Seconds.
 const SECONDS_KEPT = 3600;
 
+/** An event for which a handler was called. */
+interface Occasion {
+  readonly id: string;
+  readonly sessionId: string;
+  readonly attempt: number;
+}
+
 /**
- * A fault is an attribute of the visitor's own session. It strikes when that session ends, and affects no other
- * visitor.
+ * A fault is an attribute of the visitor's own session. It strikes when that session ends, or when its next order is due,
+ * and affects no other visitor.
  */
 @Injectable()
 export class Faults {
@@ -54,24 +60,24 @@ export class Faults {
     silence.subscribe({ next: () => announce(''), complete: () => announce('Kx') });
   }
 
-  /** Called by a handler. It fails as the visitor of the ended session chose. */
-  async strike({ id, sessionId, session, attempt }: SessionExpiredEvent): Promise<void> {
-    const [fault, { client }] = [session.getAttribute('fault'), this.redis];
+  /** Called by a handler. It fails as the visitor chose. */
+  async strike({ id, sessionId, attempt }: Occasion, fault: Fault | undefined): Promise<void> {
+    const { client } = this.redis;
     if (!fault || !client) return;
-    const tell = (type: string) => this.journal.write(sessionId, { type, attempt });
+    const tell = (type: string) => this.journal.write(sessionId, { type, attempt, eventId: id });
     await tell('attempt');
     if (fault === 'killed' && (await client.set(`demo:killed:${id}`, '1', 'EX', SECONDS_KEPT, 'NX'))) {
       await tell('killed');
       process.kill(process.pid, 'SIGKILL');
     }
-    const isBroken = fault === 'fails-always' && !(await client.exists(`demo:repaired:${sessionId}`));
+    const isBroken = fault === 'fails-always' && !(await client.exists(`demo:repaired:${id}`));
     if (isBroken || (fault === 'fails-twice' && attempt <= 2)) {
       await tell(attempt < ATTEMPTS ? 'failed' : 'dead-letter');
       throw new Error('The mail server of the demo does not work');
     }
   }
 
-  async repair(sessionId: string): Promise<void> {
-    await this.redis.client?.set(`demo:repaired:${sessionId}`, '1', 'EX', SECONDS_KEPT);
+  async repair(eventId: string): Promise<void> {
+    await this.redis.client?.set(`demo:repaired:${eventId}`, '1', 'EX', SECONDS_KEPT);
   }
 }

@@ -50,13 +50,15 @@ export class Journal implements BeforeApplicationShutdown {
   }
 
   /**
-   * Yields the entries of a session, including those before its sign-in: first the existing ones, then all that follow.
+   * Yields the entries of a session, including those under its id before the sign-in: first the existing ones, then all
+   * that follow, such as those of an order from before.
    */
   of(sessionId: string): Observable<JournalEntry> {
+    const ids = new Set<string>();
     return this.#written.pipe(
-      filter((id) => id === sessionId),
+      filter((id) => ids.has(id)),
       startWith(sessionId),
-      concatMap(() => this.#history(sessionId)),
+      concatMap(() => this.#history(sessionId, ids)),
       concatMap((entries) => entries),
       distinct(({ id }) => id),
     );
@@ -69,12 +71,13 @@ export class Journal implements BeforeApplicationShutdown {
 
   /**
    * Follows ids back from the current one, never forward. A client that only knows an id from before the sign-in does
-   * not see the session after it.
+   * not see the session after it. Adds the ids to `ids`.
    */
-  async #history(sessionId: string): Promise<JournalEntry[]> {
+  async #history(sessionId: string, ids: Set<string>): Promise<JournalEntry[]> {
+    ids.add(sessionId);
     const own = await this.#read(sessionId);
     const before = own.find(({ type }) => type === 'id-changed')?.['previousSessionId'];
-    return typeof before === 'string' ? [...(await this.#history(before)), ...own] : own;
+    return typeof before === 'string' ? [...(await this.#history(before, ids)), ...own] : own;
   }
 
   async #read(sessionId: string): Promise<JournalEntry[]> {

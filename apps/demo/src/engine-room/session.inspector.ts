@@ -1,15 +1,17 @@
 import { Injectable, Optional } from '@nestjs/common';
 import { SessionEventGroups } from '@nest-session/redis';
+import { DeadlineInspector } from './deadline.inspector.js';
 import { DemoRedis } from './demo.redis.js';
 
 const NAMESPACE = 'nest:session';
 const LATEST_ENTRIES = 200;
 
-/** Reads the keys of one session in Redis, as docs/redis-data-model.md names them. */
+/** Reads the keys of one session and of its order in Redis, as docs/redis-data-model.md names them. */
 @Injectable()
 export class SessionInspector {
   constructor(
     private readonly redis: DemoRedis,
+    private readonly deadlines: DeadlineInspector,
     @Optional() private readonly groups?: SessionEventGroups,
   ) {}
 
@@ -30,6 +32,7 @@ export class SessionInspector {
     const isInBucket = await client.sismember(bucket, member);
     const indexes = indexesIn(fields).map((names) => `${NAMESPACE}:index:${names.join(':')}`);
     const scores = await Promise.all(indexes.map((key) => client.zscore(key, id)));
+    const order = fields['sessionAttr:order'];
     return {
       a: { key: hash, fields, timeToLive: ofHash },
       b: isInBucket ? { key: bucket, minute: Number(fields['bucket']), member } : undefined,
@@ -38,6 +41,7 @@ export class SessionInspector {
       // The stream has the events of all sessions.
       entries: entries.filter(([, entry]) => entry[entry.indexOf('session') + 1] === id).toReversed(),
       groups,
+      deadline: order === undefined ? undefined : await this.deadlines.look(JSON.parse(order)),
     };
   }
 }

@@ -18,8 +18,9 @@ export class AbandonedCarts {
     const { session, principalName } = event;
     const items = session.getAttributeOrDefault('items', []);
     if (items.length === 0) return;
-    await this.faults.strike(event); // only in a demo
-    await this.outbox.send(event, items);
+    await this.faults.strike(event, session.getAttribute('fault')); // only in a demo
+    const to = principalName ?? 'a visitor';
+    await this.outbox.send(event, { to, text: 'You left something in your cart:', items });
     // Quote the text, or a visitor could forge log lines.
     const whose = principalName === undefined ? 'A visitor' : JSON.stringify(principalName);
     this.#logger.log(`${whose} has left behind: ${JSON.stringify(items)}`);

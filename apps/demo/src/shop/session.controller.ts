@@ -12,8 +12,9 @@ export class SessionController {
     const { isNew, id, principalName, maxInactiveInterval } = session;
     const flash = session.getAttribute('flash');
     if (flash) session.removeAttribute('flash');
-    const [items, theme] = [session.getAttributeOrDefault('items', []), session.getAttribute('theme')];
-    return { isNew, id, principalName, items, theme, flash, maxInactiveInterval };
+    const items = session.getAttributeOrDefault('items', []);
+    const [theme, order] = [session.getAttribute('theme'), session.getAttribute('order')];
+    return { isNew, id, principalName, items, order, theme, flash, maxInactiveInterval };
   }
 
   /** Lets the session end this many seconds after its last request. Starts a session if there is none. */

@@ -11,6 +11,12 @@ export interface Room {
   readonly c?: { readonly key: string; readonly timeToLive: number };
   readonly indexes: readonly { readonly key: string; readonly member: string }[];
   readonly entries: readonly [string, string[]][];
+  readonly deadline?: {
+    readonly key: string;
+    readonly fields: Readonly<Record<string, string>>;
+    readonly due?: { readonly key: string; readonly member: string; readonly at: number };
+    readonly entries: readonly [string, string[]][];
+  };
   readonly groups: readonly { readonly name: string; readonly lag: number; readonly consumers: readonly unknown[] }[];
 }
 

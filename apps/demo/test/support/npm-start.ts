@@ -49,11 +49,11 @@ export class NpmStart {
     }, SLOWLY);
   }
 
-  /** The process ids of so many instances, by their log lines. */
+  /** The process ids of so many instances that run, by their log lines. */
   instances(count: number): Promise<number[]> {
     return eventually(() => {
       const lines = this.output.matchAll(/\[Nest\] (\d+) .*successfully started/g);
-      const pids = [...new Set([...lines].map(([, pid]) => Number(pid)))];
+      const pids = [...new Set([...lines].map(([, pid]) => Number(pid)))].filter(isRunning);
       if (pids.length < count) throw new Error(`${pids.length} instances in: ${this.output}`);
       return pids;
     }, SLOWLY);
@@ -76,5 +76,13 @@ export class NpmStart {
     await this.exit;
     clearTimeout(lastResort);
     await rm(this.temporary, { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
   }
 }

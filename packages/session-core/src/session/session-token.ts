@@ -98,7 +98,7 @@ export class SessionIds {
 
   constructor(
     private readonly generator: SessionTokenGenerator = new RandomSessionTokenGenerator(),
-    private readonly form: SessionIdForm = 'hashed',
+    readonly form: SessionIdForm = 'hashed',
   ) {}
 
   /**

@@ -36,7 +36,7 @@ export interface GroupReading {
 }
 
 /** What a store knows of itself at a moment. Every instance reads the same. */
-export interface StoreReading {
+interface StoreReading {
   /** All groups, ordered by name. */
   readonly groups: readonly GroupReading[];
 }

@@ -29,6 +29,16 @@ export async function checkStore(connection: Connection, partitions: Partitions)
   if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
   if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
   if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
+  await recordFacts(connection, partitions);
+}
+
+/** Written only when they differ, as above. */
+async function recordFacts(connection: Connection, { meta, owner }: Partitions): Promise<void> {
+  const facts = Object.entries(owner.facts ?? {});
+  if (facts.length === 0) return;
+  const known = await connection.run((client) => client.hmget(meta, ...facts.map(([name]) => name)), meta);
+  if (facts.every(([, fact], i) => fact === known[i])) return;
+  await connection.run((client) => client.hset(meta, Object.fromEntries(facts)), meta);
 }
 
 /**
@@ -36,11 +46,27 @@ export async function checkStore(connection: Connection, partitions: Partitions)
  * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
 export async function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
-  const { namespace, meta, owner } = partitions;
-  const [version, recorded, holds] = await client.hmget(meta, 'version', 'partitions', 'holds');
+  return recordIn(await client.hmget(partitions.meta, ...RECORD), partitions);
+}
+
+/**
+ * The same number, for a command that looks at them or at what they hold.
+ * @throws InvalidSessionOptionsError also while they are being moved to others
+ */
+export async function settledPartitions(connection: Connection, partitions: Partitions): Promise<number> {
+  const { meta } = partitions;
+  const record = recordIn(await connection.run((client) => client.hmget(meta, ...RECORD), meta), partitions);
+  if (record.includes('>')) refuse(partitions, partitionsProblem(record, partitions));
+  return Number(record);
+}
+
+const RECORD = ['version', 'partitions', 'holds'] as const;
+
+function recordIn([version, recorded, holds]: (string | null)[], partitions: Partitions): string {
+  const { namespace, owner } = partitions;
   if (recorded == null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `There is nothing to move: no application has started in namespace ${JSON.stringify(namespace)} yet.`,
+      `No application has started in namespace ${JSON.stringify(namespace)} yet.`,
     ]);
   }
   if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));

@@ -1,4 +1,4 @@
-import { Partitions } from '../partitions/partitions.js';
+import { OF_SESSIONS, Partitions } from '../partitions/partitions.js';
 import { SessionKeys } from './session-keys.js';
 
 /** The partitions of a namespace of sessions. `Partitions.of()` says which one an id belongs to. */
@@ -8,8 +8,9 @@ export class SessionPartitions extends Partitions<SessionKeys> {
   /** Prefixes of canaries. They look like shadow keys but belong to no session, and test whether key events arrive. */
   readonly canaries: readonly string[];
 
-  constructor(namespace: string, count = 1) {
-    super(namespace, count, SessionKeys);
+  /** `ids`: the option `sessionIds`, where that is known. */
+  constructor(namespace: string, count = 1, ids?: string) {
+    super(namespace, count, SessionKeys, { ...OF_SESSIONS, ...(ids !== undefined && { facts: { ids } }) });
     this.shadows = this.any.shadow('*');
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }

@@ -8,9 +8,11 @@ export interface NamespaceOwner {
   readonly holds: 'sessions' | 'deadlines';
   /** The module that keeps it. */
   readonly module: string;
+  /** What else the last instance that has started records, for whoever looks into the namespace. */
+  readonly facts?: Readonly<Record<string, string>>;
 }
 
-const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };
+export const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };
 
 /**
  * The partitions of a namespace, in a fixed number. All keys of a partition are in one slot of Redis Cluster, so one

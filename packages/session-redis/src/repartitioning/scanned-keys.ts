@@ -2,7 +2,8 @@ import type { Redis } from 'ioredis';
 import { nodeWith } from '../connection/node-with.js';
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { PartitionKeys } from '../partitions/partition-keys.js';
+import type { Partitions } from '../partitions/partitions.js';
 
 const SCANNED_PER_CALL = 500;
 // No namespace contains a question mark, so these keys belong to nobody else. As a pattern, the text matches itself.
@@ -18,9 +19,9 @@ const OF_EVENTS =
   /^events(?::(?:dead(?::(?:index|sizes|lost|unreported))?|(?:failing|retries):[^]+|handlers|wanted(?::broadcast:[\w-]+)?|trimmed|thinned|dropped))?$/;
 
 /** A key of a partition, and the part of it after the prefix. */
-export interface ScannedKey {
+export interface ScannedKey<Keys extends PartitionKeys = SessionKeys> {
   readonly key: string;
-  readonly partition: SessionKeys;
+  readonly partition: Keys;
   readonly name: string;
 }
 
@@ -43,14 +44,14 @@ export function inPlace({ partition, name }: ScannedKey): string {
 }
 
 /** Yields the keys of all partitions that match a pattern, page by page. A key that stays comes at least once. */
-export async function* scannedKeys(
+export async function* scannedKeys<Keys extends PartitionKeys>(
   client: Redis,
-  { namespace, all, any }: SessionPartitions,
+  { namespace, all, any }: Pick<Partitions<Keys>, 'namespace' | 'all' | 'any'>,
   pattern: string,
-): AsyncIterable<ScannedKey[]> {
+): AsyncIterable<ScannedKey<Keys>[]> {
   const partitions = new Map(all.map((keys) => [keys.prefix, keys]));
   const options = ['MATCH', `${any.prefix}${pattern}`, 'COUNT', SCANNED_PER_CALL] as const;
-  const found = (key: string): ScannedKey[] => {
+  const found = (key: string): ScannedKey<Keys>[] => {
     // The pattern for a single partition also matches keys of other partitions.
     const [tag = ''] = /^\{[^}]*\}:/.exec(key.slice(namespace.length + 1)) ?? [];
     const prefix = `${namespace}:${tag}`;

@@ -9,8 +9,7 @@ import { Store } from '../support/store.fixture.js';
 LeakGuard.install();
 
 const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
-const USAGE = 'Usage: nest-session-redis repartition';
-const UNUSED = 'There is nothing to move: no application has started in namespace "nest:sesion" yet.';
+const UNUSED = 'No application has started in namespace "nest:sesion" yet.';
 
 let store: Store;
 beforeAll(async () => {
@@ -31,9 +30,10 @@ async function command(...args: string[]) {
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Refused with these lines and the usage. */
-function refused(problems: readonly string[]) {
-  return { code: 1, stdout: '', stderr: expect.stringMatching(new RegExp(`^${problems.join('\n')}\n\n${USAGE}`)) };
+/** Refused with these lines and the usage of the command. */
+function refused(name: string, problems: readonly string[]) {
+  const begin = `^${problems.join('\n')}\n\nUsage: nest-session-redis ${name} `;
+  return { code: 1, stdout: '', stderr: expect.stringMatching(new RegExp(begin)) };
 }
 
 it('the command moves the ends of sessions from the buckets to the sorted set, and back', async () => {
@@ -58,10 +58,10 @@ it.each([
   ['expirations --from buckets --to sorted-set', ['expirations has no option --from.']],
   ['expirations --from buckets', ['expirations needs the option --to.', 'expirations has no option --from.']],
   ['repartition --to 4', ['repartition needs the option --from.']],
-  ['repartition --from 1 --to 4 --partitions 1', ['repartition has no option --partitions.']],
+  ['repartition --from 1 --to 4 --retention 1h', ['repartition has no option --retention.']],
 ])('`%s` prints the usage with what is wrong, and moves nothing', async (line, problems) => {
   const id = await store.create();
-  expect(await command(...line.split(' '))).toEqual(refused(problems));
+  expect(await command(...line.split(' '))).toEqual(refused(line.split(' ')[0]!, problems));
   expect(await store.buckets(id)).toHaveLength(1);
 });
 

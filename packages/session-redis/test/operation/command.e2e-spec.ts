@@ -1,37 +1,25 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { COMMANDS } from '../../src/command/commands.js';
+import { runCommand as run } from '../support/command.process.js';
 
-const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
-
-/** `nest-session-redis` in a process of its own, with a Redis that nothing reaches. */
-async function run(line: string, env = { REDIS_URL: 'redis://nowhere.invalid' }) {
-  const child = spawn(process.execPath, [COMMAND, ...line.split(' ').filter(Boolean)], {
-    env: { ...process.env, NODE_OPTIONS: '', ...env },
-  });
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  return { code: child.exitCode, stdout, stderr };
-}
+const NAMES = COMMANDS.map(({ name }) => name).join(', ');
 
 it.each(['find --principal ada', 'find', '--namespace shop find', 'find --help'])(
   'nest-session-redis answers an unknown command with the ones that exist, whatever its options: %s',
   async (line) => {
-    const stderr = 'Unknown command "find". The commands are expirations, repartition. See nest-session-redis --help\n';
+    const stderr = `Unknown command "find". The commands are ${NAMES}. See nest-session-redis --help\n`;
     expect(await run(line)).toEqual({ code: 1, stdout: '', stderr });
   },
 );
 
 it.each([
   ['', 'Usage: nest-session-redis'],
-  ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis'],
+  ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis expirations'],
   ['expirations --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
   ['-x', "Unknown option '-x'. See nest-session-redis --help\n"],
   ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
   ['repartition --from --to 4', "Option '--from' argument is ambiguous. See nest-session-redis --help\n"],
   ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
-  ['expirations --to buckets --partitions x', '--partitions must be a whole number, but is "x". See'],
   ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
   ['expirations --to buckets --url redis://localhost/shop', '--url must end with the number'],
   ['repartition --from 1 --to 4 --url redis://:100%@localhost', '--url cannot be read: '],
@@ -42,7 +30,7 @@ it.each([
   expect({ code, stdout, stderr: stderr.slice(0, message.length) }).toEqual({ code: 1, stdout: '', stderr: message });
 });
 
-it.each(['repartition --from 1 --to 4', 'expirations --to buckets'])(
+it.each(['repartition --from 1 --to 4', 'expirations --to buckets', 'doctor', 'list --user ann', 'groups', 'watch'])(
   'nest-session-redis ends with what to do when Redis cannot be reached: %s',
   async (line) => {
     const { code, stderr } = await run(`${line} --url redis://ada:secret@127.0.0.1:1`);

@@ -21,11 +21,13 @@ import {
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { GroupLagReader } from '../../src/delivery/group-lag.reader.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { loadScript } from '../../src/scripts/script.loader.js';
+import { verify } from '../../src/verification/verify.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -92,6 +94,8 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
     'stream/replay-dead-letter',
     'stream/discard-dead-letter',
   ],
+  // Not those that look at deadlines.
+  verification: Object.keys(LUA_SOURCES).filter((name) => /^verification\/verify-(?!deadlines|due)/.test(name)),
 };
 
 let server: RedisServer;
@@ -296,6 +300,26 @@ async function moveToPartitions(): Promise<void> {
   await contentOf(admin, new SessionPartitions('nest:session', 4));
 }
 
+/** The command, beside nobody. */
+async function verifyAll(): Promise<void> {
+  const partitions = new SessionPartitions('nest:session');
+  await fill(admin, partitions, 'buckets');
+  await admin.zadd(partitions.all[0]!.ends, 1, 'a'.repeat(43));
+  await admin.script('FLUSH');
+  const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
+  const client = new Redis(url);
+  try {
+    const { findings, left } = await verify(
+      { client, partitions, options: resolveRedisSessionOptions({}) },
+      { repair: true },
+    );
+    expect(findings).not.toEqual([]);
+    expect(left).toEqual([]);
+  } finally {
+    client.disconnect();
+  }
+}
+
 /** A change that succeeds when a replica has it. */
 async function waitForReplica(): Promise<void> {
   const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
@@ -374,6 +398,7 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
     rights: [...ALONE, 'handlers', 'repartitioning'],
     live: moveToPartitions,
   },
+  { what: 'that verifies the data and mends it', rights: [...ALONE, 'verification'], live: verifyAll },
   { what: 'whose changes wait for replicas', rights: [...ALONE, 'replicas'], live: waitForReplica },
   { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
 ])('a process $what', ({ rights, live }) => {

@@ -216,7 +216,7 @@ it('the command prints what it has done', async () => {
     env: { ...process.env, NODE_OPTIONS: '' },
   });
   expect([await text(child.stdout), await text(child.stderr)]).toEqual([
-    'events: 0 sessions moved\nsessions: 0 sessions moved\nsessions: 1 sessions moved\ndone: 1 sessions moved\n' +
+    '1 sessions moved\n' +
       'All sessions are in 4 partitions. Set the option partitions to 4, and start the applications.\n',
     '',
   ]);
@@ -234,7 +234,7 @@ it.each([
 });
 
 it('another target is refused while a move has not finished, and so is an unused namespace', async () => {
-  await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow('no application has started');
+  await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow('No application has started');
   await store.client.hset(ONE.meta, 'version', '2', 'partitions', '1>4>drop');
   await expect(repartition({ url: url() }, { to: 8 })).rejects.toThrow('are being moved from 1 to 4 partitions');
   expect(await recorded()).toBe('1>4>drop');

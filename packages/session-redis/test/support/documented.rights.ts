@@ -16,8 +16,10 @@ export type RightsName =
   | 'database'
   | 'repartitioning'
   | 'replicas'
+  | 'verification'
   | 'takeover'
-  | 'bullmq';
+  | 'bullmq'
+  | 'reading commands';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to a user. */
 export function documentedLines(names: readonly RightsName[]): string[][] {

@@ -1,8 +1,11 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
 import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
+import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
+import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {
@@ -117,6 +120,16 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
   const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: DEAD_LETTERS };
   const scripts = new DeliveryScripts(client, SESSION_ENTRIES);
   return scripts.fail(entry, ME, failure, rules);
+}
+
+/** A script that finds nothing. */
+function verification(
+  script: string,
+  look: (scripts: VerificationScripts, store: Store) => Promise<unknown>,
+  reply: unknown = [],
+): ScriptCall {
+  const send = (client: Redis, store: Store) => look(new VerificationScripts(client, false), store);
+  return { script, what: 'a healthy store', prepare: openSession, send, reply, reads: true };
 }
 
 /** The calls of requests: sent once, or not at all. */
@@ -599,5 +612,38 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       new EventStreamScripts(client, SESSION_ENTRIES).readEvents(store.keys, '0-0', 10, ['created'], '0-0'),
     reply: ['read', [expect.any(Array)]],
     reads: true,
+  },
+  verification('verify-keys', (scripts, { keys }) =>
+    scripts.keys(keys.prefix, [{ key: keys.events, type: 'stream', life: 'never' }]),
+  ),
+  verification('verify-sessions', (scripts, { keys }) =>
+    scripts.sessions(keys, [ID], { grace: GRACE, retention: RETENTION }),
+  ),
+  verification('verify-members', (scripts, { keys }) => scripts.members(keys, undefined, [])),
+  verification('verify-minutes', (scripts, { keys }) => scripts.minutes(keys, [])),
+  verification('verify-index', (scripts, { keys }) => scripts.index(keys.index('principal', 'ann'), keys, [])),
+  verification('verify-group', (scripts, { keys }) => scripts.group(keys, ME.group, [])),
+  verification('verify-letters', (scripts, { keys }) => scripts.letters(keys, '0-0'), {
+    last: undefined,
+    problems: [],
+  }),
+  verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
+  verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),
+  verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [])),
+  {
+    script: 'erase-sessions',
+    what: 'a session of the principal',
+    prepare: (store) => store.create({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { id: ID }),
+    send: (client, { keys }) =>
+      new ErasureScripts(client).sessions(keys, [ID], { hash: 'nobody', text: '"ann"' }, true),
+    // A second call finds nothing.
+    reply: expect.arrayContaining([]),
+  },
+  {
+    script: 'erase-events',
+    what: 'an event',
+    prepare: (store) => givenEvent(store, ME.consumer),
+    send: async (client, store) => new ErasureScripts(client).events(store.keys, [await firstEvent(store)]),
+    reply: undefined,
   },
 ];

@@ -1,16 +1,16 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
-import { partitionsByNode } from './connection/node-with.js';
-import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
-import { resolveRedisSessionOptions } from './configuration/redis-session.options.js';
-import { checkStore, recordedPartitions } from './connection/check-store.js';
-import { withConnections } from './connection/with-connections.js';
-import { BucketExpirationStore } from './expiration/bucket-expiration.store.js';
-import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
-import { SweepCounter } from './cleanup/sweep.counter.js';
-import { SessionPartitions } from './keys/session-partitions.js';
-import { keepingRules } from './scripts/session/keeping-rules.js';
-import { SessionScripts } from './scripts/session/session.scripts.js';
-import { BackgroundLimiter } from './timing/background.limiter.js';
+import { partitionsByNode } from '../connection/node-with.js';
+import type { RedisSessionModuleOptions } from '../configuration/redis-session.options.js';
+import { resolveRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { checkStore, recordedPartitions } from '../connection/check-store.js';
+import { withConnections } from '../connection/with-connections.js';
+import { BucketExpirationStore } from './bucket-expiration.store.js';
+import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
+import { SweepCounter } from '../cleanup/sweep.counter.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { keepingRules } from '../scripts/session/keeping-rules.js';
+import { SessionScripts } from '../scripts/session/session.scripts.js';
+import { BackgroundLimiter } from '../timing/background.limiter.js';
 
 /** What `moveExpirations()` has done. */
 export interface MovedExpirations {

@@ -1,0 +1,12 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RULES } from '../../packages/session-redis/src/verification/rules.js';
+import { ROOT } from './support/compiler.js';
+import { section } from './support/markdown.js';
+
+it('docs/redis-data-model.md has the rules that `verify` knows, in its words', async () => {
+  const page = await readFile(join(ROOT, 'docs/redis-data-model.md'), 'utf8');
+  const rows = [...section(page, 'Verify it').matchAll(/^\| `([\w-]+)` +\| (.+?) +\| (.+?) +\|$/gm)];
+  const told = Object.fromEntries(rows.map(([, rule, problem, mending]) => [rule, { problem, mending }]));
+  expect(told).toEqual(RULES);
+});

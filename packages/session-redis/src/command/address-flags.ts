@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import type { CommandOptions, StoreAddress } from './command.js';
+import { UsageError } from './usage.error.js';
+
+/** The options of every command that say where the sessions are. */
+export const ADDRESS_FLAGS: CommandOptions = {
+  url: {
+    value: '<url>',
+    text: 'the URL of Redis, redis:// or rediss:// (default REDIS_URL, or redis://localhost:6379)',
+  },
+  cluster: { value: '<host:port,...>', text: 'some nodes of a Redis Cluster, instead of a URL' },
+  sentinel: { value: '<host:port,...>', text: 'some Sentinels, instead of a URL' },
+  master: { value: '<name>', text: 'with --sentinel: the name of the master' },
+  tls: { text: 'with --cluster or --sentinel: use TLS' },
+  'tls-ca': { value: '<file>', text: 'TLS: the certificate of the authority, PEM' },
+  'tls-cert': { value: '<file>', text: 'TLS: the certificate of this client, PEM' },
+  'tls-key': { value: '<file>', text: 'TLS: the key of that certificate, PEM' },
+  'tls-servername': { value: '<name>', text: 'TLS: the name in the certificate of Redis, if it is not its host' },
+  namespace: { value: '<name>', text: 'the option namespace (default nest:session)' },
+};
+
+type Given = Readonly<Record<string, string | boolean | undefined>>;
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The address that the options of a command line say. Of the environment, `REDIS_URL` is the default, and with a Cluster or
+ * Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials: other users of a machine see command lines.
+ */
+export function addressOf(given: Given, environment: Environment): StoreAddress {
+  const text = (name: string) => given[name] as string | undefined;
+  const [cluster, sentinels] = [nodesIn(given, 'cluster'), nodesIn(given, 'sentinel')];
+  const hasNodes = cluster !== undefined || sentinels !== undefined;
+  const url = text('url') ?? (hasNodes ? undefined : environment['REDIS_URL'] || 'redis://localhost:6379');
+  const tls = tlsOf(given);
+  const all = {
+    url,
+    cluster: cluster && { nodes: cluster },
+    sentinels,
+    name: text('master'),
+    tls,
+    namespace: text('namespace'),
+    ...(hasNodes && { username: environment['REDIS_USERNAME'], password: environment['REDIS_PASSWORD'] }),
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as StoreAddress;
+}
+
+function nodesIn(given: Given, name: string): { host: string; port: number }[] | undefined {
+  const list = given[name];
+  return typeof list === 'string' ? list.split(',').map((node) => nodeOf(name, list, node.trim())) : undefined;
+}
+
+/** `host:port`, also with an address such as [::1]. */
+function nodeOf(name: string, list: string, node: string): { host: string; port: number } {
+  const [, ipv6, host, port] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(node) ?? [];
+  const number = Number(port);
+  if (number > 0 && number < 65_536) return { host: (ipv6 ?? host)!, port: number };
+  throw new UsageError(`--${name} must be host:port, or several separated by commas, but is ${JSON.stringify(list)}.`);
+}
+
+function tlsOf(given: Given): ConnectionOptions | undefined {
+  const files = { ca: 'tls-ca', cert: 'tls-cert', key: 'tls-key' };
+  const read = Object.entries(files).flatMap(([name, flag]) =>
+    given[flag] === undefined ? [] : [[name, contentOf(flag, given[flag] as string)] as const],
+  );
+  const servername = given['tls-servername'];
+  if (!given['tls'] && read.length === 0 && servername === undefined) return undefined;
+  return { ...Object.fromEntries(read), ...(typeof servername === 'string' && { servername }) };
+}
+
+function contentOf(flag: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    const { code = 'unknown error' } = cause as NodeJS.ErrnoException;
+    throw new UsageError(`The file of --${flag} cannot be read: ${JSON.stringify(file)}, ${code}.`);
+  }
+}
+
+const IN_WORDS_OF_COMMAND: Readonly<Record<string, string>> = {
+  'cluster.nodes': '--cluster',
+  cluster: '--cluster',
+  sentinels: '--sentinel',
+  name: '--master',
+  tls: '--tls',
+  username: 'REDIS_USERNAME',
+  password: 'REDIS_PASSWORD',
+  namespace: '--namespace',
+  'events.retention': '--retention',
+};
+
+/** An error of the library names its options, and whoever runs a command knows those of the command. */
+export function inWordsOfCommand(error: unknown, { url }: Given): unknown {
+  if (!(error instanceof InvalidSessionOptionsError)) return error;
+  const names: typeof IN_WORDS_OF_COMMAND = { ...IN_WORDS_OF_COMMAND, url: url === undefined ? 'REDIS_URL' : '--url' };
+  const problems = error.problems.map((problem) =>
+    problem.replace(/(?:[Oo]ptions? )?`([\w.]+)`/g, (text, name: string) => names[name] ?? text),
+  );
+  return new UsageError(problems.join(' '), { cause: error });
+}

@@ -1,0 +1,88 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { ADDRESS_FLAGS } from './address-flags.js';
+import type { Command, CommandOptions } from './command.js';
+import { GENERAL_FLAGS, helpTextOf, MORE, SHORT_FLAGS } from './help-text.js';
+import { UsageError } from './usage.error.js';
+
+/** What a command line asks for. */
+export interface CommandLine {
+  /** Undefined: none. */
+  readonly command: Command | undefined;
+  readonly argument: string | undefined;
+  readonly given: Readonly<Record<string, string | boolean | undefined>>;
+}
+
+// A session id may begin with a `-`.
+const LIKE_ID = /^-[\w-]{42}$/;
+
+/** @throws UsageError that says all that is wrong */
+export function readCommandLine(args: readonly string[], commands: readonly Command[]): CommandLine {
+  const [first] = args;
+  // Before its options: those of a command that does not exist are unknown as well.
+  if (first !== undefined && !first.startsWith('-') && first !== 'help') commandCalled(first, commands);
+  const { values, positionals } = parsed(args, commands);
+  const asksForHelp = positionals[0] === 'help';
+  const [name, argument, ...others] = asksForHelp ? positionals.slice(1) : positionals;
+  const given = asksForHelp ? { ...values, help: true } : values;
+  if (name === undefined) return { command: undefined, argument: undefined, given };
+  const command = commandCalled(name, commands);
+  if (given['help'] === true || given['version'] === true) return { command, argument, given };
+  const problems = [
+    ...problemsOf(
+      command,
+      given,
+      [argument, ...others].filter((each) => each !== undefined),
+    ),
+  ];
+  if (problems.length > 0) throw new UsageError(`${problems.join('\n')}\n\n${helpTextOf(command)}`);
+  return { command, argument, given };
+}
+
+function* problemsOf({ name, options, argument }: Command, given: CommandLine['given'], args: readonly string[]) {
+  const unexpected = args[argument ? 1 : 0];
+  if (unexpected !== undefined) yield `Unexpected argument ${JSON.stringify(unexpected)}.`;
+  if (argument?.required && args[0] === undefined) yield `${name} needs ${argument.value}.`;
+  for (const [flag, { required }] of Object.entries(options)) {
+    if (required && !given[flag]) yield `${name} needs the option --${flag}.`;
+  }
+  const known = { ...options, ...ADDRESS_FLAGS, ...GENERAL_FLAGS };
+  for (const flag of Object.keys(given)) if (!(flag in known)) yield `${name} has no option --${flag}.`;
+}
+
+function commandCalled(name: string, commands: readonly Command[]): Command {
+  const command = commands.find((each) => each.name === name);
+  if (command) return command;
+  const names = commands.map((each) => each.name).join(', ');
+  throw new UsageError(`Unknown command ${JSON.stringify(name)}. The commands are ${names}. ${MORE}`);
+}
+
+/** Knows the options of all commands, so that it can say which one has an option. */
+function parsed(args: readonly string[], commands: readonly Command[]) {
+  const all = Object.assign(
+    {},
+    ...commands.map(({ options }) => options),
+    ADDRESS_FLAGS,
+    GENERAL_FLAGS,
+  ) as CommandOptions;
+  const ids = args.filter((arg) => LIKE_ID.test(arg));
+  try {
+    const { values, positionals } = parseArgs({
+      args: args.filter((arg) => !ids.includes(arg)),
+      allowPositionals: true,
+      options: Object.fromEntries(Object.entries(all).map(configOf)),
+    });
+    return { values: values as CommandLine['given'], positionals: [...positionals, ...ids] };
+  } catch (error) {
+    // Without the remarks of Node.js.
+    const [problem] = (error as Error).message.split(/\.?(?:\n|$| To )/);
+    throw new UsageError(`${problem}. ${MORE}`, { cause: error });
+  }
+}
+
+function configOf([flag, { value }]: [string, CommandOptions[string]]): [
+  string,
+  NonNullable<ParseArgsConfig['options']>[string],
+] {
+  const short = SHORT_FLAGS[flag];
+  return [flag, { type: value === undefined ? 'boolean' : 'string', ...(short !== undefined && { short }) }];
+}

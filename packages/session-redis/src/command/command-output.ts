@@ -1,0 +1,79 @@
+import type { Writable } from 'node:stream';
+
+// The characters that terminals treat as commands, line ends or changes of direction.
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
+/** Of a terminal: begins the line anew. */
+const CLEAR_LINE = '\r\u001b[K';
+
+type Terminal = Writable & { readonly isTTY?: boolean };
+
+/** What a command writes: its result to one stream, everything else to the other one. */
+export class CommandOutput {
+  readonly #closed = new AbortController();
+  #hasProgress = false;
+
+  /** `isJson`: the result is JSON, for programs. */
+  constructor(
+    private readonly isJson: boolean,
+    private readonly result: Terminal,
+    private readonly others: Terminal,
+  ) {
+    // Whoever reads may have read enough, as `head` does. The work goes on.
+    result.on('error', () => this.#closed.abort());
+    others.on('error', () => undefined);
+  }
+
+  /** Nobody reads the result any more. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** The result: as one object, or as lines. */
+  report(json: object, lines: Iterable<string>): void {
+    if (this.isJson) return this.#write(JSON.stringify(json));
+    for (const line of lines) this.#write(line);
+  }
+
+  /** A part of a result that has no end, as an object of its own or as a line. Resolves when there is room for more. */
+  async event(json: object, line: string): Promise<void> {
+    this.report(json, [line]);
+    if (!this.result.writableNeedDrain || this.closed.aborted) return;
+    await new Promise<void>((resolve) => {
+      this.result.once('drain', resolve);
+      this.closed.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+
+  /** What somebody should know who looks on, and a failure. */
+  note(text: string): void {
+    this.#endProgress();
+    this.others.write(`${text.split('\n').map(printable).join('\n')}\n`);
+  }
+
+  /** How far the work is, for a person who waits at a terminal. The last one stays in sight until there is another line. */
+  progress(text: string): void {
+    if (!this.others.isTTY) return;
+    this.#hasProgress = true;
+    this.others.write(CLEAR_LINE + printable(text));
+  }
+
+  /** The last line. */
+  end(): void {
+    this.#endProgress();
+  }
+
+  #write(line: string): void {
+    this.#endProgress();
+    if (!this.closed.aborted) this.result.write(`${printable(line)}\n`);
+  }
+
+  #endProgress(): void {
+    if (this.#hasProgress) this.others.write(CLEAR_LINE);
+    this.#hasProgress = false;
+  }
+}
+
+/** Also JSON, which means the same then. */
+function printable(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

@@ -1,0 +1,100 @@
+import { shownText } from '@nest-session/core/internal';
+import type { DeadLetter } from '@nest-session/core/internal';
+import { columns } from './columns.js';
+import type { Command, CommandCall, ExitCode } from './command.js';
+import { type OpenStore, withStore } from './store-access.js';
+import { storeEvents } from './store-events.js';
+import { shownTime } from './shown-time.js';
+import { shownEvent, type ToldEvent } from './told-event.js';
+import { UsageError } from './usage.error.js';
+import { wholeNumber } from './whole-number.js';
+
+const ALL = 'all';
+
+/** The events that could not be handled. */
+export const DEAD_LETTERS: Command = {
+  name: 'dead-letters',
+  text: 'Lists the events that could not be handled, the oldest first. Can replay or discard them.',
+  options: {
+    group: { value: '<group>', text: 'only those of this group' },
+    limit: { value: '<number>', text: 'list at most so many (default 100)' },
+    after: { value: '<id>', text: 'list those behind this one' },
+    replay: { value: '<id|all>', text: 'let its group handle it again' },
+    discard: { value: '<id|all>', text: 'delete it' },
+    yes: { text: 'do what cannot be undone' },
+  },
+  run(call) {
+    const { replay, discard } = call.values;
+    if (replay !== undefined && discard !== undefined) throw new UsageError('Give either --replay or --discard.');
+    if (replay !== undefined) return act(call, () => replayed(call, replay));
+    if (discard === undefined) return list(call);
+    if (!call.flags.has('yes')) throw new UsageError('A discarded event is never handled. Add --yes to discard it.');
+    return act(call, () => discarded(call, discard));
+  },
+};
+
+function list(call: CommandCall): Promise<ExitCode> {
+  const { values, output } = call;
+  const { group, after } = values;
+  const limit = values['limit'] === undefined ? undefined : wholeNumber('limit', values['limit'], { atLeast: 1 });
+  const filter = { ...(group !== undefined && { group }), ...(after !== undefined && { after }) };
+  return withStore<ExitCode>(call, async (store) => {
+    const { groups } = storeEvents(store);
+    const letters = await groups.deadLetters({ ...filter, ...(limit !== undefined && { limit }) }).catch(unknownId);
+    const told = letters.map((letter) => toldLetter(letter, store));
+    const titles = ['ID', 'AT', 'GROUP', 'HANDLER', 'ATTEMPTS', 'EVENT', 'REASON'];
+    const rows = told.map((each) => [
+      each.id,
+      shownTime(each.at),
+      shownText(each.group ?? '-'),
+      shownText(each.handler ?? '-'),
+      each.attempts,
+      each.event ? shownEvent(each.event) : shownText(each.member ?? '-'),
+      JSON.stringify(each.reason),
+    ]);
+    output.report({ deadLetters: told }, told.length === 0 ? ['There are no dead letters.'] : columns(titles, rows));
+    return 0;
+  });
+}
+
+// The form of session ids.
+const ID = /[\w-]{22,128}/g;
+
+function toldLetter({ member, ...letter }: DeadLetter<ToldEvent>, { shownId }: OpenStore) {
+  return { ...letter, ...(member !== undefined && { member: member.replace(ID, shownId) }) };
+}
+
+function unknownId(error: unknown): never {
+  throw error instanceof RangeError ? new UsageError('--after must be the id of a dead letter.') : error;
+}
+
+async function act(call: CommandCall, work: () => Promise<[word: string, count: number]>): Promise<ExitCode> {
+  const [word, count] = await work();
+  call.output.report({ [word]: count }, [`${count} ${count === 1 ? 'dead letter' : 'dead letters'} ${word}.`]);
+  return 0;
+}
+
+function replayed(call: CommandCall, id: string): Promise<[word: string, count: number]> {
+  return withStore<[word: string, count: number]>(call, async (store) => {
+    const { groups } = storeEvents(store);
+    if (id === ALL) return ['replayed', await groups.replayAll(filterOf(call))];
+    const reply = await groups.replay(id);
+    if (reply === 'gone') throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
+    if (reply === 'orphaned') throw new UsageError('Its group does not exist any more. Start an instance of it first.');
+    if (reply === 'foreign') throw new UsageError('It is no event, so no handler can take it. Discard it instead.');
+    return ['replayed', 1];
+  });
+}
+
+function discarded(call: CommandCall, id: string): Promise<[word: string, count: number]> {
+  return withStore<[word: string, count: number]>(call, async (store) => {
+    const { groups } = storeEvents(store);
+    if (id === ALL) return ['discarded', await groups.discardAll(filterOf(call))];
+    if (await groups.discard(id)) return ['discarded', 1];
+    throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
+  });
+}
+
+function filterOf({ values: { group } }: CommandCall): { group?: string } {
+  return group === undefined ? {} : { group };
+}

@@ -1,0 +1,101 @@
+import type { Command, CommandCall, ExitCode } from './command.js';
+import { CLEANUP, OVERDUE } from './doctor/cleanup.check.js';
+import { CLIENTS } from './doctor/clients.check.js';
+import { CLOCK } from './doctor/clock.check.js';
+import { examineNodes } from './doctor/examined-node.js';
+import type { Check, Examined, Finding } from './doctor/finding.js';
+import { FORMAT } from './doctor/format.check.js';
+import { DEAD_LETTERS, GROUPS } from './doctor/groups.check.js';
+import { INSTANCES } from './doctor/instances.check.js';
+import { LATENCY } from './doctor/latency.check.js';
+import { MEMORY } from './doctor/memory.check.js';
+import { NOTIFICATIONS } from './doctor/notifications.check.js';
+import { PERSISTENCE } from './doctor/persistence.check.js';
+import { RIGHTS_CHECK } from './doctor/rights.check.js';
+import { SERVER } from './doctor/server.check.js';
+import { openStore, type ReachedRedis, withRedis } from './store-access.js';
+import { UsageError } from './usage.error.js';
+
+const CHECKS: readonly Check[] = [
+  SERVER,
+  FORMAT,
+  RIGHTS_CHECK,
+  CLOCK,
+  LATENCY,
+  MEMORY,
+  CLIENTS,
+  PERSISTENCE,
+  NOTIFICATIONS,
+  INSTANCES,
+  CLEANUP,
+  OVERDUE,
+  GROUPS,
+  DEAD_LETTERS,
+];
+
+/** Everything that can be wrong with Redis, its settings and what applications do with it. */
+export const DOCTOR: Command = {
+  name: 'doctor',
+  text: 'Checks Redis, its settings, and whether the application does its work, and says what to do. Changes nothing.',
+  options: {
+    ignore: { value: '<check,...>', text: `leave out checks: ${CHECKS.map(({ name }) => name).join(', ')}` },
+    'acl-user': { value: '<name>', text: 'check the rights of this user of Redis, by ACL DRYRUN' },
+  },
+  run(call) {
+    const checks = checksOf(call);
+    return withRedis<ExitCode>(call, async (redis) => {
+      const examined = await examine(call, redis);
+      const found = await Promise.all(
+        checks.map(async (check) =>
+          (await findingsOf(check, examined)).map((each) => ({ check: check.name, ...each })),
+        ),
+      );
+      call.signal.throwIfAborted();
+      const all = found.flat();
+      call.output.report({ checks: all }, linesOf(all));
+      return all.every(({ status }) => status === 'ok') ? 0 : 2;
+    });
+  },
+};
+
+function checksOf({ values }: CommandCall): readonly Check[] {
+  const ignored = values['ignore']?.split(',').map((name) => name.trim()) ?? [];
+  const unknown = ignored.filter((name) => !CHECKS.some((check) => check.name === name));
+  if (unknown.length > 0) {
+    const names = CHECKS.map(({ name }) => name).join(', ');
+    throw new UsageError(`There is no check ${JSON.stringify(unknown[0])}. The checks are ${names}.`);
+  }
+  return CHECKS.filter(({ name }) => !ignored.includes(name));
+}
+
+async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined> {
+  const [nodes, opened] = await Promise.all([
+    examineNodes(redis),
+    openStore(redis).then(
+      (store) => ({ store, storeProblem: undefined }),
+      (error: Error) => ({ store: undefined, storeProblem: error }),
+    ),
+  ]);
+  return { call, redis, nodes, ...opened };
+}
+
+/** One that fails is a finding: the others are to be seen. */
+async function findingsOf(check: Check, examined: Examined): Promise<readonly Finding[]> {
+  if (check.ofStore && !examined.store) return [];
+  try {
+    return await check.look(examined);
+  } catch (error) {
+    const advice = 'Run this again. If it fails again, grant the rights of the page "Least rights in Redis".';
+    return [{ status: 'error', message: `This could not be checked: ${(error as Error).message}`, advice }];
+  }
+}
+
+function* linesOf(all: readonly (Finding & { readonly check: string })[]): Iterable<string> {
+  const width = Math.max(...all.map(({ check }) => check.length));
+  for (const { check, status, message, advice } of all) {
+    yield `${status.padEnd(9)}${check.padEnd(width)}  ${message}`;
+    if (advice !== undefined) yield `${' '.repeat(9 + width)}  ${advice}`;
+  }
+  const count = all.filter(({ status }) => status !== 'ok').length;
+  yield count === 0 ? 'Everything is fine.' : `${count} ${count === 1 ? 'finding' : 'findings'}.`;
+}

@@ -1,0 +1,62 @@
+import type { EventGroupInfo } from '@nest-session/core/internal';
+import { shownDuration } from '../shown-time.js';
+import { storeEvents } from '../store-events.js';
+import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
+
+// Milliseconds.
+const LATE = 300_000;
+const ALIVE = 30_000;
+
+/** Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended. */
+export const GROUPS: Check = {
+  name: 'groups',
+  ofStore: true,
+  async look({ store }) {
+    const { groups, lags } = storeEvents(store!);
+    const [infos, readings] = await Promise.all([groups.list(), lags.read()]);
+    const findings = infos.flatMap((info) => {
+      const age = readings.find(({ name }) => name === info.name)?.oldestUnreadAge ?? 0;
+      return [...findingsOf(info, age)];
+    });
+    const lost = infos.filter(({ dropped, lostDeadLetters }) => dropped + lostDeadLetters > 0).map(shownLoss);
+    const count = infos.length === 1 ? '1 group' : `${infos.length} groups`;
+    return orOk(findings, [`${count}, none of them late`, ...lost].join('; '));
+  },
+};
+
+function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number): Iterable<Finding> {
+  const shown = JSON.stringify(name);
+  if (age > LATE) {
+    yield warning(
+      `Group ${shown} is late: it has not read ${lag} events, the oldest of them from ${shownDuration(age)} ago`,
+      'See the log of its instances. If its handlers are slow, add instances, or raise events.concurrency.',
+    );
+  }
+  if (!consumers.some(({ idle }) => idle < ALIVE)) {
+    yield warning(
+      `Nobody reads the events of group ${shown}, and they are kept for it`,
+      `Start an instance of the group. If it is no longer used: nest-session-redis groups --remove ${shown} --yes`,
+    );
+  }
+}
+
+function shownLoss({ name, dropped, lostDeadLetters }: EventGroupInfo): string {
+  return `group ${JSON.stringify(name)} has lost ${dropped} events and ${lostDeadLetters} dead letters`;
+}
+
+/** Whether there are events that handlers could not handle. */
+export const DEAD_LETTERS: Check = {
+  name: 'dead-letters',
+  ofStore: true,
+  async look({ store }) {
+    const { connection } = store!;
+    const all = store!.partitions.all as readonly { readonly prefix: string; readonly deadLetters: string }[];
+    const counts = await Promise.all(
+      all.map(({ deadLetters, prefix }) => connection.run((client) => client.xlen(deadLetters), prefix)),
+    );
+    const count = counts.reduce((sum, each) => sum + each, 0);
+    const message = `${count} ${count === 1 ? 'dead letter waits' : 'dead letters wait'} for somebody to deal with them`;
+    const advice = `Look at nest-session-redis dead-letters, mend the handlers, then replay them. ${seePage('Session events')}`;
+    return orOk(count > 0 ? [warning(message, advice)] : [], 'There are no dead letters');
+  },
+};

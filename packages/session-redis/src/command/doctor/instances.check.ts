@@ -1,0 +1,22 @@
+import { livingInstances } from '../living-instances.js';
+import { type Check, ok, warning } from './finding.js';
+
+/** Which instances of the application are alive. */
+export const INSTANCES: Check = {
+  name: 'instances',
+  ofStore: true,
+  async look({ store }) {
+    const { alive, silent } = await livingInstances(store!);
+    const dead = silent.length === 0 ? '' : `; ${silent.length} were killed within a day, or do not reach Redis`;
+    if (alive.length === 0) {
+      return [warning(`No instance is alive${dead}`, 'Start the application: nobody notices ends, and events wait.')];
+    }
+    const shown = alive.slice(0, 5).map((name) => JSON.stringify(name.replace(/:[^:]*$/, '')));
+    const more = alive.length > shown.length ? ', ...' : '';
+    return [
+      ok(
+        `${alive.length} ${alive.length === 1 ? 'instance is' : 'instances are'} alive: ${shown.join(', ')}${more}${dead}`,
+      ),
+    ];
+  },
+};

@@ -1,0 +1,35 @@
+import { shownText } from '@nest-session/core/internal';
+import { shownBytes } from '../shown-time.js';
+import type { ExaminedNode } from './examined-node.js';
+import { type Check, error, type Finding, ok, seePage, warning } from './finding.js';
+
+const MUCH = 0.75;
+const ALMOST_ALL = 0.95;
+
+/** Whether Redis evicts sessions, or is about to refuse them. */
+export const MEMORY: Check = {
+  name: 'memory',
+  look: ({ nodes }) => nodes.filter(({ info }) => info.size > 0).flatMap((node) => [...findingsOf(node)]),
+};
+
+function* findingsOf({ address, info }: ExaminedNode): Iterable<Finding> {
+  const number = (name: string) => Number(info.get(name) ?? 0);
+  const [used, most] = [number('used_memory') - number('mem_not_counted_for_evict'), number('maxmemory')];
+  const [policy, evicted] = [info.get('maxmemory_policy') ?? '', number('evicted_keys')];
+  const noeviction = 'Set maxmemory-policy to noeviction, also in its configuration file.';
+  if (policy !== 'noeviction') {
+    yield error(
+      `${address} may evict sessions, which then end without an event: its maxmemory-policy is ${shownText(policy)}`,
+      noeviction,
+    );
+  }
+  if (evicted > 0) {
+    yield warning(`${address} has evicted ${evicted} keys since its start`, `${noeviction} Visitors were signed out.`);
+  }
+  const share = most === 0 ? 0 : used / most;
+  const size = most === 0 ? `${shownBytes(used)}, without a limit` : `${shownBytes(used)} of ${shownBytes(most)}`;
+  const advice = `Raise maxmemory, or free memory. ${seePage('Scaling')}`;
+  if (share >= ALMOST_ALL) yield error(`${address} is full, and then saves no session: it uses ${size}`, advice);
+  else if (share >= MUCH) yield warning(`${address} is almost full: it uses ${size}`, advice);
+  else yield ok(`${address} uses ${size}`);
+}

@@ -1,0 +1,36 @@
+import { type Erased, UserErasure } from '../erasure/user-erasure.js';
+import type { Command } from './command.js';
+import { withSessions } from './store-access.js';
+
+/** Erases what is kept of a user. */
+export const ERASE: Command = {
+  name: 'erase',
+  text: 'Erases all that is kept of a user: sessions, also ended ones, and events and dead letters with the name or data.',
+  options: {
+    user: { value: '<name>', text: 'the name with which the user signs in', required: true },
+    yes: { text: 'erase it; without this option, only what would be erased is counted' },
+  },
+  async run(call) {
+    const { values, flags, signal, output } = call;
+    const isRehearsal = !flags.has('yes');
+    const onProgress = (looked: number) => output.progress(`${looked} keys and events`);
+    const options = { isRehearsal, signal, onProgress };
+    const erased = await withSessions(call, ({ connections: { background }, partitions }) =>
+      new UserErasure(background, partitions, values['user']!, options).run(),
+    );
+    const found = Object.values(erased).some((count) => count > 0);
+    output.report({ ...erased, erased: !isRehearsal }, linesOf(erased, isRehearsal && found));
+    return isRehearsal && found ? 2 : 0;
+  },
+};
+
+function linesOf({ live, ended, events, deadLetters, ledgers }: Erased, isRehearsal: boolean): string[] {
+  return [
+    `${live} live sessions`,
+    `${ended} ended sessions, whose data was kept for handlers`,
+    `${events} events`,
+    `${deadLetters} dead letters`,
+    `${ledgers} records of how many sessions the user has`,
+    ...(isRehearsal ? ['Nothing is erased yet. To erase it, run the command again with --yes.'] : []),
+  ];
+}

@@ -1,0 +1,97 @@
+import { isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
+import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import { deviceIn, NO_KEY } from '../repository/session-hash.js';
+import { parsed } from '../scripts/stream/stream-entry.js';
+import { columns } from './columns.js';
+import type { Command, ExitCode } from './command.js';
+import { type OpenStore, withSessions } from './store-access.js';
+import { shownBytes, shownDuration, shownTime } from './shown-time.js';
+import { UsageError } from './usage.error.js';
+
+/** One session, without the values of its attributes. */
+export const SHOW: Command = {
+  name: 'show',
+  text: 'Shows one session: its times, and the names and sizes of its attributes. It never shows a value.',
+  argument: { value: '<id>', text: 'the session id, as logs show it', required: true },
+  options: {},
+  run(call) {
+    const id = call.argument!;
+    return withSessions<ExitCode>(call, async (store) => {
+      const found = await read(store, id);
+      if (!found) throw noSession(store, id);
+      call.output.report(found, linesOf(found));
+      return 0;
+    });
+  },
+};
+
+/** What to say where there is no session; it may have another id by now. */
+export function noSession({ shownId }: OpenStore, id: string): UsageError {
+  const isId = isWellFormedIdOrToken(id);
+  return new UsageError(`There is no session ${isId ? shownId(id) : JSON.stringify(id)}.`);
+}
+
+type Found = NonNullable<Awaited<ReturnType<typeof read>>>;
+
+async function read({ connection, partitions, shownId }: OpenStore<SessionPartitions>, id: string) {
+  if (!isWellFormedIdOrToken(id)) return undefined;
+  const keys = partitions.of(id);
+  const [hash, ttl, kept, rotated] = await connection.run(
+    (client) =>
+      Promise.all([
+        client.hgetallBuffer(keys.session(id)),
+        client.pttl(keys.shadow(id)),
+        client.pttl(keys.session(id)),
+        client.get(keys.forwardingMark(id)),
+      ]),
+    keys.prefix,
+  );
+  const forwardedTo = /^[\w-]{22,128}/.exec(rotated ?? '')?.[0];
+  const names = Object.keys(hash);
+  if (names.length === 0) {
+    return forwardedTo === undefined ? undefined : { id: shownId(id), forwardedTo: shownId(forwardedTo) };
+  }
+  const text = (name: string) => hash[name]?.toString();
+  const number = (name: string) => (text(name) === undefined ? undefined : Number(text(name)));
+  const attributes = names.filter((name) => name.startsWith(ATTRIBUTE_FIELD)).sort();
+  const ended = text('ended');
+  return {
+    id: shownId(id),
+    live: ttl !== NO_KEY && ended === undefined,
+    ...(ended !== undefined && { ended: String(parsed(ended)) }),
+    creationTime: number('creationTime'),
+    authenticatedAt: number('authenticatedAt'),
+    lastAccessedTime: number('lastAccessedTime'),
+    maxInactiveInterval: number('maxInactiveInterval'),
+    absoluteExpiry: number('absoluteExpiry'),
+    timeToLive: ttl < 0 ? undefined : ttl,
+    keptFor: kept < 0 ? undefined : kept,
+    encrypted: text('dataKey') !== undefined,
+    device: parsed(deviceIn({ device: text('device') ?? null })),
+    attributes: attributes.map((name) => ({ name: name.slice(ATTRIBUTE_FIELD.length), bytes: hash[name]!.length })),
+  };
+}
+
+function* linesOf(found: Found): Iterable<string> {
+  if (!('attributes' in found)) return yield `${found.id} has another id now: ${found.forwardedTo}`;
+  const { id, live, ended = 'expired, and nobody has noticed yet', attributes, device } = found;
+  yield `${'session'.padEnd(WIDTH)}${id}`;
+  yield `${'state'.padEnd(WIDTH)}${live ? 'live' : `ended: ${ended}`}`;
+  for (const [title, at] of Object.entries({
+    created: found.creationTime,
+    'signed in': found.authenticatedAt,
+    'last used': found.lastAccessedTime,
+    'ends at latest': found.absoluteExpiry,
+  })) {
+    if (at !== undefined) yield `${title.padEnd(WIDTH)}${shownTime(at)}`;
+  }
+  yield `${(live ? 'ends in' : 'data kept for').padEnd(WIDTH)}${shownDuration(live ? found.timeToLive : found.keptFor)}`;
+  if (device !== null) yield `${'device'.padEnd(WIDTH)}${JSON.stringify(device)}`;
+  if (found.encrypted) yield `${'encrypted'.padEnd(WIDTH)}yes: the sizes are those of the encrypted texts`;
+  yield '';
+  const rows = attributes.map(({ name, bytes }) => [shownText(name), shownBytes(bytes)]);
+  yield* rows.length === 0 ? ['It has no attributes.'] : columns(['ATTRIBUTE', 'SIZE'], rows);
+}
+
+const WIDTH = 16;

@@ -1,0 +1,97 @@
+import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
+import { SessionIds, shownError } from '@nest-session/core/internal';
+import {
+  resolveRedisSessionOptions,
+  type ResolvedRedisSessionOptions,
+} from '../configuration/redis-session.options.js';
+import { settledPartitions } from '../connection/check-store.js';
+import { OutageLog } from '../connection/outage.log.js';
+import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import { shownAddress } from '../connection/shown-address.js';
+import { DeadlinePartitions } from '../keys/deadline-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { adviceFor } from '../logging/advice.js';
+import { settledWithin } from '../timing/settled-within.js';
+import type { CommandCall } from './command.js';
+
+// Milliseconds that a command waits for a connection, and for each reply.
+const PATIENCE = 5000;
+
+/** A Redis that replies. */
+export interface ReachedRedis {
+  readonly connections: RedisConnections;
+  /** A call fails when Redis does not reply in time. */
+  readonly connection: RequestConnection;
+  readonly options: ResolvedRedisSessionOptions;
+}
+
+/** A namespace in it, with as many partitions as applications have recorded there. */
+export interface OpenStore<Kind = SessionPartitions | DeadlinePartitions> extends ReachedRedis {
+  readonly partitions: Kind;
+  /** A session id as logs show it: a fingerprint, unless the instances have recorded that no id is a token. */
+  readonly shownId: (id: string) => string;
+}
+
+type Call = Pick<CommandCall, 'address' | 'signal'>;
+
+/**
+ * Connects, does the work, and closes the connections, at once when the signal comes. Changes nothing itself: a command is
+ * no instance.
+ * @throws SessionStoreError when Redis cannot be reached, or does not reply, and whatever else the work throws
+ */
+export async function withRedis<T>({ address, signal }: Call, work: (redis: ReachedRedis) => Promise<T>): Promise<T> {
+  const options = resolveRedisSessionOptions({ ...address, commandTimeout: `${PATIENCE}ms`, notifications: 'off' });
+  const outage = new OutageLog();
+  const connections = createConnections(options, outage);
+  const close = () => void closeConnections(connections);
+  signal.addEventListener('abort', close);
+  try {
+    await reach(connections, options, outage);
+    return await work({ connections, connection: new RequestConnection(connections.request, options), options });
+  } finally {
+    signal.removeEventListener('abort', close);
+    await closeConnections(connections);
+  }
+}
+
+/** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */
+export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>): Promise<T> {
+  return withRedis(call, async (redis) => work(await openStore(redis)));
+}
+
+/** The same, for a namespace of sessions alone. */
+export function withSessions<T>(call: Call, work: (store: OpenStore<SessionPartitions>) => Promise<T>): Promise<T> {
+  return withStore(call, async (store) => {
+    const { partitions } = store;
+    if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      `Namespace ${JSON.stringify(partitions.namespace)} holds deadlines, and this command is for sessions.`,
+    ]);
+  });
+}
+
+/** The namespace as applications have recorded it. @throws InvalidSessionOptionsError when it cannot be used */
+export async function openStore(redis: ReachedRedis): Promise<OpenStore> {
+  const { connection, options } = redis;
+  const { namespace } = options;
+  const { meta } = new SessionPartitions(namespace);
+  const [holds, form] = await connection.run((client) => client.hmget(meta, 'holds', 'ids'), meta);
+  const Kind = holds === 'deadlines' ? DeadlinePartitions : SessionPartitions;
+  const partitions = new Kind(namespace, await settledPartitions(connection, new Kind(namespace)));
+  const ids = new SessionIds(undefined, form === 'hashed' ? form : 'plain');
+  return { ...redis, partitions, shownId: (id) => ids.shown(id) };
+}
+
+async function reach(connections: RedisConnections, options: ResolvedRedisSessionOptions, outage: OutageLog) {
+  const connected = connections.request.connect();
+  const hasEnded = await settledWithin(PATIENCE, connected);
+  const refuse = (cause: unknown): never => {
+    const reason = `Redis (${shownAddress(options.connection)}) cannot be reached: ${shownError(cause)}`;
+    const advice = adviceFor(cause) || '. Start it, or correct its address';
+    throw new SessionStoreError(reason + advice, { cause });
+  };
+  if (!hasEnded) refuse(outage.reason ?? new Error(`no reply within ${PATIENCE} ms`));
+  // ioredis itself rejects with `Connection is closed.`
+  await connected.catch((error: unknown) => refuse(outage.reason ?? error));
+}

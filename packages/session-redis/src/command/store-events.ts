@@ -1,0 +1,35 @@
+import { DEADLINE_ENTRIES } from '../deadlines/deadline-event-producer.js';
+import { DeadLetterReader } from '../delivery/dead-letter.reader.js';
+import { EventGroups } from '../delivery/event-groups.js';
+import { GroupLagReader } from '../delivery/group-lag.reader.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { scriptsOn } from '../scripts/define-scripts.js';
+import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
+import type { OpenStore } from './store-access.js';
+import { toldEvent, type ToldEvent } from './told-event.js';
+
+// Milliseconds: the default of the option `events.lease`.
+const LEASE = 30_000;
+
+/** Groups and dead letters, without the data of their events. */
+class ToldGroups extends EventGroups<ToldEvent> {}
+
+/** What looks at and changes the events of a store. */
+export interface StoreEvents {
+  readonly groups: EventGroups<ToldEvent>;
+  readonly lags: GroupLagReader;
+  readonly scripts: (client: ConstructorParameters<typeof EventStreamScripts>[0]) => EventStreamScripts;
+}
+
+export function storeEvents({ connection, partitions, shownId }: OpenStore): StoreEvents {
+  const kind = partitions instanceof SessionPartitions ? SESSION_ENTRIES : DEADLINE_ENTRIES;
+  const scripts = scriptsOn((client) => new EventStreamScripts(client, kind));
+  const letters = new DeadLetterReader(connection, partitions);
+  const toEvent = (entry: Parameters<typeof toldEvent>[0]) => toldEvent(entry, shownId);
+  return {
+    groups: new ToldGroups(connection, scripts, letters, partitions, { lease: LEASE }, { toEvent }),
+    lags: new GroupLagReader(connection, scripts, partitions),
+    scripts,
+  };
+}

@@ -1,0 +1,70 @@
+import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
+import { beganAt } from '@nest-session/core/internal';
+import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import { hashOfValue } from '../repository/hashed-indexes.js';
+import { NO_KEY, toListedInfo } from '../repository/session-hash.js';
+import type { OpenStore } from './store-access.js';
+
+// Sessions that are read at once.
+const PAGE_SIZE = 250;
+
+interface Entry {
+  readonly keys: SessionKeys;
+  readonly id: string;
+  readonly score: number;
+}
+
+/** The sessions of a user. */
+export interface SessionsOfUser {
+  /** How many the index lists, also those whose end nobody has noticed yet. */
+  readonly total: number;
+  /** The live ones among those of the page, the latest sign-in first. */
+  readonly sessions: readonly SessionInfo[];
+}
+
+/**
+ * Reads a page of the sessions of a user. It sends commands that read and nothing else: the script for this removes what an
+ * outage has left in the index.
+ */
+export async function sessionsOfUser(
+  store: OpenStore<SessionPartitions>,
+  user: string,
+  { skip, limit }: { readonly skip: number; readonly limit: number },
+): Promise<SessionsOfUser> {
+  const { connection, partitions } = store;
+  const hash = hashOfValue(user);
+  const found = await connection.runInAll(partitions, async (client, keys) => {
+    const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, hash);
+    const [count, rows, epoch] = await Promise.all([
+      client.zcard(index),
+      client.zrange(index, '0', `${skip + limit - 1}`, 'REV', 'WITHSCORES'),
+      client.hget(keys.epoch, 'at'),
+    ]);
+    const entries = rows.flatMap((id, i) => (i % 2 === 0 ? [{ keys, id, score: Number(rows[i + 1]) }] : []));
+    return { count, entries, epoch: [keys, Number(epoch ?? -Infinity)] as const };
+  });
+  const epochs = new Map(found.map(({ epoch }) => epoch));
+  const entries = found.flatMap((each) => each.entries).sort((one, other) => other.score - one.score);
+  const sessions: SessionInfo[] = [];
+  const page = entries.slice(skip, skip + limit);
+  for (let i = 0; i < page.length; i += PAGE_SIZE) {
+    const infos = await Promise.all(page.slice(i, i + PAGE_SIZE).map((entry) => read(store, entry)));
+    infos.forEach((info, at) => {
+      if (info && beganAt(info) > epochs.get(page[i + at]!.keys)!) sessions.push(info);
+    });
+  }
+  return { total: found.reduce((sum, { count }) => sum + count, 0), sessions };
+}
+
+async function read({ connection }: OpenStore, { keys, id }: Entry): Promise<SessionInfo | undefined> {
+  const fields = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device'];
+  const [texts, ttl] = await connection.run(
+    (client) => Promise.all([client.hmget(keys.session(id), ...fields), client.pttl(keys.shadow(id))]),
+    keys.prefix,
+  );
+  const [created, accessed, interval, signedIn, device] = texts as [string?, string?, string?, string?, string?];
+  if (ttl === NO_KEY) return undefined;
+  const orNull = (text: string | undefined) => text ?? null;
+  return toListedInfo([id, ttl, orNull(created), orNull(accessed), orNull(interval), orNull(signedIn), orNull(device)]);
+}

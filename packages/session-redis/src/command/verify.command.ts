@@ -1,0 +1,79 @@
+import type { Finding } from '../verification/findings.js';
+import { RULES } from '../verification/rules.js';
+import { type Verification, verify } from '../verification/verify.js';
+import type { Command, CommandCall, ExitCode } from './command.js';
+import { shownExample } from './shown-example.js';
+import { withStore } from './store-access.js';
+import { UsageError } from './usage.error.js';
+import { wholeNumber } from './whole-number.js';
+
+/** Looks for what breaks a rule of the data model. */
+export const VERIFY: Command = {
+  name: 'verify',
+  text: 'Looks for what breaks a rule of the data model, beside the applications, and mends it if you ask for that.',
+  options: {
+    repair: { text: 'mend what is found' },
+    rate: { value: '<number>', text: 'keys and entries in a second at most (default 20000)' },
+  },
+  async run(call) {
+    const repair = call.flags.has('repair');
+    const rate = rateOf(call);
+    const { signal, output } = call;
+    const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
+    return withStore(call, async ({ connections: { background: client }, partitions, options, shownId }) => {
+      const asked = { repair, signal, onProgress, ...(rate && { rate }) };
+      const verification = shown(await verify({ client, partitions, options }, asked), shownId);
+      output.report(...reportOf(verification, repair));
+      return exitCodeOf(verification, repair);
+    });
+  },
+};
+
+function rateOf({ values: { rate } }: CommandCall): number | undefined {
+  if (rate === undefined) return undefined;
+  const number = wholeNumber('rate', rate);
+  if (number > 0) return number;
+  throw new UsageError('--rate must be at least 1.');
+}
+
+/** With ids as logs show them. */
+function shown({ findings, left, looked }: Verification, shownId: (id: string) => string): Verification {
+  const each = ({ rule, count, examples }: Finding) => {
+    return { rule, count, examples: examples.map((example) => shownExample(example, shownId)) };
+  };
+  return { findings: findings.map(each), left: left.map(each), looked };
+}
+
+function exitCodeOf({ findings, left }: Verification, repair: boolean): ExitCode {
+  if (repair) return left.length > 0 ? 3 : 0;
+  return findings.length > 0 ? 2 : 0;
+}
+
+function reportOf({ findings, left, looked }: Verification, repair: boolean): [json: object, lines: string[]] {
+  const json = { findings, ...(repair && { left }), looked };
+  const found = findings.flatMap((each) => linesOf(each, repair));
+  const summary =
+    findings.length === 0
+      ? `Nothing breaks a rule of the data model: ${looked} keys and entries.`
+      : `${findings.length} of ${Object.keys(RULES).length} rules are broken: ${looked} keys and entries.`;
+  return [json, [...found, summary, ...adviceFor(findings, left, repair)]];
+}
+
+function linesOf({ rule, count, examples }: Finding, repair: boolean): string[] {
+  const { problem, mending } = RULES[rule];
+  return [
+    `${rule}: ${count}. ${capital(problem)}.`,
+    `  such as ${examples.join(', ')}`,
+    repair ? `  mended: ${mending}` : `  --repair: ${mending}`,
+  ];
+}
+
+function adviceFor(findings: readonly Finding[], left: readonly Finding[], repair: boolean): string[] {
+  if (findings.length > 0 && !repair) return ['To mend it, run the command again with --repair.'];
+  const rules = left.map(({ rule, count }) => `${rule} ${count}`);
+  return rules.length > 0 ? [`Still there after the repair: ${rules.join(', ')}.`] : [];
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

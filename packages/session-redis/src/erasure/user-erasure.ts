@@ -1,0 +1,161 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { Redis } from 'ioredis';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import { scannedKeys } from '../repartitioning/scanned-keys.js';
+import { hashOfValue } from '../repository/hashed-indexes.js';
+import { ErasureScripts } from '../scripts/erasure/erasure.scripts.js';
+import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { fieldOf, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
+import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
+
+/** How what is kept of a user is erased. */
+export interface EraseOptions {
+  /** Only counts. */
+  readonly isRehearsal: boolean;
+  readonly signal: AbortSignal;
+  /** Receives how many keys and events have been looked at, from time to time. */
+  readonly onProgress: (looked: number) => void;
+}
+
+/** What was found of a user, and erased. */
+export interface Erased {
+  /** Sessions that were alive. */
+  readonly live: number;
+  /** Sessions that had ended, whose data was kept for handlers. */
+  readonly ended: number;
+  /** Events with the name or the data of the user. */
+  readonly events: number;
+  readonly deadLetters: number;
+  /** Records of how many sessions the user has. */
+  readonly ledgers: number;
+}
+
+const SESSION = /^sessions:([\w-]{22,})$/;
+const IDS_PER_CALL = 50;
+const EVENTS_PER_CALL = 100;
+// A dead letter can have 256 KiB.
+const LETTERS_PER_CALL = 10;
+const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_NAME_INDEX_NAME;
+
+/**
+ * Erases what a namespace keeps of a user: sessions, also those that have ended and whose data was kept for handlers; events
+ * and dead letters with the name or with the data. It finds the sessions by the index of principals, which is not encrypted,
+ * and what has no session any more by the name itself.
+ */
+export class UserErasure {
+  readonly #scripts: ErasureScripts;
+  readonly #streams: EventStreamScripts;
+  readonly #principal: { readonly hash: string; readonly text: string };
+  readonly #erased = { live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: 0 };
+  readonly #ids = new Set<string>();
+  #looked = 0;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly partitions: SessionPartitions,
+    name: string,
+    private readonly options: EraseOptions,
+  ) {
+    this.#scripts = new ErasureScripts(client);
+    this.#streams = new EventStreamScripts(client, SESSION_ENTRIES);
+    this.#principal = { hash: hashOfValue(name), text: JSON.stringify(name) };
+  }
+
+  async run(): Promise<Erased> {
+    // First the sessions: events and dead letters tell of them.
+    for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:*')) {
+      for (const partition of this.partitions.all) {
+        const its = keys.filter((key) => key.partition === partition);
+        await this.#eraseSessions(
+          partition,
+          its.flatMap(({ name }) => SESSION.exec(name)?.[1] ?? []),
+        );
+      }
+    }
+    for (const partition of this.partitions.all) {
+      await this.#eraseLetters(partition);
+      await this.#eraseEvents(partition);
+      await this.#eraseLedger(partition);
+    }
+    return this.#erased;
+  }
+
+  async #eraseSessions(partition: SessionKeys, ids: readonly string[]): Promise<void> {
+    for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
+      const some = ids.slice(i, i + IDS_PER_CALL);
+      const { isRehearsal } = this.options;
+      const found = await this.#scripts.sessions(partition, some, this.#principal, !isRehearsal);
+      for (const { id, was } of found) {
+        this.#ids.add(id);
+        this.#erased[was]++;
+      }
+      this.#look(some.length);
+    }
+  }
+
+  async #eraseEvents(partition: SessionKeys): Promise<void> {
+    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) {
+      const theirs = entries.filter((entry) => this.#isTheirs(entry)).map(({ position }) => position);
+      this.#erased.events += theirs.length;
+      if (theirs.length > 0 && !this.options.isRehearsal) await this.#scripts.events(partition, theirs);
+    }
+  }
+
+  async #eraseLetters(partition: SessionKeys): Promise<void> {
+    for await (const entries of this.#entriesOf(partition, partition.deadLetters, LETTERS_PER_CALL)) {
+      for (const entry of entries.filter((each) => this.#isTheirs(each) || this.#isOfSession(each))) {
+        this.#erased.deadLetters++;
+        if (!this.options.isRehearsal) await this.#streams.discardDeadLetter(partition, entry.position);
+      }
+    }
+  }
+
+  async #eraseLedger(partition: SessionKeys): Promise<void> {
+    const ledger = partition.ledger(this.#principal.hash);
+    const { isRehearsal } = this.options;
+    this.#erased.ledgers += await (isRehearsal ? this.client.exists(ledger) : this.client.unlink(ledger));
+  }
+
+  async *#entriesOf(partition: SessionKeys, stream: string, count: number): AsyncIterable<StreamEntry[]> {
+    let from = '-';
+    for (;;) {
+      const entries = await this.client.xrange(stream, from, '+', 'COUNT', count);
+      if (entries.length === 0) return;
+      yield entries.map((entry) => toStreamEntry(partition, entry));
+      this.#look(entries.length);
+      from = `(${entries.at(-1)![0]}`;
+    }
+  }
+
+  /** Whether it has the name, or the data of a session of the user. Other events have ids alone, which are hashes. */
+  #isTheirs(entry: StreamEntry): boolean {
+    const [who, data] = [recordIn(entry, 'who'), recordIn(entry, 'data')];
+    if (who === undefined && data === undefined) return false;
+    return this.#isOfSession(entry) || [who, data].some((each) => each !== undefined && this.#names(each));
+  }
+
+  #isOfSession(entry: StreamEntry): boolean {
+    return ['session', 'previous'].some((name) => this.#ids.has(fieldOf(entry, name) ?? ''));
+  }
+
+  #names(fields: Readonly<Record<string, unknown>>): boolean {
+    const { hash, text } = this.#principal;
+    if (fields[FIELD] === text) return true;
+    const indexes = parsed(String(parsed(String(fields['index']))));
+    return (
+      Array.isArray(indexes) && indexes.some(([name, value]) => name === PRINCIPAL_NAME_INDEX_NAME && value === hash)
+    );
+  }
+
+  #look(count: number): void {
+    this.options.signal.throwIfAborted();
+    this.#looked += count;
+    this.options.onProgress(this.#looked);
+  }
+}
+
+function recordIn(entry: StreamEntry, name: string): Record<string, unknown> | undefined {
+  const value = parsed(fieldOf(entry, name));
+  return value instanceof Object ? (value as Record<string, unknown>) : undefined;
+}

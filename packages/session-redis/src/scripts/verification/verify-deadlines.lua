@@ -1,0 +1,43 @@
+#!lua flags=allow-oom
+--[[
+  verify-deadlines: looks whether deadlines are among those that are due, and stay until then.
+
+  KEYS[1] sorted set of the names
+  ARGV[1] 1: mend what is wrong
+  ARGV[2] prefix of the partition's keys
+  ARGV[3] for how many ms it is known that a deadline has fired
+  ARGV[4..] members
+
+  Returns each member that is wrong, and a word, in turn
+    'deadline-expires'        it goes before it is due. Mended: it stays
+    'deadline-not-scheduled'  it does not fire, or at another time. Mended: it fires at its time
+    'fired-deadline-stays'    it has fired, and never goes. Mended: it goes
+]]
+-- include: deadline
+local names, mends, prefix, known_for, reply = KEYS[1], ARGV[1] == '1', ARGV[2], ARGV[3], {}
+
+local function note(member, problem, mend)
+  reply[#reply + 1], reply[#reply + 2] = member, problem
+  if mends then mend() end
+end
+
+local function verify_waiting(member, hash, name, time)
+  local due = prefix .. 'due:' .. name
+  if redis.call('PTTL', hash) ~= -1 then
+    note(member, 'deadline-expires', function() redis.call('PERSIST', hash) end)
+  end
+  local score = read('ZSCORE', due, member)
+  if score == nil or tonumber(score or nil) == tonumber(time) then return end
+  note(member, 'deadline-not-scheduled', function() note_due(due, names, name, member, tonumber(time)) end)
+end
+
+for i = 4, #ARGV do
+  local hash = prefix .. 'deadlines:' .. ARGV[i]
+  local fields = read('HMGET', hash, 'name', 'due', 'fired') or {}
+  if fields[1] and tonumber(fields[2] or nil) then
+    verify_waiting(ARGV[i], hash, fields[1], fields[2])
+  elseif fields[3] and redis.call('PTTL', hash) == -1 then
+    note(ARGV[i], 'fired-deadline-stays', function() redis.call('PEXPIRE', hash, known_for) end)
+  end
+end
+return reply

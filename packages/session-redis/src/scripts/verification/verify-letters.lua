@@ -1,0 +1,29 @@
+#!lua flags=allow-oom
+--[[
+  verify-letters: looks whether the records of dead letters have each of some letters, with its bytes.
+
+  KEYS[1] dead letters
+  ARGV[1] 1: mend what is wrong
+  ARGV[2] look at those behind this position
+  ARGV[3] at how many
+
+  Returns the position of the last one, empty when there was none, and then each position that is wrong, and a word, in turn
+    'letter-unrecorded'  nothing removes it when there are too many. Mended: the records have it
+]]
+-- include: dead-letters, keys
+local letters, mends, after, most = dead_letters(KEYS[1]), ARGV[1] == '1', ARGV[2], ARGV[3]
+
+local reply = { '' }
+for _, entry in ipairs(read('XRANGE', letters.stream, '(' .. after, '+', 'COUNT', most) or {}) do
+  local kind, bytes = kind_of(entry[2]), bytes_of(entry[2])
+  local member = index_member(kind, entry[1], bytes)
+  if read('ZSCORE', letters.index, member) == false then
+    reply[#reply + 1], reply[#reply + 2] = entry[1], 'letter-unrecorded'
+    if mends then
+      redis.call('ZADD', letters.index, 0, member)
+      redis.call('HINCRBY', letters.sizes, kind, bytes)
+    end
+  end
+  reply[1] = entry[1]
+end
+return reply

@@ -1,0 +1,31 @@
+#!lua
+--[[
+  verify-minutes: looks whether minutes of the bucket list have a bucket.
+
+  KEYS[1] bucket list
+  ARGV[1] 1: mend what is wrong
+  ARGV[2] prefix of the partition's keys
+  ARGV[3..] minutes
+
+  Returns each minute that is wrong, and a word, in turn
+    'minute-without-bucket'  mended: it leaves the list
+    'minute-misplaced'       the list has it under another time. Mended: under its own
+]]
+-- include: keys
+local list, mends, prefix, reply = KEYS[1], ARGV[1] == '1', ARGV[2], {}
+
+local function note(minute, problem, ...)
+  reply[#reply + 1], reply[#reply + 2] = minute, problem
+  if mends then redis.call(...) end
+end
+
+for i = 3, #ARGV do
+  local minute = ARGV[i]
+  local score = read('ZSCORE', list, minute)
+  if score and redis.call('EXISTS', prefix .. 'expirations:' .. minute) == 0 then
+    note(minute, 'minute-without-bucket', 'ZREM', list, minute)
+  elseif score and tonumber(minute) and tonumber(score) ~= tonumber(minute) then
+    note(minute, 'minute-misplaced', 'ZADD', list, minute, minute)
+  end
+end
+return reply

@@ -1,0 +1,222 @@
+import { Injectable } from '@nestjs/common';
+import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
+import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { jsonOf, runCommand } from '../support/command.process.js';
+import { documentedLines } from '../support/documented.rights.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+
+LeakGuard.install();
+
+@Injectable()
+class Handlers {
+  @OnSessionEvent(SessionDeletedEvent)
+  handle() {
+    throw new Error('on purpose');
+  }
+}
+
+interface Checked {
+  readonly check: string;
+  readonly status: string;
+  readonly message: string;
+  readonly advice?: string;
+}
+
+const { meta, instances, all } = new SessionPartitions('nest:session');
+const [keys] = all as [(typeof all)[number]];
+
+let server: SteppableRedisServer;
+let client: Redis;
+let app: EventInstance;
+let env: { REDIS_URL: string };
+beforeAll(async () => {
+  server = await SteppableRedisServer.start({ args: ['--appendonly', 'yes'] });
+  client = new Redis(server.url);
+  env = { REDIS_URL: server.url };
+  app = await EventInstance.start({
+    redis: { url: server.url, cleanup: { cron: '* * * * * *' }, events: { attempts: 1 } },
+    providers: [Handlers],
+  });
+  await eventually(async () => expect((await client.config('GET', 'notify-keyspace-events'))[1]).toMatch(/x/));
+});
+afterAll(async () => {
+  await app.stop();
+  client.disconnect();
+  await server.stop();
+});
+
+/** The findings of a doctor that is called like this. */
+async function findings(line = '', environment = env) {
+  const { code, json } = await jsonOf<{ checks: Checked[] }>(`doctor ${line}`.trim(), environment);
+  const found = json.checks.filter(({ status }) => status !== 'ok');
+  expect(code).toBe(found.length === 0 ? 0 : 2);
+  // Each says what to do.
+  expect(found.filter(({ advice }) => !advice)).toEqual([]);
+  return found.map(({ check, status, message }) => `${status} ${check}: ${message}`);
+}
+
+describe('doctor', () => {
+  it('finds nothing where all is well, and says what it has looked at', async () => {
+    const { code, json } = await jsonOf<{ checks: Checked[] }>('doctor', env);
+    expect([code, json.checks.filter(({ status }) => status !== 'ok')]).toEqual([0, []]);
+    expect([...new Set(json.checks.map(({ check }) => check))]).toEqual([
+      ...['server', 'format', 'rights', 'clock', 'latency', 'memory', 'clients', 'persistence', 'notifications'],
+      ...['instances', 'cleanup', 'overdue', 'groups', 'dead-letters'],
+    ]);
+    const { stdout } = await runCommand('doctor', env);
+    expect(stdout).toMatch(/^ok +server +127\.0\.0\.1:\d+ is (Redis|Valkey) [^]*\nEverything is fine\.\n$/);
+  });
+
+  it.each([
+    ['maxmemory-policy', 'allkeys-lru', 'error memory: ...may evict sessions'],
+    ['maxmemory', '1mb', 'error memory: ...is full'],
+    ['notify-keyspace-events', 'E', 'warning notifications: ...announces no expired sessions'],
+    ['appendonly', 'no', 'warning persistence: ...keeps nothing on disk'],
+  ])('finds the setting %s %s', async (name, value, finding) => {
+    const [, before] = (await client.config('GET', name)) as [string, string];
+    await client.config('SET', name, value);
+    try {
+      const [begin = '', end = ''] = finding.split('...');
+      expect(await findings()).toContainEqual(expect.stringMatching(new RegExp(`^${begin}.*${end}`)));
+      if (name === 'notify-keyspace-events') expect(await findings('--ignore notifications')).toEqual([]);
+    } finally {
+      await client.config('SET', name, before);
+    }
+  });
+
+  it('finds that Redis will soon refuse connections', async () => {
+    const [, before] = (await client.config('GET', 'maxclients')) as [string, string];
+    const connected = /connected_clients:(\d+)/.exec(await client.info('clients'))![1];
+    const most = Number(connected) + 2;
+    await client.config('SET', 'maxclients', most);
+    try {
+      const found = await findings();
+      expect(found).toEqual([expect.stringMatching(new RegExp(`^warning clients: .* of ${most} connections$`))]);
+    } finally {
+      await client.config('SET', 'maxclients', before);
+    }
+  });
+
+  it('finds clocks that differ', async () => {
+    const step = 30_000;
+    await server.stepClock(step);
+    try {
+      expect(await findings('--ignore instances,cleanup,overdue,groups')).toEqual([
+        expect.stringMatching(/^warning clock: The clock of .* is (29|30)\d{3} ms ahead of that of this machine$/),
+      ]);
+    } finally {
+      await server.stepClock(-step);
+    }
+  });
+
+  it('finds rights that are missing, its own and those of another user', async () => {
+    for (const line of documentedLines(['every process', 'handlers'])) await client.acl('SETUSER', 'app', ...line);
+    const own = { REDIS_URL: `redis://app:a-long-secret@127.0.0.1:${server.port}` };
+    const others = 'latency,notifications,persistence';
+    // PING is no right of an application with one partition.
+    const ofRights = (found: readonly string[]) => found.filter((each) => each.includes(' rights: '));
+    await client.acl('SETUSER', 'app', '+ping');
+    expect(ofRights(await findings(`--ignore ${others}`, own))).toEqual([]);
+    expect(ofRights(await findings('--acl-user app'))).toEqual([]);
+    await client.acl('SETUSER', 'app', '-xadd', '-xgroup|create', '-hincrby');
+    const names = 'HINCRBY, XADD, XGROUP CREATE';
+    expect(ofRights(await findings(`--ignore ${others}`, own))).toEqual([
+      `error rights: This user may not send ${names}, or not for these keys`,
+    ]);
+    expect(ofRights(await findings('--acl-user app'))).toEqual([
+      `error rights: User "app" may not send ${names}, or not for these keys`,
+    ]);
+    await client.acl('SETUSER', 'app', 'resetkeys', '~other:*');
+    expect(ofRights(await findings('--acl-user app'))[0]).toContain('DEL, EXISTS, GET');
+    expect(ofRights(await findings('--acl-user nobody'))[0]).toContain('The rights of user "nobody" cannot be read');
+  });
+
+  it('finds another format, an unused namespace, and a move that has not finished', async () => {
+    const unused = await findings('--namespace nest:sesion');
+    expect(unused).toEqual(['warning format: No application has started in namespace "nest:sesion" yet.']);
+    for (const [field, value, problem] of [
+      ['version', '1', 'have format 1'],
+      ['partitions', '1>4>copy', 'are being moved from 1 to 4 partitions'],
+    ] as const) {
+      const before = (await client.hget(meta, field))!;
+      await client.hset(meta, field, value);
+      const found = await findings();
+      await client.hset(meta, field, before);
+      expect(found).toEqual([
+        expect.stringContaining('error format: The sessions in namespace "nest:session" ' + problem),
+      ]);
+    }
+  });
+
+  it('finds dead letters, late groups, and groups that nobody reads', async () => {
+    const session = app.module.get(IndexedSessionRepository, { strict: false }).createSession();
+    session.setAttribute('a', 1);
+    await session.save();
+    session.invalidate();
+    await session.save();
+    await eventually(async () => expect(await client.xlen(keys.deadLetters)).toBe(1));
+    await client.xgroup('CREATE', keys.events, 'left', '0');
+    const letter = 'warning dead-letters: 1 dead letter waits for somebody to deal with them';
+    const unread = 'warning groups: Nobody reads the events of group "left", and they are kept for it';
+    expect(await findings()).toEqual([unread, letter]);
+    await server.stepClock(400_000);
+    try {
+      const others = 'clock,instances,cleanup,overdue,dead-letters';
+      expect(await findings(`--ignore ${others}`)).toContainEqual(
+        expect.stringMatching(
+          /^warning groups: Group "left" is late: it has not read \d+ events, the oldest of them from 6m ago$/,
+        ),
+      );
+    } finally {
+      await server.stepClock(-400_000);
+    }
+    await client.xgroup('DESTROY', keys.events, 'left');
+    await client.del(keys.deadLetters, keys.deadLetterIndex);
+  });
+
+  it('finds that no instance is alive, that nobody cleans up, and what is overdue', async () => {
+    const other = await RedisServer.start({ args: ['--appendonly', 'yes', '--notify-keyspace-events', 'Kx'] });
+    const own = new Redis(other.url);
+    try {
+      await own.hset(meta, 'version', '2', 'partitions', '1', 'holds', 'sessions', 'ids', 'hashed');
+      await own.zadd(instances, Date.now() - 60_000, 'host:1:killed');
+      await own.zadd(keys.bucketList, 60_000, '60000');
+      await own.sadd(keys.bucket('60000'), `expires:${'a'.repeat(43)}`);
+      expect(await findings('', { REDIS_URL: other.url })).toEqual([
+        'warning instances: No instance is alive; 1 were killed within a day, or do not reach Redis',
+        'warning cleanup: Nobody has taken the turn for the cleanup',
+        expect.stringMatching(/^error overdue: The oldest end of a session that nobody has noticed was due \d+d ago$/),
+      ]);
+    } finally {
+      own.disconnect();
+      await other.stop();
+    }
+  });
+
+  it('finds that it looks at a replica', async () => {
+    const replica = await RedisServer.start({
+      args: ['--replicaof', `127.0.0.1 ${server.port}`, '--appendonly', 'yes'],
+    });
+    const own = new Redis(replica.url);
+    try {
+      await eventually(async () => expect(await own.exists(meta)).toBe(1));
+      const found = await findings('--ignore cleanup', { REDIS_URL: replica.url });
+      expect(found[0]).toMatch(/^error server: .* is a replica, which accepts no writes$/);
+    } finally {
+      own.disconnect();
+      await replica.stop();
+    }
+  });
+
+  it('refuses a check that does not exist', async () => {
+    const { code, stdout, stderr } = await runCommand('doctor --ignore clocks', env);
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      '',
+      expect.stringContaining('There is no check "clocks". The checks are server, '),
+    ]);
+  });
+});

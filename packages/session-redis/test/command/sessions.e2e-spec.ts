@@ -1,0 +1,221 @@
+import { Injectable } from '@nestjs/common';
+import {
+  IndexedSessionRepository,
+  OnSessionEvent,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  Sessions,
+} from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { jsonOf, runCommand } from '../support/command.process.js';
+import { EventInstance } from '../support/event-instance.fixture.js';
+import { hashOfValue } from '../support/hash-of-value.js';
+
+LeakGuard.install();
+
+@Injectable()
+class Handlers {
+  readonly ended: (string | undefined)[][] = [];
+
+  @OnSessionEvent(SessionDeletedEvent)
+  handle({ sessionId, reason }: SessionDeletedEvent) {
+    this.ended.push([sessionId, reason]);
+  }
+
+  @OnSessionEvent(SessionCreatedEvent)
+  hear() {}
+}
+
+interface Listed {
+  readonly total: number;
+  readonly sessions: readonly { readonly id: string; readonly creationTime: number; readonly timeToLive: number }[];
+}
+
+const SECRET = 'planted-value';
+
+describe('the command, on sessions in several partitions', () => {
+  const partitions = 4;
+  let server: RedisServer;
+  let client: Redis;
+  let app: EventInstance;
+  let env: { REDIS_URL: string };
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    env = { REDIS_URL: server.url };
+    app = await EventInstance.start({ redis: { url: server.url, partitions }, providers: [Handlers] });
+  });
+  afterAll(async () => {
+    await app.stop();
+    client.disconnect();
+    await server.stop();
+  });
+
+  const repository = () => app.module.get(IndexedSessionRepository, { strict: false });
+
+  async function signIn(name: string): Promise<string> {
+    const session = repository().createSession();
+    session.setAttribute('cart', SECRET);
+    session.signIn(name);
+    await session.save();
+    return session.id;
+  }
+
+  it('lists the sessions of a user, the latest sign-in first, in pages', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      ids.unshift(await signIn('ann'));
+      const signedIn = Date.now();
+      await eventually(() => expect(Date.now()).toBeGreaterThan(signedIn));
+    }
+    await signIn('bob');
+    const { code, json } = await jsonOf<Listed>('list --user ann', env);
+    expect([code, json.total, json.sessions.map(({ id }) => id)]).toEqual([0, 3, ids]);
+    const [first] = json.sessions;
+    expect(first).toMatchObject({ maxInactiveInterval: 1800, authenticatedAt: expect.any(Number) });
+    expect(first!.timeToLive).toBeGreaterThan(1_700_000);
+    const page = await runCommand('list --user ann --limit 1 --skip 1', env);
+    expect(page.stdout).toContain(ids[1]);
+    expect(page.stdout).not.toContain(ids[0]);
+    expect(page.stdout).toContain('1 more: add --skip 2');
+    expect(await runCommand('list --user nobody', env)).toMatchObject({
+      code: 0,
+      stdout: 'There are no live sessions.\n',
+    });
+    expect(await runCommand('list --user ann --limit 0', env)).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('leaves out sessions that an epoch has ended, and ids that are left in the index', async () => {
+    const [id, gone] = [await signIn('eve'), await signIn('eve')];
+    const layout = new SessionPartitions('nest:session', partitions);
+    const keys = layout.of(gone);
+    await client.del(keys.session(gone), keys.shadow(gone));
+    const listed = async () => (await jsonOf<Listed>('list --user eve', env)).json.sessions.map((each) => each.id);
+    expect(await listed()).toEqual([id]);
+    // It removes nothing: that is for the application.
+    const index = keys.index(
+      'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME',
+      hashOfValue('eve'),
+    );
+    expect(await client.zscore(index, gone)).not.toBeNull();
+    const epoch = layout.of(id).epoch;
+    await client.hset(epoch, 'at', Date.now() + 60_000, 'ended', Date.now() + 60_000);
+    expect(await listed()).toEqual([]);
+    await client.del(epoch);
+  });
+
+  it('shows one session with names and sizes, and no value', async () => {
+    const id = await signIn('carol');
+    const { code, json } = await jsonOf<{ attributes: { name: string; bytes: number }[] }>(`show ${id}`, env);
+    expect([code, json]).toEqual([0, expect.objectContaining({ id, live: true, maxInactiveInterval: 1800 })]);
+    expect(json.attributes).toContainEqual({ name: 'cart', bytes: JSON.stringify(SECRET).length });
+    const { stdout } = await runCommand(['show', id], env);
+    expect(stdout).toMatch(/state +live/);
+    for (const text of [stdout, JSON.stringify(json)]) {
+      expect(text).not.toContain(SECRET);
+      expect(text).not.toContain('carol');
+    }
+  });
+
+  it('shows where a session has its later id, and how one has ended', async () => {
+    const [id, rotated] = [await signIn('dan'), await signIn('dan')];
+    const session = (await repository().findById(rotated))!;
+    session.changeSessionId();
+    await session.save();
+    expect((await jsonOf(`show ${rotated}`, env)).json).toEqual({ id: rotated, forwardedTo: session.id });
+    await app.module.get(Sessions, { strict: false }).end(id);
+    expect((await jsonOf(`show ${id}`, env)).json).toMatchObject({ live: false, ended: 'deleted' });
+  });
+
+  it('ends one session as Sessions.end() does, also one whose id begins with a hyphen', async () => {
+    const handlers = app.module.get(Handlers);
+    handlers.ended.length = 0;
+    let id = await signIn('frank');
+    while (!id.startsWith('-')) id = await signIn('frank');
+    expect(await runCommand(['end', id], env)).toEqual({ code: 0, stdout: `Session ${id} has ended.\n`, stderr: '' });
+    await eventually(() => expect(handlers.ended).toEqual([[id, 'revoked']]));
+    expect(await repository().findById(id)).toBeNull();
+    expect(await runCommand(['end', id], env)).toEqual({ code: 1, stdout: '', stderr: `There is no session ${id}.\n` });
+  });
+
+  it('ends all sessions of a user only with --yes, as Sessions.endAll() does', async () => {
+    const handlers = app.module.get(Handlers);
+    handlers.ended.length = 0;
+    const ids = [await signIn('grace'), await signIn('grace')];
+    const other = await signIn('heidi');
+    const refused = await runCommand('end --user grace', env);
+    expect(refused).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'The user has 2 sessions. Add --yes to end all of them.\n',
+    });
+    expect(await repository().findByPrincipalName('grace')).toHaveLength(2);
+    expect((await jsonOf('end --user grace --yes', env)).json).toEqual({ ended: 2 });
+    await eventually(() => expect([...handlers.ended].sort()).toEqual(ids.map((id) => [id, 'revoked']).sort()));
+    expect(await repository().findById(other)).not.toBeNull();
+    // Nor does a later request bring one back from connect-redis.
+    expect((await client.keys('nest:session:*revoked:*')).length).toBe(partitions);
+    // One needs no --yes.
+    expect((await jsonOf('end --user heidi', env)).json).toEqual({ ended: 1 });
+  });
+
+  it('keeps the data of an ended session for --retention', async () => {
+    const id = await signIn('ivan');
+    const keys = new SessionPartitions('nest:session', partitions).of(id);
+    // Nobody trims it meanwhile.
+    await runCommand(['end', id, '--retention', '7d'], env);
+    expect(await client.pttl(keys.session(id))).toBeGreaterThan(6 * 86_400_000);
+    const { code, stderr } = await runCommand(['end', id, '--retention', '7'], env);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^--retention is the bare number "7"/)]);
+  });
+
+  it.each([
+    ['show', 'show needs <id>.'],
+    ['show a b', 'Unexpected argument "b".'],
+    ['end', 'end needs either <id> or --user <name>.'],
+    ['end x --user ann', 'end needs either <id> or --user <name>.'],
+    ['show ../../meta', 'There is no session "../../meta".'],
+    ['show expires:x', 'There is no session "expires:x".'],
+    ['list', 'list needs the option --user.'],
+  ])('refuses `%s`', async (line, problem) => {
+    const { code, stdout, stderr } = await runCommand(line, env);
+    expect([code, stdout, stderr.split('\n')[0]]).toEqual([1, '', problem]);
+  });
+});
+
+describe('the command, where session ids are tokens', () => {
+  it('prints fingerprints, and ends by the whole id', async () => {
+    const server = await RedisServer.start();
+    const env = { REDIS_URL: server.url };
+    const redis = { url: server.url, expirations: 'sorted-set' } as const;
+    const app = await EventInstance.start({ redis, session: { sessionIds: 'plain' }, providers: [Handlers] });
+    try {
+      const repository = app.module.get(IndexedSessionRepository, { strict: false });
+      const session = repository.createSession();
+      session.signIn('ann');
+      await session.save();
+      const { id } = session;
+      const outputs = [
+        await runCommand('list --user ann', env),
+        await runCommand('list --user ann --json', env),
+        await runCommand(['show', id], env),
+        await runCommand(['show', id, '--json'], env),
+        await runCommand(['show', id.slice(1)], env),
+        await runCommand(['end', id], env),
+        await runCommand(['end', id], env),
+        await runCommand('stats', env),
+        await runCommand('dead-letters --json', env),
+      ];
+      const told = outputs.map(({ stdout, stderr }) => stdout + stderr).join('');
+      expect(told).not.toContain(id.slice(1, 20));
+      expect(told.match(/sha256:[\w-]{16}/g)!.length).toBeGreaterThan(5);
+      expect(await repository.findById(id)).toBeNull();
+    } finally {
+      await app.stop();
+      await server.stop();
+    }
+  });
+});

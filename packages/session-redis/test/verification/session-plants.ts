@@ -1,0 +1,178 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
+import { hashOfValue } from '../support/hash-of-value.js';
+import { MINUTE, type Store } from '../support/store.fixture.js';
+
+/** How a rule is broken. */
+export interface Plant {
+  /** `id`: a live session. */
+  readonly plant: (store: Store, id: string) => Promise<unknown>;
+  /** What it breaks besides. */
+  readonly with?: readonly Rule[];
+  /** With this option alone. */
+  readonly only?: 'buckets' | 'sorted-set';
+}
+
+const DAY = 86_400_000;
+const GROUP = 'default';
+
+const bucketOf = async (store: Store, id: string) => (await store.buckets(id))[0];
+
+/** Takes the member of a session from where it stands. */
+async function unschedule(store: Store, id: string): Promise<void> {
+  const [keys, minute] = [store.keysOf(id), await bucketOf(store, id)];
+  await store.client.zrem(keys.ends, id);
+  if (minute === undefined) return;
+  await store.client.srem(keys.bucket(minute), `expires:${id}`);
+  if ((await store.client.exists(keys.bucket(minute))) === 0) await store.client.zrem(keys.bucketList, minute);
+}
+
+/** Puts a member into the bucket of a minute. */
+async function schedule(store: Store, id: string, member: string, minute: number): Promise<void> {
+  const keys = store.keysOf(id);
+  await store.client.sadd(keys.bucket(`${minute}`), member);
+  await store.client.zadd(keys.bucketList, minute, `${minute}`);
+}
+
+const nextHour = () => Math.ceil(Date.now() / MINUTE) * MINUTE + 60 * MINUTE;
+
+/** How what is recorded of sessions breaks. */
+export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
+  'wrong-type': {
+    plant: async (store, id) => {
+      await store.client.del(store.keysOf(id).epoch);
+      await store.client.set(store.keysOf(id).epoch, 'stray');
+    },
+  },
+  'unexpected-expiry': {
+    plant: (store, id) =>
+      store.client.pexpire(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve')), DAY),
+  },
+  'missing-expiry': { plant: (store, id) => store.client.set(store.keysOf(id).forwardingMark(store.id(id)), id) },
+  'session-unreadable': {
+    plant: (store, id) => store.client.hdel(store.keysOf(id).session(id), 'maxInactiveInterval'),
+  },
+  'session-never-ends': {
+    plant: async (store, id) => {
+      await store.client.persist(store.keysOf(id).shadow(id));
+      await store.client.persist(store.keysOf(id).session(id));
+    },
+  },
+  'session-hash-expiry': { plant: (store, id) => store.client.persist(store.keysOf(id).session(id)) },
+  'end-not-scheduled': { plant: unschedule },
+  'end-scheduled-late': {
+    plant: async (store, id) => {
+      const late = nextHour() + 60 * MINUTE;
+      if ((await store.due(id)) !== null) return store.client.zadd(store.keysOf(id).ends, late, id);
+      await unschedule(store, id);
+      await store.client.hset(store.keysOf(id).session(id), 'bucket', `${late}`);
+      return schedule(store, id, `expires:${id}`, late);
+    },
+  },
+  'index-entry-missing': {
+    plant: (store, id) => store.client.zrem(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve')), id),
+  },
+  'ended-session-alive': {
+    plant: async (store, id) => {
+      await store.scripts.delete(id);
+      await store.client.set(store.keysOf(id).shadow(id), '', 'EX', 1800);
+    },
+  },
+  'ended-session-stays': {
+    plant: async (store, id) => {
+      await store.scripts.delete(id);
+      await store.client.persist(store.keysOf(id).session(id));
+    },
+  },
+  'shadow-without-session': {
+    plant: (store, id) => store.client.set(store.keysOf(id).shadow(store.id(id)), '', 'EX', 1800),
+  },
+  'bucket-not-listed': {
+    plant: async (store, id) => {
+      const minute = nextHour();
+      await unschedule(store, id);
+      await store.client.hset(store.keysOf(id).session(id), 'bucket', `${minute - 60 * MINUTE}`);
+      await store.client.sadd(store.keysOf(id).bucket(`${minute - 60 * MINUTE}`), `expires:${id}`);
+    },
+  },
+  'end-overdue': { plant: (store, id) => store.runOutLongAgo(id) },
+  'stray-member': { plant: (store, id) => schedule(store, id, 'stray', nextHour()) },
+  'member-without-session': { plant: (store, id) => schedule(store, id, `expires:${store.id(id)}`, nextHour()) },
+  'member-of-ended-session': {
+    plant: async (store, id) => {
+      await store.scripts.delete(id);
+      await schedule(store, id, `expires:${id}`, nextHour());
+    },
+  },
+  'member-twice': { plant: (store, id) => schedule(store, id, `expires:${id}`, nextHour()) },
+  'minute-without-bucket': {
+    plant: (store, id) => store.client.zadd(store.keysOf(id).bucketList, nextHour(), `${nextHour()}`),
+  },
+  'minute-misplaced': {
+    only: 'buckets',
+    plant: async (store, id) => {
+      const minute = await bucketOf(store, id);
+      await store.client.zadd(store.keysOf(id).bucketList, Number(minute) + DAY, minute!);
+    },
+  },
+  'index-entry-without-session': {
+    plant: (store, id) =>
+      store.client.zadd(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve')), 1, store.id(id)),
+  },
+  'index-entry-unrecorded': {
+    plant: (store, id) =>
+      store.client.zadd(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('bob')), 1, id),
+  },
+};
+
+/** Lets a group read the first event of the partition of a session. */
+async function readOne(store: Store, id: string, consumer: string): Promise<string> {
+  const { events } = store.keysOf(id);
+  await store.client.xgroup('CREATE', events, GROUP, '0');
+  const reply = await store.client.xreadgroup('GROUP', GROUP, consumer, 'COUNT', 1, 'STREAMS', events, '>');
+  const [[, [[position]]]] = reply as [[string, [[string, string[]]]]];
+  return position;
+}
+
+/** Adds a dead letter as the scripts do. */
+async function bury(store: Store, id: string): Promise<string> {
+  const keys = store.keysOf(id);
+  const minute = `${nextHour()}`;
+  await store.client.sadd(keys.bucket(minute), 'stray');
+  await store.client.zadd(keys.bucketList, minute, minute);
+  await store.scripts.claimExpired(keys, ['stray'], minute);
+  const [[position]] = (await store.client.xrevrange(keys.deadLetters, '+', '-', 'COUNT', 1)) as [[string, string[]]];
+  return position;
+}
+
+/** How what is recorded of events breaks. */
+export const EVENT_PLANTS: Partial<Record<Rule, Plant>> = {
+  'pending-without-event': {
+    plant: async (store, id) => store.client.xdel(store.keysOf(id).events, await readOne(store, id, 'host:1')),
+  },
+  'retry-not-scheduled': { plant: (store, id) => readOne(store, id, 'retries') },
+  'failure-without-event': {
+    plant: async (store, id) => {
+      const position = await readOne(store, id, 'host:1');
+      const keys = store.keysOf(id);
+      await store.client.xack(keys.events, GROUP, position);
+      await store.client.hset(keys.failing(GROUP), position, '{"attempts":1,"done":[]}');
+    },
+  },
+  'letter-unrecorded': {
+    with: ['letter-bytes'],
+    plant: async (store, id) => {
+      await bury(store, id);
+      await store.client.del(store.keysOf(id).deadLetterIndex);
+    },
+  },
+  'letter-record-without-letter': {
+    plant: async (store, id) => store.client.xdel(store.keysOf(id).deadLetters, await bury(store, id)),
+  },
+  'letter-bytes': {
+    plant: async (store, id) => {
+      await bury(store, id);
+      await store.client.hincrby(`${store.keysOf(id).deadLetters}:sizes`, '\n', 7);
+    },
+  },
+};

@@ -1,0 +1,130 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisCluster } from '@nest-session/testing';
+import { Cluster } from 'ioredis';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { KEEPING_RULES, Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
+
+async function run(...args: string[]) {
+  const child = spawn(process.execPath, [COMMAND, 'verify', ...args], { env: { ...process.env, NODE_OPTIONS: '' } });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode, stdout, stderr };
+}
+
+describe('nest-session-redis verify', () => {
+  let store: Store;
+  let url: string;
+  beforeEach(async () => {
+    store = await Store.open({ partitions: 2 });
+    url = store.server.url;
+    await store.client.hset(store.partitions.meta, { version: '2', partitions: 2, holds: 'sessions', ids: 'hashed' });
+  });
+  afterEach(() => store.close());
+
+  it('says what it finds and exits with 2, mends it with --repair, and then finds nothing', async () => {
+    const id = await store.create({ a: '1' });
+    await store.client.persist(store.keysOf(id).session(id));
+    const shown = id;
+    const found = await run('--url', url);
+    expect(found).toMatchObject({ code: 2, stderr: '' });
+    const [rule, examples, mending, summary, advice] = found.stdout.split('\n');
+    expect([rule, examples, mending, advice]).toEqual([
+      'session-hash-expiry: 1. A session hash goes before its session, or never.',
+      `  such as ${shown}`,
+      '  --repair: goes the grace period after the session',
+      'To mend it, run the command again with --repair.',
+    ]);
+    expect(summary).toMatch(/^1 of \d+ rules are broken: \d+ keys and entries\.$/);
+    const { code, stdout } = await run('--url', url, '--json');
+    expect([code, JSON.parse(stdout)]).toEqual([
+      2,
+      { findings: [{ rule: 'session-hash-expiry', count: 1, examples: [shown] }], looked: expect.any(Number) },
+    ]);
+    const repaired = await run('--url', url, '--repair', '--json');
+    expect([repaired.code, JSON.parse(repaired.stdout)]).toEqual([
+      0,
+      {
+        findings: [{ rule: 'session-hash-expiry', count: 1, examples: [shown] }],
+        left: [],
+        looked: expect.any(Number),
+      },
+    ]);
+    const healthy = await run('--url', url);
+    expect(healthy).toMatchObject({ code: 0, stderr: '' });
+    expect(healthy.stdout).toMatch(/^Nothing breaks a rule of the data model: \d+ keys and entries\.\n$/);
+    expect(await store.client.pttl(store.keysOf(id).session(id))).toBeGreaterThan(0);
+  });
+
+  it('says that something is left after the repair, and exits with 3', async () => {
+    const id = await store.create({ a: '1' });
+    let isOver = false;
+    const breaking = (async () => {
+      while (!isOver) await store.client.persist(store.keysOf(id).session(id));
+    })();
+    const { code, stdout } = await run('--url', url, '--repair');
+    isOver = true;
+    await breaking;
+    expect(code).toBe(3);
+    expect(stdout).toContain('\nStill there after the repair: session-hash-expiry 1.\n');
+  });
+
+  it('refuses a rate of nothing', async () => {
+    expect(await run('--url', url, '--rate', '0')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: '--rate must be at least 1.\n',
+    });
+  });
+
+  it('refuses a namespace in which no application has started', async () => {
+    const { code, stderr } = await run('--url', url, '--namespace', 'other');
+    expect(code).toBe(1);
+    expect(stderr).toContain('o application has started in namespace "other"');
+  });
+
+  it('exits with 1 when Redis does not reply', async () => {
+    store.server.freeze();
+    const { code, stderr } = await run('--url', url);
+    store.server.thaw();
+    expect(code).toBe(1);
+    expect(stderr).toContain('cannot be reached');
+  });
+});
+
+it('nest-session-redis verify looks at all nodes of a Cluster', async () => {
+  const servers = await RedisCluster.start();
+  const client = new Cluster(servers.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
+  try {
+    const partitions = new SessionPartitions('nest:session', 64);
+    await client.hset(partitions.meta, { version: '2', partitions: 64, holds: 'sessions' });
+    const scripts = new SessionScripts(client as never, partitions, KEEPING_RULES);
+    const ids = Array.from({ length: 30 }, (_, i) => `${i}`.padStart(43, 'a'));
+    for (const id of ids) {
+      const session = { kind: 'create', id, presentedIds: [], maxInactiveInterval: 1800, absoluteTimeout: -1 } as const;
+      await scripts.create({ ...session, attributes: new Map(), indexes: new Map() });
+      await client.persist(partitions.of(id).session(id));
+    }
+    const address = servers.nodes.map(({ port }) => `127.0.0.1:${port}`).join(',');
+    const { code, stdout } = await run('--cluster', address, '--json');
+    expect([code, JSON.parse(stdout)]).toEqual([
+      2,
+      {
+        findings: [{ rule: 'session-hash-expiry', count: 30, examples: expect.any(Array) }],
+        looked: expect.any(Number),
+      },
+    ]);
+    expect((await run('--cluster', address, '--repair')).code).toBe(0);
+    expect((await run('--cluster', address)).code).toBe(0);
+  } finally {
+    client.disconnect();
+    await servers.stop();
+  }
+});

@@ -1,0 +1,162 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { RULES } from '../../src/verification/rules.js';
+import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
+import { type VerifiedStore, verify } from '../../src/verification/verify.js';
+import { hashOfValue } from '../support/hash-of-value.js';
+import { dump } from '../support/store.dump.js';
+import { MINUTE, Store } from '../support/store.fixture.js';
+import { DEADLINE_PLANTS, DeadlinesToVerify } from './deadline-plants.js';
+import { EVENT_PLANTS, SESSION_PLANTS } from './session-plants.js';
+
+LeakGuard.install();
+
+const EVE = hashOfValue('eve');
+
+function storeOf({ client, partitions, expirations }: Store): VerifiedStore {
+  return { client, partitions, options: resolveRedisSessionOptions({ expirations }) };
+}
+
+describe.each([
+  { partitions: 1, expirations: 'buckets' },
+  { partitions: 4, expirations: 'sorted-set' },
+] as const)('verify(), partitions: $partitions, expirations: $expirations', ({ partitions, expirations }) => {
+  let store: Store;
+  let others: string[];
+
+  beforeAll(async () => {
+    store = await Store.open({ partitions, expirations });
+  });
+  afterAll(() => store.close());
+  beforeEach(async () => {
+    await store.client.flushall();
+    await store.client.hset(store.partitions.meta, { version: '2', partitions, holds: 'sessions' });
+    others = await Promise.all(Array.from({ length: 12 }, createSession));
+  });
+
+  function createSession(): Promise<string> {
+    const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, EVE]]);
+    const id = store.id();
+    const session = { kind: 'create', presentedIds: [], maxInactiveInterval: 1800, absoluteTimeout: -1 } as const;
+    return store.scripts.create({ ...session, id, indexes, attributes: new Map([['a', '1']]) }).then(() => id);
+  }
+
+  const check = (repair = false) => verify(storeOf(store), { repair, rate: 1_000_000 });
+  const rules = (findings: readonly { readonly rule: Rule }[]) => findings.map(({ rule }) => rule);
+
+  it('finds nothing in a healthy store, and changes nothing', async () => {
+    await store.scripts.delete(others[0]!);
+    const gone = await store.create({}, { interval: 1 });
+    await eventually(async () => expect(await store.isAlive(gone)).toBe(false));
+    const before = await dump(store.client);
+    expect(await check()).toMatchObject({ findings: [], left: [] });
+    expect((await check(true)).findings).toEqual([]);
+    expect(await dump(store.client)).toEqual(before);
+  });
+
+  it.each(Object.entries({ ...SESSION_PLANTS, ...EVENT_PLANTS }))(
+    'finds %s and mends it, and touches no other session',
+    async (rule, { plant, with: besides = [], only }) => {
+      if (only !== undefined && only !== expirations) return;
+      const victim = await createSession();
+      await plant(store, victim);
+      const before = await dump(store.client);
+      const found = await check();
+      expect(rules(found.findings)).toEqual([rule, ...besides].toSorted());
+      expect(await dump(store.client)).toEqual(before);
+      const untouched = await snapshots(others);
+      const { findings, left } = await check(true);
+      expect(rules(findings)).toContain(rule);
+      expect(left).toEqual([]);
+      expect((await check()).findings).toEqual([]);
+      expect(await snapshots(others)).toEqual(untouched);
+    },
+  );
+
+  it('counts what it finds, and names three', async () => {
+    const victims = await Promise.all(Array.from({ length: 5 }, createSession));
+    for (const id of victims) await store.client.zrem(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, EVE), id);
+    const { findings, looked } = await check();
+    expect(findings).toEqual([{ rule: 'index-entry-missing', count: 5, examples: expect.any(Array) }]);
+    expect(findings[0]!.examples).toHaveLength(3);
+    expect(victims).toEqual(expect.arrayContaining([...findings[0]!.examples]));
+    expect(looked).toBeGreaterThan(40);
+  });
+
+  it('looks at no more in a second than it may, and can be ended', async () => {
+    const began = performance.now();
+    await verify(storeOf(store), { rate: 100 });
+    // 12 sessions have at least 3 keys and entries each.
+    expect(performance.now() - began).toBeGreaterThan(350);
+    const signal = AbortSignal.abort(new Error('enough'));
+    await expect(verify(storeOf(store), { signal })).rejects.toThrow('enough');
+  });
+
+  it('leaves keys of other namespaces alone that begin with this one', async () => {
+    await store.client.set(`${store.partitions.namespace}:other:sessions:${'a'.repeat(43)}`, 'x');
+    await store.client.hset(`${store.partitions.namespace}2:sessions:${'a'.repeat(43)}`, 'a', 'x');
+    expect((await check()).findings).toEqual([]);
+  });
+
+  async function snapshots(ids: readonly string[]) {
+    return Promise.all(
+      ids.map(async (id) => ({
+        fields: await store.session(id),
+        alive: await store.client.pexpiretime(store.keysOf(id).shadow(id)),
+        hash: await store.client.pexpiretime(store.keysOf(id).session(id)),
+        buckets: await store.buckets(id),
+        due: await store.due(id),
+        score: await store.client.zscore(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, EVE), id),
+      })),
+    );
+  }
+});
+
+describe.each([1, 4])('verify() of deadlines, partitions: %i', (partitions) => {
+  let deadlines: DeadlinesToVerify;
+  beforeEach(async () => {
+    deadlines = await DeadlinesToVerify.open(partitions);
+  });
+  afterEach(() => deadlines.close());
+
+  const check = (repair = false) => verify(deadlines.store, { repair });
+
+  it('finds nothing where all is well', async () => {
+    expect((await check()).findings).toEqual([]);
+  });
+
+  it.each(Object.entries(DEADLINE_PLANTS))('finds %s and mends it', async (rule, { plant, with: besides = [] }) => {
+    await plant(deadlines);
+    const before = await dump(deadlines.client);
+    expect((await check()).findings.map((each) => each.rule)).toEqual([rule, ...besides].toSorted());
+    expect(await dump(deadlines.client)).toEqual(before);
+    expect(await check(true)).toMatchObject({ left: [] });
+    expect((await check()).findings).toEqual([]);
+    expect(await deadlines.waiting()).toEqual(expect.arrayContaining(deadlines.others));
+  });
+});
+
+it('every rule has a plant', () => {
+  const planted = Object.keys({ ...SESSION_PLANTS, ...EVENT_PLANTS, ...DEADLINE_PLANTS });
+  expect(planted.toSorted()).toEqual(Object.keys(RULES).toSorted());
+});
+
+it('gives a session whose end nothing noticed an event with its data', async () => {
+  const store = await Store.open();
+  try {
+    const id = await store.create({ a: '1' });
+    const [bucket] = await store.buckets(id);
+    await store.client.srem(store.keys.bucket(bucket!), `expires:${id}`);
+    await store.runOut(id);
+    await verify(storeOf(store), { repair: true });
+    const [placed] = await store.buckets(id);
+    expect(Number(placed)).toBeLessThanOrEqual((await store.now()) + 2 * MINUTE);
+    await store.scripts.claimExpired(store.keys, [`expires:${id}`], placed);
+    expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
+    expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1', ended: '"expired"' });
+  } finally {
+    await store.close();
+  }
+});
