@@ -1,13 +1,18 @@
-// Writes packages/session-redis/src/scripts/lua-sources.ts, the text of every .lua file beside it, and
-// configuration/version.ts, the version of its package.json, so that no program has to find these files when it runs,
+// Writes packages/session-redis/src/scripts/lua-sources.ts, the text of every .lua file beside it,
+// packages/session-admin/src/page/page-files.ts, the text of every file of the page beside it, and for both packages
+// configuration/version.ts, the version of the package.json, so that no program has to find these files when it runs,
 // wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first; with --watch,
 // it runs until it is stopped and follows changes of scripts.
 import { existsSync, readdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const PACKAGE = fileURLToPath(new URL('../packages/session-redis/', import.meta.url));
-const FOLDER = `${PACKAGE}src/scripts/`;
+const [REDIS, ADMIN] = ['session-redis', 'session-admin'].map((name) =>
+  fileURLToPath(new URL(`../packages/${name}/`, import.meta.url)),
+);
+const FOLDER = `${REDIS}src/scripts/`;
+const PAGE = `${ADMIN}src/page/`;
 const LUA = /\.lua$/;
+const OF_PAGE = /\.(?:html|css|js|svg)$/;
 
 /** The text of each script by its name, such as `session/save-session`. */
 export function luaSources() {
@@ -17,27 +22,34 @@ export function luaSources() {
   );
 }
 
+function pageFiles() {
+  const names = readdirSync(PAGE).filter((name) => OF_PAGE.test(name));
+  return Object.fromEntries(names.toSorted().map((name) => [name, readFileSync(`${PAGE}${name}`, 'utf8')]));
+}
+
 export default function embedScripts() {
-  const entries = Object.entries(luaSources()).map(
-    (entry) => `  ${entry.map((text) => JSON.stringify(text)).join(': ')},\n`,
-  );
-  const text = [
-    '// Written by .dev/embed-scripts.mjs out of the .lua files beside it: change those.\n',
-    'export const LUA_SOURCES: Readonly<Record<string, string>> = {\n',
+  write(`${FOLDER}lua-sources.ts`, textsOf('LUA_SOURCES', 'the .lua files', luaSources()));
+  write(`${PAGE}page-files.ts`, textsOf('PAGE_FILES', 'the files of the page', pageFiles()));
+  for (const folder of [REDIS, ADMIN]) embedVersion(folder);
+}
+
+function textsOf(constant, origin, texts) {
+  const entries = Object.entries(texts).map((entry) => `  ${entry.map((text) => JSON.stringify(text)).join(': ')},\n`);
+  return [
+    `// Written by .dev/embed-scripts.mjs out of ${origin} beside it: change those.\n`,
+    `export const ${constant}: Readonly<Record<string, string>> = {\n`,
     ...entries,
     '};\n',
   ].join('');
-  write(`${FOLDER}lua-sources.ts`, text);
-  embedVersion();
 }
 
-function embedVersion() {
-  const { version } = JSON.parse(readFileSync(`${PACKAGE}package.json`, 'utf8'));
+function embedVersion(folder) {
+  const { version } = JSON.parse(readFileSync(`${folder}package.json`, 'utf8'));
   const text = [
     '// Written by .dev/embed-scripts.mjs out of package.json: change that.\n',
     `export const VERSION: string = '${version}';\n`,
   ].join('');
-  write(`${PACKAGE}src/configuration/version.ts`, text);
+  write(`${folder}src/configuration/version.ts`, text);
 }
 
 function write(target, text) {
@@ -53,5 +65,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   embedScripts();
   if (process.argv.includes('--watch')) {
     watch(FOLDER, { recursive: true }, (_, path) => path && LUA.test(path) && embedScripts());
+    watch(PAGE, (_, path) => path && OF_PAGE.test(path) && embedScripts());
   }
 }

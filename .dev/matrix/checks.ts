@@ -16,6 +16,7 @@ import {
 } from '@nest-session/testing';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
+import './admin.js';
 import './graphql.js';
 import './sockets.js';
 import './telemetry.js';

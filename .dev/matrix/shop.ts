@@ -41,7 +41,7 @@ declare module '@nest-session/core' {
   }
 }
 
-const ADAPTERS = { express: ExpressAdapter, fastify: FastifyAdapter };
+export const ADAPTERS = { express: ExpressAdapter, fastify: FastifyAdapter };
 
 export type Adapter = keyof typeof ADAPTERS;
 

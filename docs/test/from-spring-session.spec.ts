@@ -46,7 +46,7 @@ describe('docs/from-spring-session.md', () => {
     rows = all.filter(({ spring, here }) => here !== 'here' && !spring.startsWith('-'));
     const reports = (await readdir(join(ROOT, 'docs/api'))).map((file) => `docs/api/${file}`);
     known = (await Promise.all([...reports, 'docs/options.md', 'README.md'].map(read))).join('\n');
-    const [ofSessions] = (await read('docs/options.md')).split('## `ExpressSessionModule');
+    const [ofSessions] = (await read('docs/options.md')).split('## `SessionAdminModule');
     const names = ofSessions!.matchAll(/^\| `(\w+)/gm);
     options = [...new Set([...names].map(([, name]) => name!))];
   });

@@ -17,6 +17,7 @@ const PACKAGES = [
   'packages/session-express',
   'packages/session-websockets',
   'packages/session-opentelemetry',
+  'packages/session-admin',
   'libs/testing',
 ];
 
@@ -31,6 +32,7 @@ let blocks: string[];
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
   const docs = [
+    'docs/admin.md',
     'docs/attributes.md',
     'docs/cookies-and-headers.md',
     'docs/csrf.md',
@@ -93,7 +95,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(15);
+      expect(programs).toHaveLength(16);
       const results: unknown[] = [];
       const runNext = async () => {
         for (let program = programs.pop(); program; program = programs.pop()) {
@@ -103,7 +105,7 @@ describe('the code of the READMEs', () => {
       };
       // Most of the time they wait.
       await Promise.all(Array.from({ length: 4 }, runNext));
-      expect(results).toEqual(Array.from({ length: 15 }, () => [[0, null], expect.any(String)]));
+      expect(results).toEqual(Array.from({ length: 16 }, () => [[0, null], expect.any(String)]));
     },
     SLOWLY,
   );

@@ -5,7 +5,14 @@ import { codeBlocks, section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
 
 /** What the tests use as tools: not beside sessions. */
-const TOOLS = ['@jest/globals', '@opentelemetry/sdk-trace-node', 'expect-type', 'fast-check', 'playwright-core'];
+const TOOLS = [
+  '@jest/globals',
+  '@opentelemetry/sdk-trace-node',
+  'axe-core',
+  'expect-type',
+  'fast-check',
+  'playwright-core',
+];
 /** Imported for their types alone. */
 const TYPES = ['express', 'fastify'];
 const OF_THE_TESTS = [...TOOLS, ...TYPES, 'cluster-key-slot', 'ioredis-5', 'selfsigned', 'tough-cookie', 'typescript'];

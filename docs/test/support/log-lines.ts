@@ -10,7 +10,14 @@ export interface LogLine {
   readonly path: string;
 }
 
-const PACKAGES = ['session-core', 'session-redis', 'session-express', 'session-websockets', 'session-opentelemetry'];
+const PACKAGES = [
+  'session-core',
+  'session-redis',
+  'session-express',
+  'session-websockets',
+  'session-opentelemetry',
+  'session-admin',
+];
 /** The files in it hand on what others write. */
 const HELPERS = '/logging/';
 const VARIES = '...';

@@ -18,8 +18,10 @@ export {
 } from './deadlines/deadline.store.js';
 export { MapDeadlineLoop } from './deadlines/map-deadline.loop.js';
 export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';
+export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
 export type { DeadLetter, DeadLetterFilter, ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
+export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
@@ -43,12 +45,14 @@ export { parseDuration } from './option-reading/duration.js';
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
+export { type InspectedSession, inspectSessions } from './repository/inspect-sessions.js';
 export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
 export { cookieAttributes, type SetCookieAttributes } from './resolvers/cookie-attributes.js';
 export { cookieValues } from './resolvers/cookie.codec.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { BesideTheLog } from './security-events/on-security-event.decorator.js';
+export { SecurityEvents } from './security-events/security.events.js';
 export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/attribute-names.js';
 export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
 export {
@@ -70,8 +74,11 @@ export {
   DEADLINE_READER,
   type DeadlineReading,
   type GroupReading,
+  type HealthLook,
+  SESSION_HEALTH,
   SESSION_READER,
   SESSION_TELEMETRY,
+  type SessionHealthReport,
   type SessionReader,
   type SessionReading,
   type SessionTelemetry,

@@ -1,7 +1,7 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { SESSION_READER } from '@nest-session/core/internal';
+import { SESSION_EVENT_GROUPS, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
 import { CONNECTIONS_TO_SHARE } from './connection/redis-connections.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionHealth } from './health/session-health.js';
@@ -33,9 +33,13 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
     KeyspaceNotificationListener,
     // For RedisDeadlineModule.
     CONNECTIONS_TO_SHARE,
-    // For @nest-session/redis/terminus, and for @nest-session/opentelemetry.
+    // For @nest-session/redis/terminus.
     SessionHealth,
+    // For @nest-session/opentelemetry and @nest-session/admin.
     SESSION_READER,
+    // For @nest-session/admin.
+    SESSION_HEALTH,
+    SESSION_EVENT_GROUPS,
   ],
 })
 export class RedisSessionModule {

@@ -6,6 +6,8 @@ import {
   injectDependencies,
   SESSION_TELEMETRY,
   type SessionTelemetry,
+  SESSION_EVENT_GROUPS,
+  SESSION_HEALTH,
   SESSION_READER,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
@@ -174,6 +176,8 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionHealth,
   RedisSessionReader,
   { provide: SESSION_READER, useExisting: RedisSessionReader },
+  { provide: SESSION_HEALTH, useExisting: SessionHealth },
+  { provide: SESSION_EVENT_GROUPS, useExisting: SessionEventGroups },
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

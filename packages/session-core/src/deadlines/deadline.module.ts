@@ -44,7 +44,8 @@ import { Deadlines } from './deadlines.js';
     },
     Deadlines,
   ],
-  exports: [Deadlines],
+  // The last one: for @nest-session/admin.
+  exports: [Deadlines, SecurityEvents],
 })
 export class DeadlineModule {
   /** Returns the module for the imports of the root module. Wrong options fail the start with an error that names all. */

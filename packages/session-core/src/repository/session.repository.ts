@@ -57,6 +57,8 @@ export interface StorePrimitives {
   write(change: SessionChange): Promise<WriteReply>;
   /** Whether a session may be rotated from the id `replaced` to `id`. */
   mayReplace(id: string, replaced: string): boolean;
+  /** The session that a record describes. */
+  restore(record: SessionRecord): Session;
 }
 
 let toPrimitives: (repository: SessionRepository) => StorePrimitives;
@@ -103,6 +105,7 @@ export abstract class SessionRepository {
       load: (ids, only) => repository.load(ids, only),
       write: (change) => repository.write(change),
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
+      restore: (record) => repository.restore(record),
     });
     toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_NAME_INDEX_NAME]);
     toSignOut = (repository, id) => repository.#delete(id, 'signed-out');

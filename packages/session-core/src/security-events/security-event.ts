@@ -11,7 +11,9 @@
  * - `'refused-origin'`: a page of another origin sent a request that `CsrfGuard` refused, or opened a WebSocket that
  *   got no session;
  * - `'refused-csrf-token'`: `CsrfGuard` refused a request. `reason` says whether the token was missing or invalid;
- * - `'limit-reached'`: a limit of the options was reached. `limit` names the option.
+ * - `'limit-reached'`: a limit of the options was reached. `limit` names the option;
+ * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
+ *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */
 export type SecurityEventKind =
   | 'unknown-token'
@@ -21,7 +23,8 @@ export type SecurityEventKind =
   | 'two-principals'
   | 'refused-origin'
   | 'refused-csrf-token'
-  | 'limit-reached';
+  | 'limit-reached'
+  | 'admin-action';
 
 /** The facts about its request that a security event contains. */
 export interface RequestFacts {
@@ -43,6 +46,12 @@ export interface SecurityFacts extends RequestFacts {
   readonly reason?: string | undefined;
   /** The name of the option whose limit was reached. */
   readonly limit?: string | undefined;
+  /** What an admin did, such as `end-session`. */
+  readonly action?: string | undefined;
+  /** The name of the admin. */
+  readonly by?: string | undefined;
+  /** What the action was for, if it was no session and no user. */
+  readonly target?: string | undefined;
 }
 
 /**
@@ -81,6 +90,15 @@ export class SecurityEvent implements SecurityFacts {
   readonly reason: string | undefined;
   /** The name of the option whose limit was reached. */
   readonly limit: string | undefined;
+  /**
+   * What an admin did: `end-session`, `end-sessions`, `replay`, `replay-all`, `discard`, `discard-all`, `remove-group` or
+   * `cancel-deadline`.
+   */
+  readonly action: string | undefined;
+  /** The name of the admin: the option `by` of `SessionAdminModule` or, without it, the user of their session. */
+  readonly by: string | undefined;
+  /** What the action was for, if it was no session and no user: a group, a dead letter, or the name and id of a deadline. */
+  readonly target: string | undefined;
 
   /** Use it in tests of your handlers. `at` defaults to now, and `suppressed` to 0. */
   constructor(
@@ -97,5 +115,8 @@ export class SecurityEvent implements SecurityFacts {
     this.principalName = facts.principalName;
     this.reason = facts.reason;
     this.limit = facts.limit;
+    this.action = facts.action;
+    this.by = facts.by;
+    this.target = facts.target;
   }
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { SecurityEventLimiter } from './security-event.limiter.js';
-import type { RequestFacts, SecurityEvent, SecurityEventKind, SecurityFacts } from './security-event.js';
+import { type RequestFacts, SecurityEvent, type SecurityEventKind, type SecurityFacts } from './security-event.js';
 
 /** What the reporting code knows about an event. */
-export interface SecurityReport extends Pick<SecurityFacts, 'principalName' | 'reason' | 'limit'> {
+export interface SecurityReport extends Omit<SecurityFacts, keyof RequestFacts | 'sessionId'> {
   /** The Node.js request. */
   readonly request?: IncomingMessage | undefined;
   /** The session id as the store knows it. */
@@ -43,11 +43,14 @@ export class SecurityEvents {
     const listener = this.#listener;
     if (!listener?.listensTo(kind)) return false;
     const { shownId, factsOf } = this.#reader;
-    this.#limiter.add(kind, {
+    const all = {
       ...(request && factsOf(request)),
       ...facts,
       sessionId: sessionId === undefined ? undefined : shownId(sessionId),
-    });
+    };
+    // Each action of an admin is one of its own: none stands for another.
+    if (kind === 'admin-action') listener.hear(new SecurityEvent(kind, all));
+    else this.#limiter.add(kind, all);
     return listener.replacesLog(kind);
   }
 

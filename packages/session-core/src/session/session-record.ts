@@ -22,7 +22,7 @@ export interface SessionRecord {
    * expires. It decides when the next touch is due.
    */
   readonly timeToLive: number | undefined;
-  /** The `device` of the last change that had one. Only what `lookUp()` returns needs it. */
+  /** The `device` of the last change that had one. What `load()` returns needs it only for @nest-session/admin. */
   readonly device?: string | undefined;
   /** What the store needs to know when it writes the session. It comes back in each `UpdateSession` as `memo`. */
   readonly memo?: object | undefined;

@@ -88,3 +88,20 @@ export const SESSION_READER = Symbol('SESSION_READER');
 
 /** The injection token of a `StoreReader<DeadlineReading>`, which a store with work in the background provides globally. */
 export const DEADLINE_READER = Symbol('DEADLINE_READER');
+
+/** What a look at the sessions has found. */
+export interface SessionHealthReport {
+  /** Whether sessions can be loaded and all works, sessions can be loaded, or not even that. */
+  readonly state: 'up' | 'degraded' | 'down';
+  /** For everybody to read: words and numbers, no address, password, id or value. */
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+/** Looks at the health of the sessions. */
+export interface HealthLook {
+  /** `late`: the age in milliseconds from which on an unread event is late. Resolves within the command timeout. */
+  look(late: number): Promise<SessionHealthReport>;
+}
+
+/** The injection token of a `HealthLook`, which a store with work in the background provides globally. */
+export const SESSION_HEALTH = Symbol('SESSION_HEALTH');

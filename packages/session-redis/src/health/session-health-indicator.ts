@@ -1,9 +1,8 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { type HealthIndicatorResult, HealthIndicatorService } from '@nestjs/terminus';
 import type { Duration } from '@nest-session/core';
-import { OptionReader } from '@nest-session/core/internal';
+import { type HealthLook, OptionReader } from '@nest-session/core/internal';
 import { SessionHealth } from './session-health.js';
-import type { HealthLook } from './session-health-report.js';
 
 /** Options of `SessionHealthIndicator.isHealthy()`. */
 export interface SessionHealthOptions {

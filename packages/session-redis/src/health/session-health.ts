@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
+import type { HealthLook, SessionHealthReport } from '@nest-session/core/internal';
 import { CleanupJob } from '../cleanup/cleanup.job.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
@@ -14,7 +15,6 @@ import { Partitions } from '../partitions/partitions.js';
 import { RedisSessionRepository } from '../repository/redis-session.repository.js';
 import { failureWord } from './failure-word.js';
 import { RecentRise } from './recent-rise.js';
-import type { HealthLook, SessionHealthReport } from './session-health-report.js';
 
 /**
  * Looks whether sessions can be loaded, and whether all works that no request waits for. It is apart from Terminus,

@@ -66,6 +66,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   let absoluteExpiry = NaN;
   let signIn = NaN;
   let dataKey: string | undefined;
+  let device: string | undefined;
   const attributes: [name: string, text: string][] = [];
   for (let i = 0; i < fields.length; i += 2) {
     const field = fields[i]!;
@@ -79,6 +80,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'absoluteExpiry') absoluteExpiry = Number(text);
     else if (field === 'authenticatedAt') signIn = Number(text);
     else if (field === 'dataKey') dataKey = text;
+    else if (field === 'device') device = deviceIn({ device: text });
   }
   // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
@@ -86,7 +88,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   const absoluteTimeout = absoluteTimeoutOf({ creationTime, authenticatedAt, absoluteExpiry });
   const timeToLive = ttl < 0 ? undefined : ttl;
   const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
-  return { id, ...times, attributes, dataKey };
+  return { id, ...times, attributes, dataKey, device };
 }
 
 /** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */

@@ -1,0 +1,96 @@
+import {
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type OnModuleInit,
+  Scope,
+  type Type,
+} from '@nestjs/common';
+import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
+import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import { isObservable, lastValueFrom } from 'rxjs';
+import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
+import { logger } from '../logging/session-admin.logger.js';
+
+/** Lets in whom the guards of the application let in. No cache may keep the responses. */
+@Injectable()
+export class ApplicationGuard implements CanActivate, OnModuleInit {
+  #guards: readonly CanActivate[] | undefined;
+
+  constructor(
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+    @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+  ) {}
+
+  /** @throws InvalidSessionOptionsError for a guard that cannot be injected */
+  async onModuleInit(): Promise<void> {
+    const { guards, isOpen, path } = this.options;
+    if (isOpen) logger.warn(`The admin of sessions at ${JSON.stringify(path)} has no guards of its own: ${IS_OPEN}`);
+    const found: CanActivate[] = [];
+    for (const guard of guards) found.push(typeof guard === 'function' ? await this.#instanceOf(guard) : guard);
+    this.#guards = found;
+  }
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const response: unknown = context.switchToHttp().getResponse();
+    const { httpAdapter } = this.host;
+    httpAdapter.setHeader(response, 'Cache-Control', 'no-store');
+    httpAdapter.setHeader(response, 'X-Content-Type-Options', 'nosniff');
+    httpAdapter.setHeader(response, 'Cross-Origin-Resource-Policy', 'same-origin');
+    // A request before `onModuleInit()` has ended is refused.
+    if (!this.#guards) return false;
+    for (const guard of this.#guards) if (!(await isLetIn(guard, context))) return false;
+    return true;
+  }
+
+  /** The instance that the application has, or a new one with what can be injected where this module is imported. */
+  async #instanceOf(guard: Type<CanActivate>): Promise<CanActivate> {
+    try {
+      if (scopeOf(guard) !== Scope.DEFAULT) throw new TypeError('It has another scope');
+      const instance: Partial<CanActivate> = this.#existing(guard) ?? (await this.#importing.create(guard));
+      if (typeof instance.canActivate !== 'function') throw new TypeError('It has no method canActivate()');
+      return instance as CanActivate;
+    } catch (error) {
+      throw new InvalidSessionOptionsError('SessionAdminModule', [cannotInject(guard, error)]);
+    }
+  }
+
+  #existing(guard: Type<CanActivate>): CanActivate | undefined {
+    const isThere = [...this.modules.values()].some((each) => each.providers.has(guard) || each.injectables.has(guard));
+    return isThere ? this.moduleRef.get(guard, { strict: false }) : undefined;
+  }
+
+  /** Injects what the module can inject that imports this one. */
+  get #importing(): ModuleRef {
+    const all = [...this.modules.values()];
+    const own = all.find(({ providers }) => providers.get(ADMIN_OPTIONS)?.instance === this.options);
+    const importing = all.find(({ imports }) => own && imports.has(own));
+    return (importing?.providers.get(ModuleRef)?.instance as ModuleRef | undefined) ?? this.moduleRef;
+  }
+}
+
+function scopeOf(guard: Type): Scope {
+  const options = Reflect.getMetadata(SCOPE_OPTIONS_METADATA, guard) as { readonly scope?: Scope } | undefined;
+  return options?.scope ?? Scope.DEFAULT;
+}
+
+async function isLetIn(guard: CanActivate, context: ExecutionContext): Promise<boolean> {
+  const reply = await guard.canActivate(context);
+  return isObservable(reply) ? lastValueFrom(reply) : reply;
+}
+
+function cannotInject(guard: Type<CanActivate>, error: unknown): string {
+  return (
+    `Option \`guards\` has ${guard.name}, which Nest cannot inject: import SessionAdminModule in a module that can ` +
+    'inject all that the guard needs, or make the guard a provider there. A guard may be neither request-scoped nor ' +
+    `transient. Nest says: ${error instanceof Error ? error.message : String(error)}`
+  );
+}
+
+const IS_OPEN =
+  'whoever the global guards and your network let through can see and end the sessions of all users. Set the option ' +
+  '`guards`, or limit it by `access`';

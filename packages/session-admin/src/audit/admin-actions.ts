@@ -1,0 +1,72 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { requestSessionOf } from '@nest-session/core/internal';
+import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
+import { logger } from '../logging/session-admin.logger.js';
+import { nodeRequest } from '../http/node-request.js';
+import { SecurityReports } from './security-reports.js';
+
+/** What an admin does, and to what. */
+export interface AdminAction {
+  readonly action:
+    | 'end-session'
+    | 'end-sessions'
+    | 'replay'
+    | 'replay-all'
+    | 'discard'
+    | 'discard-all'
+    | 'remove-group'
+    | 'cancel-deadline';
+  /** The session, by the id that its store knows. */
+  readonly sessionId?: string | undefined;
+  /** That id as it is shown. */
+  readonly shownId?: string | undefined;
+  /** Whose sessions. */
+  readonly principalName?: string | undefined;
+  /** What it is done to, if that is no session and no user. */
+  readonly target?: string | undefined;
+}
+
+/** Tells the application of each action, and who did it. */
+@Injectable()
+export class AdminActions {
+  constructor(
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+    @Inject(SecurityReports) private readonly reports: SecurityReports,
+  ) {}
+
+  /**
+   * Does it and, where it was done, tells of it. An action that fails is told of as well, with the reason `failed`: it may
+   * have had an effect.
+   */
+  async run<Result>(
+    request: object,
+    action: AdminAction,
+    act: () => Promise<Result>,
+    isDone: (result: Result) => boolean = () => true,
+  ): Promise<Result> {
+    // Before the action, which may end the session of the admin.
+    const by = this.#nameOf(request);
+    try {
+      const result = await act();
+      if (isDone(result)) this.#tell(request, { ...action, by });
+      return result;
+    } catch (error) {
+      this.#tell(request, { ...action, by, reason: 'failed' });
+      throw error;
+    }
+  }
+
+  #nameOf(request: object): string | undefined {
+    const name = this.options.by
+      ? this.options.by(request)
+      : requestSessionOf(nodeRequest(request))?.existing?.principalName;
+    return typeof name === 'string' ? name : undefined;
+  }
+
+  #tell(request: object, told: AdminAction & { readonly by: string | undefined; readonly reason?: string }): void {
+    const { shownId, ...facts } = told;
+    if (this.reports.report('admin-action', { request: nodeRequest(request), ...facts })) return;
+    const { action, principalName: user, target, by, reason } = facts;
+    logger.log(`Admin action: ${JSON.stringify({ action, session: shownId, user, target, by, reason })}`);
+  }
+}

@@ -1,0 +1,103 @@
+import type { CanActivate, Type } from '@nestjs/common';
+import { OptionReader } from '@nest-session/core/internal';
+import type { AdminAccess } from './admin-rights.js';
+
+/** A request as a platform passes it to guards: of Express, of Fastify. */
+export interface AdminRequest {
+  /** The headers by their names in lower case. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** What the guards have put there, such as `user`. */
+  readonly [property: string]: unknown;
+}
+
+/** Options of `SessionAdminModule.forRoot()`. */
+export interface SessionAdminModuleOptions<Request extends object = AdminRequest> {
+  /** Where the page is, such as `operations/sessions`. The global prefix of the application comes before it. */
+  path: string;
+  /**
+   * Who comes in: guards as `@UseGuards()` takes them, after the global ones. Classes are injected with what the module
+   * can inject that imports this one. `'none'` lets everybody in whom the global guards let in; the log warns of it.
+   */
+  guards: readonly (Type<CanActivate> | CanActivate)[] | 'none';
+  /** What somebody may do whom the guards have let in. It gets the request of the platform. @default 'all' */
+  access?(request: Request): AdminAccess | Promise<AdminAccess>;
+  /** The name of the admin in security events and in the log. @default the user of the session of the request */
+  by?(request: Request): string | undefined;
+  /**
+   * What the page shows of an attribute; undefined: nothing. What it returns must be JSON.
+   * @default only names and sizes are shown
+   */
+  values?(name: string, value: unknown): unknown;
+  /**
+   * What the page shows of the data of a deadline, by the name of its kind; undefined: nothing. What it returns must be
+   * JSON.
+   * @default only sizes are shown
+   */
+  data?(name: string, data: unknown): unknown;
+}
+
+/** The options of `SessionAdminModule`, checked. */
+export interface ResolvedAdminOptions {
+  /** Without slashes at its ends. */
+  readonly path: string;
+  readonly guards: readonly (Type<CanActivate> | CanActivate)[];
+  /** Whether the application said that it wants no guards. */
+  readonly isOpen: boolean;
+  readonly access: (request: object) => unknown;
+  readonly by: ((request: object) => unknown) | undefined;
+  readonly values: ((name: string, value: unknown) => unknown) | undefined;
+  readonly data: ((name: string, data: unknown) => unknown) | undefined;
+}
+
+/** The injection token of the options of `SessionAdminModule`, checked. */
+export const ADMIN_OPTIONS = Symbol('ADMIN_OPTIONS');
+
+/** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveAdminOptions(options: object | undefined): ResolvedAdminOptions {
+  const reader = new OptionReader('SessionAdminModule', options ?? {});
+  const path = reader.text('path', undefined, pathProblem)?.replaceAll(/^\/|\/$/g, '');
+  if (path === undefined) reader.problem(PATH_MISSING);
+  const guards = reader.value('guards', areGuards, "an array of guards, as @UseGuards() takes them, or 'none'");
+  if ((options as { guards?: unknown } | undefined)?.guards === undefined) reader.problem(GUARDS_MISSING);
+  const functionOf = (name: string) => reader.value(name, isFunction, 'a function');
+  const [access, by, values, data] = ['access', 'by', 'values', 'data'].map(functionOf);
+  reader.finish();
+  return Object.freeze({
+    path: path ?? '',
+    guards: guards === 'none' || guards === undefined ? [] : guards,
+    isOpen: guards === 'none',
+    access: access ?? (() => 'all'),
+    by,
+    values,
+    data,
+  });
+}
+
+// The last segment is part of the addresses in the page.
+const PATH = /^\/?[\w.~-]+(?:\/[\w.~-]+)*\/?$/;
+
+function pathProblem(path: string): string | undefined {
+  if (PATH.test(path) && !path.split('/').some((segment) => /^\.+$/.test(segment))) return undefined;
+  return "must be a path without parameters, such as 'operations/sessions'";
+}
+
+function areGuards(value: unknown): value is ResolvedAdminOptions['guards'] | 'none' {
+  return value === 'none' || (Array.isArray(value) && value.length > 0 && value.every(isGuard));
+}
+
+function isGuard(guard: unknown): boolean {
+  // A class may define the method in its constructor: `ApplicationGuard` looks at the instance.
+  if (typeof guard === 'function') return guard.prototype !== undefined;
+  return typeof (guard as Partial<CanActivate> | null)?.canActivate === 'function';
+}
+
+function isFunction(value: unknown): value is (...parameters: unknown[]) => unknown {
+  return typeof value === 'function';
+}
+
+const PATH_MISSING = "Option `path` is missing: say where the page is, as in path: 'operations/sessions'.";
+
+const GUARDS_MISSING =
+  'Option `guards` is missing: without guards everybody could end the sessions of your users. Name the guards of your ' +
+  "application that let administrators in, as in guards: [AdminGuard], or write guards: 'none' if global guards or " +
+  'your network do so.';

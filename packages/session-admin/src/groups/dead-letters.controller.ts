@@ -1,0 +1,156 @@
+import {
+  BadRequestException,
+  ConflictException,
+  Delete,
+  Get,
+  HttpCode,
+  Inject,
+  NotFoundException,
+  Optional,
+  Param,
+  Post,
+  Query,
+  Req,
+} from '@nestjs/common';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { Needs } from '../access/needs.decorator.js';
+import { type AdminAction, AdminActions } from '../audit/admin-actions.js';
+import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
+import { limitIn, type Query as Parameters, textIn, wordIn } from '../http/query.js';
+import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './event-sources.js';
+import { type LetterContext, showDeadLetter, type ShownDeadLetter } from './shown-dead-letter.js';
+
+/** A page of dead letters. */
+export interface DeadLetterPage {
+  /** The oldest first. */
+  readonly deadLetters: readonly ShownDeadLetter[];
+  /** The `of` and `after` of the next page, for each store that has one. */
+  readonly next: readonly { readonly of: EventSource; readonly after: string }[];
+}
+
+/** The events that handlers could not handle. */
+export class DeadLettersController {
+  readonly #context: LetterContext;
+
+  constructor(
+    @Inject(EventSources) private readonly sources: EventSources,
+    @Inject(AdminActions) private readonly actions: AdminActions,
+    @Inject(ADMIN_OPTIONS) { data }: ResolvedAdminOptions,
+    @Optional() @Inject(SESSION_OPTIONS) sessionOptions?: Pick<ResolvedSessionOptions, 'ids'>,
+  ) {
+    this.#context = { data, shownId: (id) => sessionOptions?.ids.shown(id) ?? id };
+  }
+
+  @Get('dead-letters')
+  async list(@Query() query: Parameters): Promise<DeadLetterPage> {
+    const [of, after, limit] = [wordIn(query, 'of', EVENT_SOURCES), textIn(query, 'after'), limitIn(query)];
+    if (after !== undefined && this.sources.letterOf(after).source !== of)
+      throw new BadRequestException('The parameter of must name the source of the dead letter in after');
+    const pages = await Promise.all(this.sources.which(of).map((source) => this.#page(source, after, query, limit)));
+    return {
+      deadLetters: pages.flatMap(({ letters }) => letters).toSorted((a, b) => compare(a.time, b.time)),
+      next: pages.flatMap(({ next }) => next),
+    };
+  }
+
+  @Post('dead-letters/replay')
+  @HttpCode(200)
+  @Needs('replay')
+  async replayAll(@Req() request: object, @Query() query: Parameters): Promise<{ replayed: number }> {
+    return { replayed: await this.#all(request, query, 'replay-all', (groups, filter) => groups.replayAll(filter)) };
+  }
+
+  @Delete('dead-letters')
+  @Needs('discard')
+  async discardAll(@Req() request: object, @Query() query: Parameters): Promise<{ discarded: number }> {
+    return { discarded: await this.#all(request, query, 'discard-all', (groups, filter) => groups.discardAll(filter)) };
+  }
+
+  @Post('dead-letters/:id/replay')
+  @HttpCode(204)
+  @Needs('replay')
+  async replay(@Req() request: object, @Param('id') shownId: string): Promise<void> {
+    const { source, id } = this.sources.letterOf(shownId);
+    const groups = this.sources.groupsOf(source);
+    const reply = await this.actions.run(
+      request,
+      { action: 'replay', target: `dead letter ${shownId}` },
+      () => groups.replay(id),
+      (outcome) => outcome === 'replayed',
+    );
+    if (reply === 'gone') throw new NotFoundException(GONE);
+    if (reply !== 'replayed') throw new ConflictException(reply === 'orphaned' ? ORPHANED : FOREIGN);
+  }
+
+  @Delete('dead-letters/:id')
+  @HttpCode(204)
+  @Needs('discard')
+  async discard(@Req() request: object, @Param('id') shownId: string): Promise<void> {
+    const { source, id } = this.sources.letterOf(shownId);
+    const groups = this.sources.groupsOf(source);
+    const isThere = await this.actions.run(
+      request,
+      { action: 'discard', target: `dead letter ${shownId}` },
+      () => groups.discard(id),
+      (done) => done,
+    );
+    if (!isThere) throw new NotFoundException(GONE);
+  }
+
+  async #page(
+    [source, groups]: readonly [EventSource, SourceGroups],
+    after: string | undefined,
+    query: Parameters,
+    limit: number,
+  ): Promise<{ letters: ShownDeadLetter[]; next: DeadLetterPage['next'] }> {
+    const from = after === undefined ? {} : { after: this.sources.letterOf(after).id };
+    // One more tells whether there is another page.
+    const letters = await badRequestFor(groups.deadLetters({ ...groupIn(query), ...from, limit: limit + 1 }));
+    const shown = letters.slice(0, limit).map((letter) => showDeadLetter(source, letter, this.#context));
+    return { letters: shown, next: letters.length > limit ? [{ of: source, after: shown.at(-1)!.id }] : [] };
+  }
+
+  async #all(
+    request: object,
+    query: Parameters,
+    action: AdminAction['action'],
+    act: (groups: SourceGroups, filter: { readonly group?: string }) => Promise<number>,
+  ): Promise<number> {
+    const filter = groupIn(query);
+    let count = 0;
+    for (const [source, groups] of this.sources.which(wordIn(query, 'of', EVENT_SOURCES))) {
+      const of = filter.group === undefined ? '' : ` and group ${JSON.stringify(filter.group)}`;
+      count += await this.actions.run(
+        request,
+        { action, target: `dead letters of ${source}${of}` },
+        () => act(groups, filter),
+        (done) => done > 0,
+      );
+    }
+    return count;
+  }
+}
+
+function groupIn(query: Parameters): { readonly group?: string } {
+  const group = textIn(query, 'group');
+  return group === undefined ? {} : { group };
+}
+
+/** A store refuses what is no id with a RangeError. */
+async function badRequestFor<T>(letters: Promise<T>): Promise<T> {
+  try {
+    return await letters;
+  } catch (error) {
+    throw error instanceof RangeError
+      ? new BadRequestException('The parameter after is no id of a dead letter')
+      : error;
+  }
+}
+
+function compare(a: string | null, b: string | null): number {
+  return (a ?? '').localeCompare(b ?? '');
+}
+
+const GONE = 'There is no such dead letter: somebody may have replayed or discarded it';
+const ORPHANED = 'The group of this dead letter does not exist any more: nobody could handle it. Discard it';
+const FOREIGN = 'This dead letter is no event, so no handler can take it. Discard it';

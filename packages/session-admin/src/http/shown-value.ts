@@ -1,0 +1,18 @@
+/** What is shown of a value. */
+export interface ShownValue {
+  /** As the application wants it shown. */
+  readonly value?: unknown;
+  /** Whether it could not be read or shown. */
+  readonly isUnreadable?: true;
+}
+
+/** The value that the application shows, if it shows one. One that cannot be read keeps nothing else from being shown. */
+export function shownValue(show: (() => unknown) | undefined): ShownValue {
+  if (!show) return {};
+  try {
+    const text = JSON.stringify(show()) as string | undefined;
+    return text === undefined ? {} : { value: JSON.parse(text) as unknown };
+  } catch {
+    return { isUnreadable: true };
+  }
+}

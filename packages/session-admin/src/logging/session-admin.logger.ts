@@ -1,0 +1,4 @@
+import { OneLineLogger } from '@nest-session/core/internal';
+
+/** The logger of the package. */
+export const logger = new OneLineLogger('SessionAdmin');

@@ -1,0 +1,34 @@
+// Beside the page, whatever prefix it has.
+const BASE = new URL(document.body.dataset.base, document.baseURI);
+
+/** What a path and its query are made of. Undefined parameters are left out. */
+function addressOf(path, query = {}) {
+  const url = new URL(path, BASE);
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+  return url;
+}
+
+async function request(method, path, query) {
+  const response = await fetch(addressOf(path, query), { method, headers: { Accept: 'application/json' } }).catch(
+    () => {
+      throw new Error('The application cannot be reached. Try again.');
+    },
+  );
+  if (response.status === 204) return undefined;
+  const isJson = response.headers.get('Content-Type')?.includes('json') ?? false;
+  if (!isJson) throw new Error('The application sent something else than expected. Load the page again and sign in.');
+  const body = await response.json();
+  if (!response.ok) throw new Error(messageOf(response, body));
+  // Some applications wrap every response.
+  return Object.hasOwn(body, 'data') ? body.data : body;
+}
+
+function messageOf({ status }, body) {
+  const message = [body?.message].flat().join('. ');
+  if (status === 401) return 'You are not signed in any more. Load the page again.';
+  return message || `The application refused this (${status}).`;
+}
+
+export const read = (path, query) => request('GET', path, query);
+export const remove = (path, query) => request('DELETE', path, query);
+export const act = (path, query) => request('POST', path, query);

@@ -1,0 +1,72 @@
+/** What the parts of the page share. */
+export const $ = (id) => document.getElementById(id);
+
+/** An element with properties and children; texts are never markup. */
+export function make(tag, { className = '', ...properties } = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  if (className) element.className = className;
+  element.append(...children.filter((child) => child !== undefined && child !== null));
+  return element;
+}
+
+/** Text that somebody else chose: it cannot turn the direction of what stands around it. */
+export const foreign = (text) => make('bdi', { textContent: text });
+
+/** An instant in words, and exactly where somebody points at it. */
+export function instant(iso, words) {
+  const date = new Date(iso);
+  return make('time', { dateTime: iso, title: date.toLocaleString(), textContent: words(date) });
+}
+
+/** A list of names and what belongs to them; rows without anything are left out. */
+export function facts(rows, className = 'facts') {
+  const there = rows.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  return make('dl', { className }, ...there.flatMap(([name, value]) => fact(name, value)));
+}
+
+export function fact(name, value) {
+  return [make('dt', { textContent: name }), make('dd', {}, ...[value].flat())];
+}
+
+/** A button that does nothing more while its action runs. It stays enabled, and so keeps the focus. */
+export function button(text, act, { label, ...properties } = {}) {
+  const element = make('button', { type: 'button', textContent: text, ...properties });
+  if (label) element.setAttribute('aria-label', label);
+  let isRunning = false;
+  element.addEventListener('click', async () => {
+    if (isRunning) return;
+    isRunning = true;
+    await attempt(act);
+    isRunning = false;
+  });
+  return element;
+}
+
+/** Tells of what was done; a screen reader reads it. */
+export function tell(text) {
+  $('error').textContent = '';
+  $('status').textContent = text;
+}
+
+/** Shows why something failed, instead of leaving it alone. */
+export async function attempt(act) {
+  try {
+    await act();
+  } catch (error) {
+    $('status').textContent = '';
+    $('error').textContent = error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Asks before something that cannot be undone. Resolves to whether to do it. */
+export function confirmed({ title, text, yes }) {
+  const dialog = $('dialog');
+  $('dialog-title').textContent = title;
+  $('dialog-text').textContent = text;
+  $('dialog-yes').textContent = yes;
+  dialog.returnValue = 'no';
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
+  });
+}

@@ -1,0 +1,151 @@
+import { read, remove } from './api.js';
+import { $, attempt, button, confirmed, facts, foreign, instant, make, tell } from './dom.js';
+import { bytes, count, deviceName, duration, when } from './words.js';
+
+/** What was searched for last: answers to earlier searches come too late. */
+let search;
+let rights = {};
+
+/** Shows what an address asks for, such as `#users?username=bob`. */
+export async function showUsers(query, allowed) {
+  rights = allowed;
+  const by = query.has('id') ? 'id' : 'username';
+  const text = query.get(by) ?? '';
+  $('search-by').value = by;
+  $('search-text').value = text;
+  nameField();
+  $('found').hidden = text === '';
+  if (text === '') $('search-text').focus();
+  else await find({ by, text, username: query.get('username') ?? undefined });
+}
+
+export function startUsers() {
+  $('search-by').addEventListener('change', nameField);
+  $('search').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const query = new URLSearchParams({ [$('search-by').value]: $('search-text').value.trim() });
+    const hash = `#users?${query}`;
+    // The same search again is a look at what has changed.
+    if (location.hash === hash) dispatchEvent(new HashChangeEvent('hashchange'));
+    else location.hash = hash;
+  });
+  $('end-all').addEventListener('click', () => void attempt(endAll));
+  $('more-sessions').addEventListener('click', () => void attempt(() => list(search, search.next)));
+}
+
+function nameField() {
+  $('search-label').textContent = $('search-by').value === 'id' ? 'Session id' : 'User name';
+}
+
+async function find(wanted) {
+  search = wanted;
+  $('sessions').replaceChildren();
+  $('more-sessions').hidden = $('end-all').hidden = true;
+  $('found-title').textContent = 'Searching…';
+  if (wanted.by === 'username') return list(wanted, 0);
+  $('found-title').textContent = 'No live session has this id';
+  const session = await read(`sessions/${encodeURIComponent(wanted.text)}`, { username: wanted.username });
+  if (search !== wanted) return;
+  $('found-title').textContent = '1 session';
+  $('sessions').replaceChildren(card(session, true));
+}
+
+async function list(wanted, offset) {
+  const { sessions, total, next } = await read('sessions', { username: wanted.text, offset });
+  if (search !== wanted) return;
+  wanted.next = next;
+  $('found-title').replaceChildren(
+    total === 0 ? 'No live session of ' : `${count(total, 'session')} of `,
+    foreign(wanted.text),
+  );
+  if (offset === 0) $('sessions').replaceChildren();
+  $('sessions').append(...sessions.map((session) => card(session, false)));
+  $('more-sessions').hidden = next === null;
+  $('end-all').hidden = total === 0 || !rights.end;
+}
+
+function card(session, isOpen) {
+  const { id, device, principalName, isOwn } = session;
+  const element = make('li', { className: 'card' });
+  const name = deviceName(device);
+  const title = make(
+    'h4',
+    {},
+    foreign(name),
+    isOwn ? make('span', { className: 'badge', textContent: 'your own' }) : '',
+  );
+  const details = make('details', { open: isOpen }, make('summary', { textContent: 'Details' }));
+  details.addEventListener('toggle', () => details.open && attempt(() => open(details, session)));
+  const actions = rights.end
+    ? make(
+        'div',
+        { className: 'bar' },
+        button('End this session', () => end(session, element, name), {
+          className: 'danger',
+          label: `End this session: ${name}`,
+        }),
+      )
+    : '';
+  element.append(title, summaryOf(session), details, actions);
+  if (principalName === null) title.append(make('span', { className: 'badge', textContent: 'not signed in' }));
+  element.dataset.id = id;
+  return element;
+}
+
+function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirationTime, device, isOwn }) {
+  return facts([
+    [authenticatedTime ? 'Signed in' : 'Created', instant(authenticatedTime ?? creationTime, when)],
+    ['Last used', isOwn ? 'now' : instant(lastAccessedTime, when)],
+    ['Ends if unused', expirationTime ? instant(expirationTime, when) : 'never'],
+    ['Network', device?.address && foreign(device.address)],
+  ]);
+}
+
+async function open(details, { id, principalName }) {
+  if (details.children.length > 1) return;
+  const session = await read(`sessions/${encodeURIComponent(id)}`, { username: principalName ?? undefined });
+  if (details.children.length > 1) return;
+  const { creationTime, maxInactiveInterval, absoluteExpirationTime, device, size, attributes } = session;
+  details.append(
+    facts([
+      ['User', principalName && foreign(principalName)],
+      ['Session id', make('code', { textContent: id })],
+      ['Created', instant(creationTime, when)],
+      ['May be unused for', maxInactiveInterval < 0 ? 'ever' : duration(maxInactiveInterval)],
+      ['Ends at the latest', absoluteExpirationTime ? instant(absoluteExpirationTime, when) : 'never'],
+      ['Browser says', device?.userAgent && foreign(device.userAgent)],
+      ['Size', bytes(size)],
+    ]),
+    make('h5', { textContent: attributes.length === 0 ? 'No attributes' : 'Attributes' }),
+    facts(attributes.map((each) => [each.name, attributeOf(each)])),
+  );
+}
+
+function attributeOf({ size, value, isUnreadable }) {
+  if (isUnreadable) return `${bytes(size)}, cannot be read`;
+  return value === undefined ? bytes(size) : make('pre', { tabIndex: 0, textContent: JSON.stringify(value, null, 2) });
+}
+
+async function end({ id, principalName, isOwn }, element, name) {
+  const text = isOwn
+    ? 'This is your own session: you have to sign in again. This cannot be undone.'
+    : `Whoever uses it has to sign in again. What it holds is lost. This cannot be undone.`;
+  if (!(await confirmed({ title: `End the session of ${name}?`, text, yes: 'End it' }))) return;
+  await remove(`sessions/${encodeURIComponent(id)}`, { username: principalName ?? undefined });
+  tell('The session has ended.');
+  element.remove();
+  if (search.by === 'username') await list(search, 0);
+  else $('found').hidden = true;
+  // The button with the focus is gone.
+  if (!$('found').hidden) $('found-title').focus();
+}
+
+async function endAll() {
+  const { text: username } = search;
+  const text = 'The user has to sign in again on every device. What the sessions hold is lost. This cannot be undone.';
+  if (!(await confirmed({ title: `End all sessions of ${username}?`, text, yes: 'End all' }))) return;
+  const { ended } = await remove('sessions', { username });
+  tell(`${count(ended, 'session')} ended.`);
+  await list(search, 0);
+  $('found-title').focus();
+}

@@ -1,0 +1,91 @@
+import { Controller, type DynamicModule, Inject, Module, type Type, UseGuards, VERSION_NEUTRAL } from '@nestjs/common';
+import { InvalidSessionOptionsError, SkipCsrf } from '@nest-session/core';
+import { DeadlineHandlerModule } from '@nest-session/core/internal';
+import { AccessGuard } from './access/access.guard.js';
+import { ApplicationGuard } from './access/application.guard.js';
+import { OriginGuard } from './access/origin.guard.js';
+import { AdminActions } from './audit/admin-actions.js';
+import { SecurityReports } from './audit/security-reports.js';
+import {
+  ADMIN_OPTIONS,
+  type AdminRequest,
+  resolveAdminOptions,
+  type SessionAdminModuleOptions,
+} from './configuration/session-admin.options.js';
+import { DeadlinesController } from './deadlines/deadlines.controller.js';
+import { WaitingDeadlines } from './deadlines/waiting-deadlines.js';
+import { DeadLettersController } from './groups/dead-letters.controller.js';
+import { EventSources } from './groups/event-sources.js';
+import { GroupsController } from './groups/groups.controller.js';
+import { OverviewController } from './overview/overview.controller.js';
+import { PageController } from './page/page.controller.js';
+import { SessionsController } from './sessions/sessions.controller.js';
+import { UserSessions } from './sessions/user-sessions.js';
+
+const CONTROLLERS: readonly Type[] = [
+  PageController,
+  OverviewController,
+  SessionsController,
+  GroupsController,
+  DeadLettersController,
+  DeadlinesController,
+];
+
+/**
+ * A page, and JSON for programs, that shows the sessions, event groups and deadlines of the application to its
+ * administrators, who can end, replay and cancel. Import it beside `SessionModule`, `DeadlineModule` or both.
+ */
+@Module({
+  imports: [DeadlineHandlerModule],
+  providers: [
+    // `forRoot()` replaces it.
+    { provide: ADMIN_OPTIONS, useFactory: refuseBareClass },
+    SecurityReports,
+    AdminActions,
+    UserSessions,
+    EventSources,
+    WaitingDeadlines,
+  ],
+})
+export class SessionAdminModule {
+  /** @internal Import it with `forRoot()`. */
+  constructor(@Inject(ADMIN_OPTIONS) _options: unknown) {}
+
+  /**
+   * Returns the module for the imports of a module that can inject the guards.
+   * @throws InvalidSessionOptionsError at start, which names all problems of the options
+   */
+  static forRoot<Request extends object = AdminRequest>(options: SessionAdminModuleOptions<Request>): DynamicModule {
+    try {
+      const resolved = resolveAdminOptions(options);
+      return {
+        module: SessionAdminModule,
+        providers: [{ provide: ADMIN_OPTIONS, useValue: resolved }],
+        controllers: CONTROLLERS.map((each) => controllerAt(resolved.path, each)),
+      };
+    } catch (error) {
+      return {
+        module: SessionAdminModule,
+        providers: [{ provide: ADMIN_OPTIONS, useFactory: () => Promise.reject(error as Error) }],
+      };
+    }
+  }
+}
+
+/** A class of its own for each path: applications of one process share the classes that they import. */
+function controllerAt(path: string, base: Type): Type {
+  class Located extends base {}
+  Object.defineProperty(Located, 'name', { value: base.name });
+  UseGuards(ApplicationGuard, OriginGuard, AccessGuard)(Located);
+  // `OriginGuard` refuses what the application's `CsrfGuard` would refuse.
+  SkipCsrf()(Located);
+  Controller({ path, version: VERSION_NEUTRAL })(Located);
+  return Located;
+}
+
+function refuseBareClass(): never {
+  throw new InvalidSessionOptionsError('SessionAdminModule', [BARE_CLASS]);
+}
+
+const BARE_CLASS =
+  'It is imported as a class: write SessionAdminModule.forRoot({ path, guards }) in the imports of a module.';

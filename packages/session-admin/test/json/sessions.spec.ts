@@ -1,0 +1,225 @@
+import { jest } from '@jest/globals';
+import { RedisSessionModule } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
+
+LeakGuard.install();
+
+let redis: RedisServer;
+beforeAll(async () => (redis = await RedisServer.start()));
+afterAll(() => redis?.stop());
+afterEach(closeApps);
+
+let namespaces = 0;
+const inRedis = (): AdminAppOptions => ({
+  store: [RedisSessionModule.forRoot({ url: redis.url, namespace: `admin-${namespaces++}` })],
+});
+
+interface Listed {
+  sessions: Record<string, unknown>[];
+  total: number;
+  next: number | null;
+}
+
+const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+describe.each(PLATFORMS)('the sessions on %s', (platform) => {
+  describe.each(['memory', 'Redis'] as const)('in %s', (store) => {
+    const start = (options: AdminAppOptions = {}) =>
+      AdminApp.start({ platform, ...(store === 'Redis' && inRedis()), ...options });
+
+    it('lists the sessions of a user in the shape of the actuator, the latest sign-in first', async () => {
+      const app = await start({ session: { timeout: '10m', absoluteTimeout: '1h' } });
+      const admin = await app.admin();
+      const first = await app.signIn('bob');
+      await first.agent.post('/cart/apple');
+      const second = await app.signIn('bob');
+      const response = await admin.get(`${PATH}/sessions?username=bob`);
+      expect(response.status).toBe(200);
+      const { sessions, total, next } = response.json<Listed>();
+      expect({ total, next }).toEqual({ total: 2, next: null });
+      expect(sessions.map(({ id }) => id)).toEqual([second.id, first.id]);
+      expect(sessions[1]).toEqual({
+        id: first.id,
+        attributeNames: ['cart'],
+        creationTime: INSTANT,
+        lastAccessedTime: INSTANT,
+        maxInactiveInterval: 600,
+        expired: false,
+        principalName: 'bob',
+        authenticatedTime: INSTANT,
+        expirationTime: INSTANT,
+        absoluteExpirationTime: INSTANT,
+        device: { address: expect.any(String), userAgent: expect.stringContaining('Chrome/140') },
+        size: 'cart["apple"]'.length,
+        isOwn: false,
+      });
+      const [from, to] = [sessions[1]!['lastAccessedTime'], sessions[1]!['expirationTime']].map((each) =>
+        Date.parse(each as string),
+      );
+      expect(to! - from!).toBeGreaterThan(590_000);
+      expect(to! - from!).toBeLessThan(610_000);
+    });
+
+    it('shows one session with the sizes of its attributes, and no value', async () => {
+      const app = await start();
+      const admin = await app.admin();
+      const bob = await app.signIn('bob');
+      await bob.agent.post('/cart/secret-of-bob');
+      const response = await admin.get(`${PATH}/sessions/${bob.id}`);
+      expect(response.status).toBe(200);
+      expect(response.json()).toMatchObject({
+        id: bob.id,
+        attributeNames: ['cart'],
+        expired: false,
+        isOwn: false,
+        attributes: [{ name: 'cart', size: 'cart["secret-of-bob"]'.length }],
+      });
+      expect(response.text).not.toContain('secret-of-bob');
+    });
+
+    it('marks the session of the administrator', async () => {
+      const app = await start();
+      const admin = await app.signIn('ada');
+      await app.signIn('ada');
+      const { sessions } = (await admin.agent.get(`${PATH}/sessions?username=ada`)).json<Listed>();
+      expect(sessions.map(({ id, isOwn }) => [id === admin.id, isOwn])).toEqual([
+        [false, false],
+        [true, true],
+      ]);
+    });
+
+    it('ends a session, whose browser is signed out then', async () => {
+      const app = await start();
+      const admin = await app.admin();
+      const [bob, other] = [await app.signIn('bob'), await app.signIn('bob')];
+      await bob.agent.post('/cart/apple');
+      const response = await admin.request('DELETE', `${PATH}/sessions/${bob.id}`);
+      expect([response.status, response.text]).toEqual([204, '']);
+      expect((await bob.agent.get('/cart')).json()).toEqual({ cart: null });
+      expect((await admin.get(`${PATH}/sessions/${bob.id}`)).status).toBe(404);
+      expect((await admin.request('DELETE', `${PATH}/sessions/${bob.id}`)).status).toBe(404);
+      expect((await admin.get(`${PATH}/sessions/${other.id}`)).status).toBe(200);
+    });
+
+    it('ends a session of a user only if it is one', async () => {
+      const app = await start();
+      const admin = await app.admin();
+      const bob = await app.signIn('bob');
+      expect((await admin.request('DELETE', `${PATH}/sessions/${bob.id}?username=eve`)).status).toBe(404);
+      expect((await admin.get(`${PATH}/sessions/${bob.id}?username=eve`)).status).toBe(404);
+      expect((await admin.request('DELETE', `${PATH}/sessions/${bob.id}?username=bob`)).status).toBe(204);
+    });
+
+    it('ends all sessions of a user, and of nobody else', async () => {
+      const app = await start();
+      const admin = await app.admin();
+      for (let i = 0; i < 3; i++) await app.signIn('bob');
+      await app.signIn('bobby');
+      expect((await admin.request('DELETE', `${PATH}/sessions?username=bob`)).json()).toEqual({ ended: 3 });
+      expect((await admin.get(`${PATH}/sessions?username=bob`)).json()).toEqual({ sessions: [], total: 0, next: null });
+      expect((await admin.get(`${PATH}/sessions?username=bobby`)).json()).toMatchObject({ total: 1 });
+    });
+
+    it('lists many sessions in pages, each session once', async () => {
+      const app = await start();
+      const admin = await app.admin();
+      const ids = new Set<string>();
+      for (let i = 0; i < 7; i++) ids.add((await app.signIn('bob')).id);
+      const seen: unknown[] = [];
+      for (let offset: number | null = 0; offset !== null;) {
+        const page: Listed = (await admin.get(`${PATH}/sessions?username=bob&limit=3&offset=${offset}`)).json<Listed>();
+        seen.push(...page.sessions.map(({ id }) => id));
+        expect(page.total).toBe(7);
+        offset = page.next;
+      }
+      expect(seen).toHaveLength(7);
+      expect(new Set(seen)).toEqual(ids);
+    });
+
+    it('neither touches nor changes a session at which somebody looks', async () => {
+      const app = await start({ session: { touchInterval: '0s' } });
+      const admin = await app.admin();
+      const bob = await app.signIn('bob');
+      const look = async () => (await admin.get(`${PATH}/sessions/${bob.id}`)).json<Record<string, unknown>>();
+      const before = await look();
+      expect(await look()).toEqual(before);
+    });
+
+    it('keeps the session of an administrator idle while the overview is asked for', async () => {
+      const app = await start({ session: { touchInterval: '0s' } });
+      const ada = await app.signIn('ada');
+      const other = await app.admin();
+      const accessed = async () =>
+        (await other.get(`${PATH}/sessions/${ada.id}`)).json<{ lastAccessedTime: string }>().lastAccessedTime;
+      const before = await accessed();
+      for (let i = 0; i < 3; i++) expect((await ada.agent.get(`${PATH}/overview`)).status).toBe(200);
+      expect(await accessed()).toBe(before);
+    });
+  });
+
+  it('shows values as the option `values` shows them', async () => {
+    const app = await AdminApp.start({
+      platform,
+      admin: {
+        values: (name, value) => (name === 'cart' ? { items: (value as string[]).length } : undefined),
+      },
+    });
+    const admin = await app.admin();
+    const bob = await app.signIn('bob');
+    await bob.agent.post('/cart/secret-of-bob');
+    const response = await admin.get(`${PATH}/sessions/${bob.id}`);
+    expect(response.json()).toMatchObject({ attributes: [{ name: 'cart', value: { items: 1 } }] });
+    expect(response.text).not.toContain('secret-of-bob');
+  });
+
+  it('shows the rest where a value cannot be shown', async () => {
+    const values = jest.fn((): unknown => ({ much: 1n }));
+    const app = await AdminApp.start({ platform, admin: { values } });
+    const admin = await app.admin();
+    const bob = await app.signIn('bob');
+    await bob.agent.post('/cart/apple');
+    const show = async () => (await admin.get(`${PATH}/sessions/${bob.id}`)).json<{ attributes: unknown }>().attributes;
+    const unreadable = [{ name: 'cart', size: 13, isUnreadable: true }];
+    expect(await show()).toEqual(unreadable);
+    values.mockImplementation(() => {
+      throw new Error('secret');
+    });
+    expect(await show()).toEqual(unreadable);
+  });
+
+  it.each(['memory', 'Redis'])(
+    "never shows or takes an id that is a token: sessionIds: 'plain' in %s",
+    async (store) => {
+      const app = await AdminApp.start({
+        platform,
+        ...(store === 'Redis' && inRedis()),
+        session: { sessionIds: 'plain' },
+      });
+      const admin = await app.admin();
+      const bob = await app.signIn('bob');
+      const response = await admin.get(`${PATH}/sessions?username=bob`);
+      expect(response.text).not.toContain(bob.id);
+      const [session] = response.json<Listed>().sessions;
+      const { id } = session as { id: string };
+      expect(id).toMatch(/^sha256:/);
+      expect((await admin.get(`${PATH}/sessions/${bob.id}?username=bob`)).status).toBe(404);
+      expect((await admin.request('DELETE', `${PATH}/sessions/${bob.id}?username=bob`)).status).toBe(404);
+      const alone = await admin.get(`${PATH}/sessions/${id}`);
+      expect([alone.status, alone.text]).toEqual([404, expect.stringContaining('add the parameter username')]);
+      const shown = await admin.get(`${PATH}/sessions/${id}?username=bob`);
+      expect([shown.status, shown.json()]).toEqual([200, expect.objectContaining({ id, principalName: 'bob' })]);
+      expect((await admin.request('DELETE', `${PATH}/sessions/${id}?username=bob`)).status).toBe(204);
+      expect(app.events.map(({ sessionId }) => sessionId)).toEqual([id]);
+      expect(JSON.stringify(app.events)).not.toContain(bob.id);
+    },
+  );
+
+  it('says that an application without sessions has none', async () => {
+    const app = await AdminApp.start({ platform, session: false, admin: { guards: 'none' } });
+    const response = await app.agent().get(`${PATH}/sessions?username=bob`);
+    expect([response.status, response.text]).toEqual([404, expect.stringContaining('has no sessions')]);
+    expect((await app.agent().get(`${PATH}/overview`)).json()).toMatchObject({ sessions: null, deadlines: null });
+  });
+});

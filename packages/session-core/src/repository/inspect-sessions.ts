@@ -1,0 +1,27 @@
+import type { SessionRecord } from '../session/session-record.js';
+import type { Session } from '../session/session.js';
+import { isWellFormedIdOrToken } from '../session/session-token.js';
+import { type SessionRepository, sizesOf, storeCallsOf, storePrimitivesOf } from './session.repository.js';
+
+/** A live session, and what its store has of it. Do not change the session. */
+export interface InspectedSession {
+  /** What the store has. */
+  readonly record: SessionRecord;
+  /** The session of the record. */
+  readonly session: Session;
+}
+
+/**
+ * Loads live sessions for somebody who looks at them, in any order. It does not count as an access.
+ * @throws SessionStoreError when the store failed
+ */
+export async function inspectSessions(
+  repository: SessionRepository,
+  ids: readonly string[],
+): Promise<InspectedSession[]> {
+  const wellFormed = [...new Set(ids)].filter(isWellFormedIdOrToken);
+  if (wellFormed.length === 0) return [];
+  const { load, restore } = storePrimitivesOf(repository);
+  const records = await storeCallsOf(repository).read('load', () => load(wellFormed), sizesOf);
+  return records.map((record) => ({ record, session: restore(record) }));
+}
