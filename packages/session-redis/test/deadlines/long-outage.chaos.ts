@@ -28,7 +28,9 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
   });
 
   async function start(): Promise<DeadlineInstance> {
-    const instance = await DeadlineInstance.start({ redis: { url: server.url, partitions }, handles: [visit] });
+    // Longer than all steps together: with its end, what is being handled would be handled again.
+    const events = { lease: '1d' } as const;
+    const instance = await DeadlineInstance.start({ redis: { url: server.url, partitions, events }, handles: [visit] });
     instances.push(instance);
     return instance;
   }
