@@ -18,11 +18,17 @@ export async function checkStore(connection: Connection, partitions: Partitions,
   const { meta, count, owner } = partitions;
   const recorded = () => connection.run((client) => client.hmget(meta, 'partitions', 'holds', ...FORMAT_FIELDS), meta);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
-  const [partitionsBefore, holdsBefore, ...formatBefore] = await recorded();
-  if (partitionsBefore == null || holdsBefore == null || formatBefore[0] == null) {
-    await connection.run((client) => client.hsetnx(meta, 'version', own.version), meta);
-    await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
-    await connection.run((client) => client.hsetnx(meta, 'holds', owner.holds), meta);
+  const [partitionsBefore, holdsBefore, versionBefore] = await recorded();
+  const { version, minReader, minWriter } = own;
+  const first = {
+    ...(versionBefore == null && { minReader, minWriter }),
+    version,
+    partitions: count,
+    holds: owner.holds,
+  };
+  if (partitionsBefore == null || holdsBefore == null || versionBefore == null) {
+    for (const [field, value] of Object.entries(first))
+      await connection.run((client) => client.hsetnx(meta, field, value), meta);
   }
   const [record, holds, ...format] = await recorded();
   refuseFor(partitions, formatProblem(format, own, { writes: true }));
