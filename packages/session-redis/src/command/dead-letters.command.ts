@@ -2,7 +2,7 @@ import { shownText } from '@nest-session/core/internal';
 import type { DeadLetter } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
-import { type OpenStore, withStore } from './store-access.js';
+import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { storeEvents } from './store-events.js';
 import { shownTime } from './shown-time.js';
 import { shownEvent, type ToldEvent } from './told-event.js';
@@ -75,7 +75,7 @@ async function act(call: CommandCall, work: () => Promise<[word: string, count: 
 }
 
 function replayed(call: CommandCall, id: string): Promise<[word: string, count: number]> {
-  return withStore<[word: string, count: number]>(call, async (store) => {
+  const work = async (store: OpenStore): Promise<[word: string, count: number]> => {
     const { groups } = storeEvents(store);
     if (id === ALL) return ['replayed', await groups.replayAll(filterOf(call))];
     const reply = await groups.replay(id);
@@ -83,16 +83,18 @@ function replayed(call: CommandCall, id: string): Promise<[word: string, count: 
     if (reply === 'orphaned') throw new UsageError('Its group does not exist any more. Start an instance of it first.');
     if (reply === 'foreign') throw new UsageError('It is no event, so no handler can take it. Discard it instead.');
     return ['replayed', 1];
-  });
+  };
+  return withStore(call, work, WRITES);
 }
 
 function discarded(call: CommandCall, id: string): Promise<[word: string, count: number]> {
-  return withStore<[word: string, count: number]>(call, async (store) => {
+  const work = async (store: OpenStore): Promise<[word: string, count: number]> => {
     const { groups } = storeEvents(store);
     if (id === ALL) return ['discarded', await groups.discardAll(filterOf(call))];
     if (await groups.discard(id)) return ['discarded', 1];
     throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
-  });
+  };
+  return withStore(call, work, WRITES);
 }
 
 function filterOf({ values: { group } }: CommandCall): { group?: string } {

@@ -13,7 +13,7 @@ import { NOTIFICATIONS } from './doctor/notifications.check.js';
 import { PERSISTENCE } from './doctor/persistence.check.js';
 import { RIGHTS_CHECK } from './doctor/rights.check.js';
 import { SERVER } from './doctor/server.check.js';
-import { openStore, type ReachedRedis, withRedis } from './store-access.js';
+import { openStore, type ReachedRedis, withRedis, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 
 const CHECKS: readonly Check[] = [

@@ -8,7 +8,7 @@ import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { noSession } from './show.command.js';
-import { type OpenStore, withSessions } from './store-access.js';
+import { type OpenStore, withSessions, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 
 /** Ends sessions as `Sessions.end()` and `Sessions.endAll()` do, with their events. */
@@ -26,9 +26,9 @@ export const END: Command = {
     const { user } = values;
     if ((id === undefined) === (user === undefined)) throw new UsageError('end needs either <id> or --user <name>.');
     const address = { ...call.address, events: { retention: values['retention'] } };
-    return withSessions({ ...call, address }, (store) =>
-      user === undefined ? endOne(call, store, id!) : endAll(call, store, user),
-    );
+    const end = (store: OpenStore<SessionPartitions>) =>
+      user === undefined ? endOne(call, store, id!) : endAll(call, store, user);
+    return withSessions({ ...call, address }, end, WRITES);
   },
 };
 

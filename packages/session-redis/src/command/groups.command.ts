@@ -1,7 +1,7 @@
 import { shownText } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
-import { withStore } from './store-access.js';
+import { withStore, WRITES } from './store-access.js';
 import { aliveIn, storeEvents } from './store-events.js';
 import { shownDuration } from './shown-time.js';
 import { UsageError } from './usage.error.js';
@@ -55,7 +55,7 @@ async function remove(call: CommandCall, name: string): Promise<ExitCode> {
       `Nothing is kept for a group that is removed, and its unread events are lost. Add --yes to remove ${JSON.stringify(name)}.`,
     );
   }
-  const reply = await withStore(call, (store) => storeEvents(store).groups.remove(name));
+  const reply = await withStore(call, (store) => storeEvents(store).groups.remove(name), WRITES);
   if (reply === 'unknown') throw new UsageError(`There is no group ${JSON.stringify(name)}.`);
   if (reply === 'live') {
     throw new UsageError(

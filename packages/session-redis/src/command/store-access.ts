@@ -55,30 +55,44 @@ export async function withRedis<T>({ address, signal }: Call, work: (redis: Reac
   }
 }
 
+/** Whether a command changes the data, which another version of the library may have written. */
+interface Access {
+  readonly writes: boolean;
+}
+
+const READS: Access = { writes: false };
+/** For a command that changes the data. */
+export const WRITES: Access = { writes: true };
+
 /** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */
-export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>): Promise<T> {
-  return withRedis(call, async (redis) => work(await openStore(redis)));
+export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>, access = READS): Promise<T> {
+  return withRedis(call, async (redis) => work(await openStore(redis, access)));
 }
 
 /** The same, for a namespace of sessions alone. */
-export function withSessions<T>(call: Call, work: (store: OpenStore<SessionPartitions>) => Promise<T>): Promise<T> {
-  return withStore(call, async (store) => {
+export function withSessions<T>(
+  call: Call,
+  work: (store: OpenStore<SessionPartitions>) => Promise<T>,
+  access = READS,
+): Promise<T> {
+  const ofSessions = async (store: OpenStore) => {
     const { partitions } = store;
     if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
     throw new InvalidSessionOptionsError('RedisSessionModule', [
       `Namespace ${JSON.stringify(partitions.namespace)} holds deadlines, and this command is for sessions.`,
     ]);
-  });
+  };
+  return withStore(call, ofSessions, access);
 }
 
 /** The namespace as applications have recorded it. @throws InvalidSessionOptionsError when it cannot be used */
-export async function openStore(redis: ReachedRedis): Promise<OpenStore> {
+export async function openStore(redis: ReachedRedis, access = READS): Promise<OpenStore> {
   const { connection, options } = redis;
   const { namespace } = options;
   const { meta } = new SessionPartitions(namespace);
   const [holds, form] = await connection.run((client) => client.hmget(meta, 'holds', 'ids'), meta);
   const Kind = holds === 'deadlines' ? DeadlinePartitions : SessionPartitions;
-  const partitions = new Kind(namespace, await settledPartitions(connection, new Kind(namespace)));
+  const partitions = new Kind(namespace, await settledPartitions(connection, new Kind(namespace), access));
   const ids = new SessionIds(undefined, form === 'hashed' ? form : 'plain');
   return { ...redis, partitions, shownId: (id) => ids.shown(id) };
 }

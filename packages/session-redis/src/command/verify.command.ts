@@ -3,7 +3,7 @@ import { RULES } from '../verification/rules.js';
 import { type Verification, verify } from '../verification/verify.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { shownExample } from './shown-example.js';
-import { withStore } from './store-access.js';
+import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
 
@@ -20,12 +20,13 @@ export const VERIFY: Command = {
     const rate = rateOf(call);
     const { signal, output } = call;
     const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
-    return withStore(call, async ({ connections: { background: client }, partitions, options, shownId }) => {
+    const run = async ({ connections: { background: client }, partitions, options, shownId }: OpenStore) => {
       const asked = { repair, signal, onProgress, ...(rate && { rate }) };
       const verification = shown(await verify({ client, partitions, options }, asked), shownId);
       output.report(...reportOf(verification, repair));
       return exitCodeOf(verification, repair);
-    });
+    };
+    return repair ? withStore(call, run, WRITES) : withStore(call, run);
   },
 };
 

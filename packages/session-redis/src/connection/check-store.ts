@@ -1,9 +1,7 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { NamespaceOwner, Partitions } from '../partitions/partitions.js';
-
-/** Version of the data format, see the page "The data model in Redis" of the documentation. */
-const FORMAT = '2';
+import { FORMAT, FORMAT_FIELDS, formatProblem, raised } from './store-format.js';
 
 /** Where commands are run. */
 export interface Connection {
@@ -13,22 +11,32 @@ export interface Connection {
 
 /**
  * Checks on the first connection that this version can use the data in Redis. The first instance records the format and
- * the number of partitions there.
+ * the number of partitions there; the first one that writes a newer format raises it. `own`: what this version knows.
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
-export async function checkStore(connection: Connection, partitions: Partitions): Promise<void> {
+export async function checkStore(connection: Connection, partitions: Partitions, own = FORMAT): Promise<void> {
   const { meta, count, owner } = partitions;
-  const recorded = () => connection.run((client) => client.hmget(meta, 'version', 'partitions', 'holds'), meta);
+  const recorded = () => connection.run((client) => client.hmget(meta, 'partitions', 'holds', ...FORMAT_FIELDS), meta);
   // Written only when missing, so that an instance also starts on a Redis that is out of memory.
-  if ((await recorded()).includes(null)) {
-    await connection.run((client) => client.hsetnx(meta, 'version', FORMAT), meta);
-    await connection.run((client) => client.hsetnx(meta, 'partitions', count), meta);
-    await connection.run((client) => client.hsetnx(meta, 'holds', owner.holds), meta);
+  const [partitionsBefore, holdsBefore, versionBefore] = await recorded();
+  const { version, minReader, minWriter } = own;
+  const first = {
+    ...(versionBefore == null && { minReader, minWriter }),
+    version,
+    partitions: count,
+    holds: owner.holds,
+  };
+  if (partitionsBefore == null || holdsBefore == null || versionBefore == null) {
+    for (const [field, value] of Object.entries(first))
+      await connection.run((client) => client.hsetnx(meta, field, value), meta);
   }
-  const [version, record, holds] = await recorded();
-  if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
+  const [record, holds, ...format] = await recorded();
+  refuseFor(partitions, formatProblem(format, own, { writes: true }));
   if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
   if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
+  const toRecord = raised(format, own);
+  if (Object.values(toRecord).some((number, i) => `${number}` !== format[i]))
+    await connection.run((client) => client.hset(meta, toRecord), meta);
   await recordFacts(connection, partitions);
 }
 
@@ -46,30 +54,40 @@ async function recordFacts(connection: Connection, { meta, owner }: Partitions):
  * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
 export async function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
-  return recordIn(await client.hmget(partitions.meta, ...RECORD), partitions);
+  return recordIn(await client.hmget(partitions.meta, ...RECORD), partitions, { writes: true });
 }
 
 /**
- * The same number, for a command that looks at them or at what they hold.
+ * The same number, for a command that looks at what they hold or, with `writes`, changes it.
  * @throws InvalidSessionOptionsError also while they are being moved to others
  */
-export async function settledPartitions(connection: Connection, partitions: Partitions): Promise<number> {
+export async function settledPartitions(
+  connection: Connection,
+  partitions: Partitions,
+  { writes }: { readonly writes: boolean },
+): Promise<number> {
   const { meta } = partitions;
-  const record = recordIn(await connection.run((client) => client.hmget(meta, ...RECORD), meta), partitions);
+  const record = recordIn(await connection.run((client) => client.hmget(meta, ...RECORD), meta), partitions, {
+    writes,
+  });
   if (record.includes('>')) refuse(partitions, partitionsProblem(record, partitions));
   return Number(record);
 }
 
-const RECORD = ['version', 'partitions', 'holds'] as const;
+const RECORD = ['partitions', 'holds', ...FORMAT_FIELDS] as const;
 
-function recordIn([version, recorded, holds]: (string | null)[], partitions: Partitions): string {
+function recordIn(
+  [recorded, holds, ...format]: (string | null)[],
+  partitions: Partitions,
+  access: { readonly writes: boolean },
+): string {
   const { namespace, owner } = partitions;
   if (recorded == null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
       `No application has started in namespace ${JSON.stringify(namespace)} yet.`,
     ]);
   }
-  if (version !== FORMAT) refuse(partitions, formatProblem(String(version)));
+  refuseFor(partitions, formatProblem(format, FORMAT, access));
   if (holds != null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
   return recorded;
 }
@@ -90,11 +108,8 @@ function holdsProblem(recorded: string, { holds }: NamespaceOwner): string {
   return `cannot be kept there, because it holds ${recorded}: use another namespace for ${holds}.`;
 }
 
-function formatProblem(version: string): string {
-  return (
-    `have format ${version}, but this version of the library uses format ${FORMAT}. Use another namespace, or the ` +
-    'version that wrote them.'
-  );
+function refuseFor(partitions: Partitions, problem: string | undefined): void {
+  if (problem !== undefined) refuse(partitions, problem);
 }
 
 const MORE = 'See the page "Repartitioning" of the documentation.';

@@ -1,0 +1,91 @@
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { checkStore, type Connection, settledPartitions } from '../../src/connection/check-store.js';
+import { FORMAT, type StoreFormat } from '../../src/connection/store-format.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+
+LeakGuard.install();
+
+const partitions = new SessionPartitions('nest:session');
+/** A change that old instances can ignore, and one after which they can read and not write. */
+const ADDITIVE: StoreFormat = { version: 3, oldest: 2, minReader: 2, minWriter: 2 };
+const READABLE: StoreFormat = { version: 4, oldest: 2, minReader: 2, minWriter: 4 };
+const BREAKING: StoreFormat = { version: 5, oldest: 5, minReader: 5, minWriter: 5 };
+
+let server: RedisServer;
+let client: Redis;
+let connection: Connection;
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.url);
+  connection = { run: (command) => command(client) };
+});
+beforeEach(() => client.flushall());
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+
+const starts = (format?: StoreFormat) => checkStore(connection, partitions, format);
+const recorded = () => client.hmget(partitions.meta, 'version', 'minReader', 'minWriter');
+
+it('the first instance records its format, and what others have to know', async () => {
+  await starts();
+  expect(await recorded()).toEqual(['2', '2', '2']);
+  expect(FORMAT).toEqual({ version: 2, oldest: 2, minReader: 2, minWriter: 2 });
+});
+
+it('an additive change stops no old instance, and a rollback is as good as an upgrade', async () => {
+  await starts();
+  await starts(ADDITIVE);
+  expect(await recorded()).toEqual(['3', '2', '2']);
+  await starts();
+  expect(await recorded()).toEqual(['3', '2', '2']);
+  await starts(ADDITIVE);
+});
+
+it('after a change that old versions can only read, their commands read, and their instances do not start', async () => {
+  await starts(READABLE);
+  expect(await recorded()).toEqual(['4', '2', '4']);
+  await expect(starts()).rejects.toMatchObject({
+    problems: [
+      expect.stringContaining(
+        'have format 4, and only versions of the library that know format 4 may write it: this one knows format 2. Use a newer version',
+      ),
+    ],
+  });
+  expect(await settledPartitions(connection, partitions, { writes: false })).toBe(1);
+  await expect(settledPartitions(connection, partitions, { writes: true })).rejects.toThrow('may write it');
+});
+
+it('a version that does not understand the data changes nothing', async () => {
+  await starts();
+  await expect(starts(BREAKING)).rejects.toThrow('understands format 5 and later');
+  expect(await recorded()).toEqual(['2', '2', '2']);
+  await client.flushall();
+  await starts(BREAKING);
+  await expect(starts()).rejects.toThrow('only versions of the library that know format 5 may write it');
+  await expect(settledPartitions(connection, partitions, { writes: false })).rejects.toThrow('may read it');
+  expect(await recorded()).toEqual(['5', '5', '5']);
+});
+
+it('where the lowest formats are not recorded, that of the data counts', async () => {
+  await client.hset(partitions.meta, { version: '3', partitions: '1', holds: 'sessions' });
+  await expect(starts()).rejects.toThrow('have format 3');
+  await starts(ADDITIVE);
+  expect(await recorded()).toEqual(['3', '3', '3']);
+  await client.hset(partitions.meta, 'version', 'garbage');
+  await expect(starts(ADDITIVE)).rejects.toThrow('have format garbage');
+});
+
+it('nothing is written at a start that changes nothing, so that a full Redis stops nobody', async () => {
+  await starts();
+  await client.config('SET', 'maxmemory', '1');
+  try {
+    await starts();
+    await expect(starts(ADDITIVE)).rejects.toThrow('OOM');
+  } finally {
+    await client.config('SET', 'maxmemory', '0');
+  }
+});
