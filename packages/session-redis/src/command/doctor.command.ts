@@ -71,7 +71,7 @@ function checksOf({ values }: CommandCall): readonly Check[] {
 async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined> {
   const [nodes, opened] = await Promise.all([
     examineNodes(redis),
-    openStore(redis).then(
+    openStore(redis, WRITES).then(
       (store) => ({ store, storeProblem: undefined }),
       (error: Error) => ({ store: undefined, storeProblem: error }),
     ),

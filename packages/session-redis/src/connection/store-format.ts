@@ -1,4 +1,4 @@
-/** What a version of the library knows of the formats of the data in Redis. docs/upgrading.md explains it. */
+/** What a version of the library knows of the formats of the data in Redis. */
 export interface StoreFormat {
   /** The format that it writes. */
   readonly version: number;
