@@ -27,11 +27,11 @@ export const ERASE: Command = {
 
 function linesOf({ live, ended, events, deadLetters, ledgers }: Erased, isRehearsal: boolean): string[] {
   return [
-    `${live} live sessions`,
-    `${ended} ended sessions, whose data was kept for handlers`,
-    `${events} events`,
-    `${deadLetters} dead letters`,
-    `${ledgers} records of how many sessions the user has`,
+    `live sessions: ${live}`,
+    `ended sessions, whose data was kept for handlers: ${ended}`,
+    `events: ${events}`,
+    `dead letters: ${deadLetters}`,
+    `records of how many sessions the user has: ${ledgers}`,
     ...(isRehearsal ? ['Nothing is erased yet. To erase it, run the command again with --yes.'] : []),
   ];
 }

@@ -1,13 +1,12 @@
 import type { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
+import { waitingDeadlines } from '../deadlines/redis-deadline.reader.js';
+import { countSessions } from '../health/redis-session.reader.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { OpenStore } from './store-access.js';
-
-// Buckets per call: Redis takes 0.4 ms for them.
-const BUCKETS_PER_CALL = 250;
 
 /** What there is, and how late it is. */
 interface Content {
@@ -22,44 +21,17 @@ interface Content {
 export function contentOf(store: OpenStore): Promise<Content> {
   const { partitions } = store;
   return partitions instanceof SessionPartitions
-    ? countSessions({ ...store, partitions })
-    : countDeadlines({ ...store, partitions });
+    ? contentOfSessions({ ...store, partitions })
+    : contentOfDeadlines({ ...store, partitions });
 }
 
-async function countSessions({ connection, partitions, options }: OpenStore<SessionPartitions>): Promise<Content> {
+async function contentOfSessions({ connection, partitions, options }: OpenStore<SessionPartitions>): Promise<Content> {
   const scripts = scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions)));
-  const counts = await Promise.all(
-    partitions.all.map(async (keys) => {
-      let [sessions, overdue] = [0, 0];
-      for (let first = 0; ; first += BUCKETS_PER_CALL) {
-        const look = await connection.run(
-          (client) => scripts(client).lookAt(keys, first, BUCKETS_PER_CALL),
-          keys.prefix,
-        );
-        sessions += look.sessions;
-        overdue = Math.max(overdue, look.overdue);
-        if (look.buckets < BUCKETS_PER_CALL) return { sessions, overdue };
-      }
-    }),
-  );
-  return {
-    sessions: sum(counts.map(({ sessions }) => sessions)),
-    overdue: Math.max(...counts.map((each) => each.overdue)),
-  };
+  return countSessions(connection, scripts, partitions);
 }
 
-async function countDeadlines({ connection, partitions }: OpenStore<DeadlinePartitions>): Promise<Content> {
+async function contentOfDeadlines({ connection, partitions }: OpenStore<DeadlinePartitions>): Promise<Content> {
   const scripts = scriptsOn((client) => new DeadlineScripts(client));
-  const found = await connection.runInAll(partitions, (client, keys) => scripts(client).lookAt(keys));
-  const names = new Map<string, { name: string; count: number; overdue: number }>();
-  for (const { name, count, overdue } of found.flat()) {
-    const known = names.get(name) ?? { name, count: 0, overdue: 0 };
-    names.set(name, { name, count: known.count + count, overdue: Math.max(known.overdue, overdue) });
-  }
-  const deadlines = [...names.keys()].toSorted().map((name) => names.get(name)!);
-  return { overdue: Math.max(0, ...deadlines.map((each) => each.overdue)), deadlines };
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+  const deadlines = await waitingDeadlines(connection, scripts, partitions);
+  return { overdue: Math.max(0, ...deadlines.map(({ overdue }) => overdue)), deadlines };
 }

@@ -1,7 +1,7 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import type { NamespaceOwner, Partitions } from '../partitions/partitions.js';
-import { FORMAT, FORMAT_FIELDS, formatProblem, raised } from './store-format.js';
+import { FORMAT, FORMAT_FIELDS, formatProblem, raised, type StoreFormat } from './store-format.js';
 
 /** Where commands are run. */
 export interface Connection {
@@ -15,38 +15,56 @@ export interface Connection {
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, partitions: Partitions, own = FORMAT): Promise<void> {
-  const { meta, count, owner } = partitions;
-  const recorded = () => connection.run((client) => client.hmget(meta, 'partitions', 'holds', ...FORMAT_FIELDS), meta);
-  // Written only when missing, so that an instance also starts on a Redis that is out of memory.
-  const [partitionsBefore, holdsBefore, versionBefore] = await recorded();
-  const { version, minReader, minWriter } = own;
-  const first = {
-    ...(versionBefore == null && { minReader, minWriter }),
-    version,
-    partitions: count,
-    holds: owner.holds,
-  };
-  if (partitionsBefore == null || holdsBefore == null || versionBefore == null) {
-    for (const [field, value] of Object.entries(first))
-      await connection.run((client) => client.hsetnx(meta, field, value), meta);
+  const { count, owner } = partitions;
+  let known = await recorded(connection, partitions);
+  if ([known.record, known.holds, known.format[0]].includes(null)) {
+    await recordFirst(connection, partitions, { own, knowsFormat: known.format[0] !== null });
+    known = await recorded(connection, partitions);
   }
-  const [record, holds, ...format] = await recorded();
+  const { record, holds, ids, format } = known;
   refuseFor(partitions, formatProblem(format, own, { writes: true }));
   if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
   if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
-  const toRecord = raised(format, own);
-  if (Object.values(toRecord).some((number, i) => `${number}` !== format[i]))
-    await connection.run((client) => client.hset(meta, toRecord), meta);
-  await recordFacts(connection, partitions);
+  await raiseFormat(connection, partitions, format, own);
+  // Once an id may have been a token, it may be one for as long as old sessions live.
+  const isNew = owner.ids !== undefined && owner.ids !== ids && ids !== 'plain';
+  if (isNew) await connection.run((client) => client.hset(partitions.meta, 'ids', owner.ids!), partitions.meta);
 }
 
-/** Written only when they differ, as above. */
-async function recordFacts(connection: Connection, { meta, owner }: Partitions): Promise<void> {
-  const facts = Object.entries(owner.facts ?? {});
-  if (facts.length === 0) return;
-  const known = await connection.run((client) => client.hmget(meta, ...facts.map(([name]) => name)), meta);
-  if (facts.every(([, fact], i) => fact === known[i])) return;
-  await connection.run((client) => client.hset(meta, Object.fromEntries(facts)), meta);
+async function recorded(connection: Connection, { meta }: Partitions) {
+  const reply = await connection.run((client) => client.hmget(meta, ...RECORD, 'ids'), meta);
+  const [record = null, holds = null, ...others] = reply;
+  return { record, holds, ids: others.at(-1) ?? null, format: others.slice(0, -1) };
+}
+
+/** Written only when missing, so that an instance also starts on a Redis that is out of memory. */
+async function recordFirst(
+  connection: Connection,
+  { meta, count, owner }: Partitions,
+  { own, knowsFormat }: { readonly own: StoreFormat; readonly knowsFormat: boolean },
+): Promise<void> {
+  const { version, minReader, minWriter } = own;
+  const first = { ...(!knowsFormat && { minReader, minWriter }), version, partitions: count, holds: owner.holds };
+  for (const [field, value] of Object.entries(first))
+    await connection.run((client) => client.hsetnx(meta, field, value), meta);
+}
+
+/** In one step, so that of two versions that start at once the newer one wins. */
+const RAISE = `#!lua
+for i = 1, #ARGV, 2 do
+  local known = tonumber(redis.call('HGET', KEYS[1], ARGV[i]) or nil)
+  if not known or known < tonumber(ARGV[i + 1]) then redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end
+end`;
+
+async function raiseFormat(
+  connection: Connection,
+  { meta }: Partitions,
+  format: readonly (string | null)[],
+  own: StoreFormat,
+): Promise<void> {
+  const toRecord = Object.entries(raised(format, own));
+  if (toRecord.every(([, number], i) => `${number}` === format[i])) return;
+  await connection.run((client) => client.eval(RAISE, 1, meta, ...toRecord.flat()), meta);
 }
 
 /**

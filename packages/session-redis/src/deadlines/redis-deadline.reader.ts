@@ -34,11 +34,21 @@ export class RedisDeadlineReader implements StoreReader<DeadlineReading> {
   /** In each partition, one command for its deadlines and one for its groups. */
   async read(): Promise<DeadlineReading> {
     const [waiting, groups] = await Promise.all([
-      this.connection.runInAll(this.partitions, (client, keys) => this.scripts(client).lookAt(keys)),
+      waitingDeadlines(this.connection, this.scripts, this.partitions),
       this.groups.read(),
     ]);
-    return { waiting: byName(waiting.flat()), groups };
+    return { waiting, groups };
   }
+}
+
+/** The deadlines of all partitions that wait, by their names. */
+export async function waitingDeadlines(
+  connection: RequestConnection,
+  scripts: ScriptsOn<DeadlineScripts>,
+  partitions: Pick<DeadlinePartitions, 'all'>,
+): Promise<WaitingReading[]> {
+  const waiting = await connection.runInAll(partitions, (client, keys) => scripts(client).lookAt(keys));
+  return byName(waiting.flat());
 }
 
 function byName(all: readonly WaitingReading[]): WaitingReading[] {

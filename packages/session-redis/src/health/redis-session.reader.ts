@@ -47,23 +47,28 @@ export class RedisSessionReader implements SessionReader {
   /** In each partition, one command for each 250 of its buckets, at least one, and one for its groups. */
   async read(): Promise<SessionReading> {
     const [counts, groups] = await Promise.all([
-      Promise.all(this.partitions.all.map((keys) => this.#countIn(keys))),
+      countSessions(this.connection, this.scripts, this.partitions),
       this.groups.read(),
     ]);
-    return { ...counts.reduce(together), groups };
+    return { ...counts, groups };
   }
+}
 
-  async #countIn(keys: SessionKeys): Promise<Counts> {
+/** Counts the sessions of all partitions. */
+export async function countSessions(
+  connection: RequestConnection,
+  scripts: ScriptsOn<SessionScripts>,
+  { all }: Pick<SessionPartitions, 'all'>,
+): Promise<Counts> {
+  const countIn = async (keys: SessionKeys): Promise<Counts> => {
     let counts: Counts = { sessions: 0, overdue: 0 };
     for (let first = 0; ; first += BUCKETS_PER_CALL) {
-      const look = await this.connection.run(
-        (client) => this.scripts(client).lookAt(keys, first, BUCKETS_PER_CALL),
-        keys.prefix,
-      );
+      const look = await connection.run((client) => scripts(client).lookAt(keys, first, BUCKETS_PER_CALL), keys.prefix);
       counts = together(counts, look);
       if (look.buckets < BUCKETS_PER_CALL) return counts;
     }
-  }
+  };
+  return (await Promise.all(all.map(countIn))).reduce(together);
 }
 
 function together(one: Counts, other: Counts): Counts {

@@ -1,4 +1,4 @@
-import { OF_SESSIONS, Partitions } from '../partitions/partitions.js';
+import { type NamespaceOwner, OF_SESSIONS, Partitions } from '../partitions/partitions.js';
 import { SessionKeys } from './session-keys.js';
 
 /** The partitions of a namespace of sessions. `Partitions.of()` says which one an id belongs to. */
@@ -9,8 +9,8 @@ export class SessionPartitions extends Partitions<SessionKeys> {
   readonly canaries: readonly string[];
 
   /** `ids`: the option `sessionIds`, where that is known. */
-  constructor(namespace: string, count = 1, ids?: string) {
-    super(namespace, count, SessionKeys, { ...OF_SESSIONS, ...(ids !== undefined && { facts: { ids } }) });
+  constructor(namespace: string, count = 1, ids?: NamespaceOwner['ids']) {
+    super(namespace, count, SessionKeys, { ...OF_SESSIONS, ...(ids !== undefined && { ids }) });
     this.shadows = this.any.shadow('*');
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }

@@ -8,8 +8,8 @@ export interface NamespaceOwner {
   readonly holds: 'sessions' | 'deadlines';
   /** The module that keeps it. */
   readonly module: string;
-  /** What else the last instance that has started records, for whoever looks into the namespace. */
-  readonly facts?: Readonly<Record<string, string>>;
+  /** The option `sessionIds`, which is recorded for whoever looks into the namespace. */
+  readonly ids?: 'hashed' | 'plain';
 }
 
 export const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };

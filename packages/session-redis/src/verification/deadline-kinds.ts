@@ -5,8 +5,8 @@ import { type KeyKind, lookAt, withoutValues } from './key-kind.js';
 
 const PER_CALL = 50;
 
-/** The keys of deadlines. */
-export function deadlineKinds(client: Redis, scripts: VerificationScripts): KeyKind<DeadlineKeys>[] {
+/** The keys of deadlines. `mostBytes`: of the dead letters of a partition. */
+export function deadlineKinds(client: Redis, scripts: VerificationScripts, mostBytes: number): KeyKind<DeadlineKeys>[] {
   return [
     {
       name: /^deadlines:([\da-f]{40})$/,
@@ -22,7 +22,7 @@ export function deadlineKinds(client: Redis, scripts: VerificationScripts): KeyK
       contents: ({ key, partition, part }) =>
         lookAt(
           (cursor) => withoutValues(client.zscan(key, cursor, 'COUNT', PER_CALL)),
-          (members) => scripts.due(partition, part, members),
+          (members) => scripts.due(partition, part, members, mostBytes),
         ),
     },
   ];

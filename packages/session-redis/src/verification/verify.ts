@@ -4,6 +4,7 @@ import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
+import { DEAD_LETTER_BYTES } from '../scripts/stream/event-stream.scripts.js';
 import { VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds } from './deadline-kinds.js';
 import { eventKinds } from './event-kinds.js';
@@ -75,7 +76,7 @@ async function verifyOnce(
   };
   const ofEvents = eventKinds(client, scripts);
   if (partitions instanceof DeadlinePartitions) {
-    const kinds = [...ofEvents, ...deadlineKinds(client, scripts)];
+    const kinds = [...ofEvents, ...deadlineKinds(client, scripts, partitions.shareOf(DEAD_LETTER_BYTES))];
     await new VerificationRun(client, partitions, kinds, scripts, pace).run(tell);
   } else {
     const { grace, events } = options;

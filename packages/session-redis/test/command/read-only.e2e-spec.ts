@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { DeadlinePartitions, memberOf } from '../../src/keys/deadline-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -59,6 +59,12 @@ async function settings(): Promise<unknown> {
   return client.config('GET', '*');
 }
 
+/** How many scripts Redis has run: `watch` looks for events with one. */
+async function scriptsRun(): Promise<number> {
+  const stats = await commandStats(client);
+  return ['eval', 'evalsha'].reduce((sum, name) => sum + (stats.get(name)?.calls ?? 0), 0);
+}
+
 /** Runs every command that reads, each in both namespaces that it can look into. Returns their exit codes. */
 async function readEverything(url: string, doctor: string): Promise<(number | null)[]> {
   const env = { REDIS_URL: url };
@@ -76,10 +82,10 @@ async function readEverything(url: string, doctor: string): Promise<(number | nu
   ];
   const codes: (number | null)[] = [];
   for (const line of lines) codes.push((await runCommand(line, env)).code);
+  const before = await scriptsRun();
   const watch = startCommand('watch', env);
   await once(watch.stderr, 'data');
-  // It has looked at least once when it has ended by itself.
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await eventually(async () => expect(await scriptsRun()).toBeGreaterThan(before));
   watch.kill('SIGTERM');
   await once(watch, 'close');
   return [...codes, watch.exitCode];

@@ -629,7 +629,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   }),
   verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
   verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),
-  verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [])),
+  verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [], 1000)),
   {
     script: 'erase-sessions',
     what: 'a session of the principal',

@@ -7,7 +7,7 @@
   ARGV[1] 1: erase; else only look
   ARGV[2] prefix of the partition's keys
   ARGV[3] hash of the principal in the index of principals
-  ARGV[4] text of the principal as an attribute
+  ARGV[4] the principal as a JSON string: each serializer has it in the text of the attribute
   ARGV[5..] ids
 
   Returns the id of each session of the principal, and a word, in turn
@@ -23,7 +23,7 @@ local function is_theirs(entries, attribute)
   for _, entry in ipairs(entries) do
     if entry.name == PRINCIPAL and entry.value == principal then return true end
   end
-  return attribute == text
+  return attribute and string.find(attribute, text, 1, true) ~= nil
 end
 
 local function erase(id, key, entries)

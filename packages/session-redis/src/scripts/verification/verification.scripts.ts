@@ -3,7 +3,6 @@ import type { DeadlineKeys } from '../../keys/deadline-keys.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
-import { DEAD_LETTER_BYTES } from '../stream/event-stream.scripts.js';
 
 /** What is wrong with a key. */
 type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
@@ -172,9 +171,10 @@ export class VerificationScripts {
     return toProblems(await this.#client.verifyDeadlines(1, names, [this.#mends, prefix, FIRED_KNOWN_FOR, ...members]));
   }
 
-  async due(partition: DeadlineKeys, name: string, members: readonly string[]): Promise<Problem[]> {
+  /** `mostBytes`: of the partition's dead letters. */
+  async due(partition: DeadlineKeys, name: string, members: readonly string[], mostBytes: number): Promise<Problem[]> {
     const { names, deadLetters, prefix } = partition;
-    const args = [this.#mends, prefix, name, DEAD_LETTER_BYTES, ...members];
+    const args = [this.#mends, prefix, name, mostBytes, ...members];
     return toProblems(await this.#client.verifyDue(3, partition.due(name), names, deadLetters, args));
   }
 
