@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { budgetsReport } from './budgets.report.js';
 import { clusterReport } from './cluster.report.js';
+import { deadlinesReport } from './deadlines.report.js';
 import { encryptionReport } from './encryption.report.js';
 import { expirationsReport } from './expirations.report.js';
 import { expiryReport } from './expiry.report.js';
@@ -26,6 +27,7 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   expiry: expiryReport,
   cluster: clusterReport,
   expirations: expirationsReport,
+  deadlines: deadlinesReport,
 };
 
 export function resultsFile(subject: string): string {
