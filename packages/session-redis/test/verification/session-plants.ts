@@ -158,7 +158,7 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
 };
 
 /** Lets a group read the first event of the partition of a session. */
-async function readOne(store: Store, id: string, consumer: string): Promise<string> {
+export async function readOne(store: Store, id: string, consumer: string): Promise<string> {
   const { events } = store.keysOf(id);
   await store.client.xgroup('CREATE', events, GROUP, '0');
   const reply = await store.client.xreadgroup('GROUP', GROUP, consumer, 'COUNT', 1, 'STREAMS', events, '>');

@@ -9,7 +9,7 @@ import { hashOfValue } from '../support/hash-of-value.js';
 import { dump } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 import { DEADLINE_PLANTS, DeadlinesToVerify } from './deadline-plants.js';
-import { EVENT_PLANTS, SESSION_PLANTS } from './session-plants.js';
+import { EVENT_PLANTS, readOne, SESSION_PLANTS } from './session-plants.js';
 
 LeakGuard.install();
 
@@ -56,6 +56,8 @@ describe.each([
   it('finds nothing in a healthy store, and changes nothing', async () => {
     await store.scripts.delete(others[0]!);
     const gone = await store.create({}, { interval: 1 });
+    await store.create({}, { interval: -1 });
+    await readOne(store, gone, 'host:1');
     await eventually(async () => expect(await store.isAlive(gone)).toBe(false));
     const before = await dump(store.client);
     expect(await check()).toMatchObject({ findings: [], left: [] });
