@@ -16,6 +16,10 @@ export const RULES: Readonly<Record<Rule, RuleText>> = {
   },
   'unexpected-expiry': { problem: 'a key would go that must stay', mending: 'stays' },
   'missing-expiry': { problem: 'a key stays for ever that must go', mending: 'goes after its usual time' },
+  'session-misplaced': {
+    problem: 'a session is in another partition than its id says, where no request finds it',
+    mending: 'the session ends, with an event; a copy of one that is where its id says is removed without an event',
+  },
   'session-unreadable': {
     problem: 'a session hash does not say when the session began, or when it ends',
     mending: 'the session ends, with an event',
@@ -59,6 +63,10 @@ export const RULES: Readonly<Record<Rule, RuleText>> = {
   'letter-unrecorded': { problem: 'a dead letter is in no record', mending: 'recorded' },
   'letter-record-without-letter': { problem: 'a record of a dead letter has no letter', mending: 'removed' },
   'letter-bytes': { problem: 'the recorded bytes of dead letters do not add up', mending: 'added up' },
+  'deadline-misplaced': {
+    problem: 'a deadline is in another partition than its key says, where nothing cancels it',
+    mending: 'moved; removed if another one waits there under its key',
+  },
   'deadline-expires': { problem: 'a deadline would go before it is due', mending: 'stays' },
   'deadline-not-scheduled': { problem: 'a deadline does not fire at its time', mending: 'fires at its time' },
   'fired-deadline-stays': {

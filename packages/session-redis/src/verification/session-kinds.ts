@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import type { MendingRules, Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
+import type { MendingRules, Problem, Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { DAY, type KeyKind, lookAt, MINUTE, withoutValues } from './key-kind.js';
+import { misplacedParts } from './misplaced-parts.js';
 
 const PER_CALL = 50;
 
@@ -21,14 +23,23 @@ const IN_SET = 'ends';
 /** What looks at sessions; `claims`: what mends members, undefined where nothing is mended. */
 export interface SessionVerifier {
   readonly client: Redis;
+  readonly partitions: SessionPartitions;
   readonly scripts: VerificationScripts;
   readonly claims: Pick<SessionScripts, 'claimExpired'> | undefined;
   readonly rules: MendingRules;
 }
 
 /** The keys of sessions, of their ends and of their indexes. */
-export function sessionKinds({ client, scripts, claims, rules }: SessionVerifier): KeyKind<SessionKeys>[] {
-  const sessions = (partition: SessionKeys, ids: readonly string[]) => scripts.sessions(partition, ids, rules);
+export function sessionKinds(verifier: SessionVerifier): KeyKind<SessionKeys>[] {
+  const { client, scripts, claims, rules } = verifier;
+  const sessions = async (partition: SessionKeys, ids: readonly string[]): Promise<Problem[]> => {
+    const [own, misplaced, copies] = await byPlace(verifier, partition, ids);
+    return [
+      ...(own.length > 0 ? await scripts.sessions(partition, own, rules) : []),
+      ...(misplaced.length > 0 ? await scripts.sessions(partition, misplaced, rules, 'misplaced') : []),
+      ...(copies.length > 0 ? await scripts.sessions(partition, copies, rules, 'copies') : []),
+    ];
+  };
   const members = async (partition: SessionKeys, minute: string | undefined, all: readonly string[]) => {
     const problems = await scripts.members(partition, minute, all);
     const wrong = problems.filter(({ rule }) => OF_MEMBERS.includes(rule)).map(({ what }) => what);
@@ -94,5 +105,20 @@ export function sessionKinds({ client, scripts, claims, rules }: SessionVerifier
     { name: /^revoked:[^]+:[\w-]{43}$/, type: 'string', life: 400 * DAY },
     { name: /^ledger:[\w-]{43}$/, type: 'hash', life: 7 * DAY },
     { name: /^epoch$/, type: 'hash', life: 'never' },
+  ];
+}
+
+/** The ids that belong to the partition, those that belong to another one, and those that are there as well. */
+async function byPlace(
+  { client, partitions }: SessionVerifier,
+  partition: SessionKeys,
+  ids: readonly string[],
+): Promise<[own: string[], misplaced: string[], copies: string[]]> {
+  const elsewhere = await misplacedParts(client, partitions, partition, ids);
+  const found = await Promise.all(elsewhere.map((id) => client.exists(partitions.of(id).session(id))));
+  return [
+    ids.filter((id) => !elsewhere.includes(id)),
+    elsewhere.filter((_, i) => found[i] === 0),
+    elsewhere.filter((_, i) => found[i] === 1),
   ];
 }

@@ -2,9 +2,9 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
+import { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
-import { DEAD_LETTER_BYTES } from '../scripts/stream/event-stream.scripts.js';
 import { VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds } from './deadline-kinds.js';
 import { eventKinds } from './event-kinds.js';
@@ -76,13 +76,14 @@ async function verifyOnce(
   };
   const ofEvents = eventKinds(client, scripts);
   if (partitions instanceof DeadlinePartitions) {
-    const kinds = [...ofEvents, ...deadlineKinds(client, scripts, partitions.shareOf(DEAD_LETTER_BYTES))];
+    const moves = mends ? new DeadlineScripts(client) : undefined;
+    const kinds = [...ofEvents, ...deadlineKinds({ client, partitions, scripts, moves })];
     await new VerificationRun(client, partitions, kinds, scripts, pace).run(tell);
   } else {
     const { grace, events } = options;
     const claims = mends ? new SessionScripts(client, partitions, keepingRules(options, partitions)) : undefined;
     const rules = { grace, retention: events.retention };
-    const kinds = [...ofEvents, ...sessionKinds({ client, scripts, claims, rules })];
+    const kinds = [...ofEvents, ...sessionKinds({ client, partitions, scripts, claims, rules })];
     await new VerificationRun(client, partitions, kinds, scripts, pace).run(tell);
   }
   return counter.all;

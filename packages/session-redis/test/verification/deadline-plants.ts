@@ -71,6 +71,17 @@ export class DeadlinesToVerify {
     expect(entries).toHaveLength(1);
   }
 
+  /** Moves the victim to another partition than its key says. */
+  async misplace(): Promise<DeadlineKeys> {
+    const to = this.partitions.all.find((keys) => keys !== this.keys)!;
+    const due = (await this.client.zscore(this.due, this.member))!;
+    await this.client.rename(this.hash, to.deadline(this.member));
+    await this.client.zrem(this.due, this.member);
+    await this.client.zadd(to.due(NAME), due, this.member);
+    await this.client.zadd(to.names, 'LT', due, NAME);
+    return to;
+  }
+
   /** The keys of those that wait. */
   async waiting(): Promise<string[]> {
     const page = { before: undefined, after: undefined, limit: 100 };
@@ -89,10 +100,13 @@ interface DeadlinePlant {
   readonly plant: (deadlines: DeadlinesToVerify) => Promise<unknown>;
   /** What it breaks besides. */
   readonly with?: readonly Rule[];
+  /** With several partitions alone. */
+  readonly needsSeveral?: true;
 }
 
 /** How what is recorded of deadlines breaks. */
 export const DEADLINE_PLANTS: Partial<Record<Rule, DeadlinePlant>> = {
+  'deadline-misplaced': { needsSeveral: true, plant: (deadlines) => deadlines.misplace() },
   'deadline-expires': { plant: ({ client, hash }) => client.pexpire(hash, HOUR) },
   'deadline-not-scheduled': { plant: ({ client, due, member }) => client.zrem(due, member) },
   'fired-deadline-stays': {

@@ -1,7 +1,10 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
 import { hashOfValue } from '../support/hash-of-value.js';
 import { MINUTE, type Store } from '../support/store.fixture.js';
+
+const indexOfEve = (keys: SessionKeys) => keys.index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve'));
 
 /** How a rule is broken. */
 export interface Plant {
@@ -11,6 +14,8 @@ export interface Plant {
   readonly with?: readonly Rule[];
   /** With this option alone. */
   readonly only?: 'buckets' | 'sorted-set';
+  /** With several partitions alone. */
+  readonly needsSeveral?: true;
 }
 
 const DAY = 86_400_000;
@@ -36,6 +41,34 @@ async function schedule(store: Store, id: string, member: string, minute: number
 
 const nextHour = () => Math.ceil(Date.now() / MINUTE) * MINUTE + 60 * MINUTE;
 
+/** Copies a session to a partition where no request finds it, with what belongs to it. */
+export async function copyElsewhere(store: Store, id: string): Promise<SessionKeys> {
+  const { client } = store;
+  const from = store.keysOf(id);
+  const to = store.partitions.all.find((keys) => keys !== from)!;
+  await client.copy(from.session(id), to.session(id));
+  await client.copy(from.shadow(id), to.shadow(id));
+  for (const minute of await store.buckets(id)) {
+    await client.sadd(to.bucket(minute), `expires:${id}`);
+    await client.zadd(to.bucketList, minute, minute);
+  }
+  for (const keyIn of [({ ends }: SessionKeys) => ends, indexOfEve]) {
+    const score = await client.zscore(keyIn(from), id);
+    if (score !== null) await client.zadd(keyIn(to), score, id);
+  }
+  return to;
+}
+
+/** Moves it there. */
+export async function misplace(store: Store, id: string): Promise<SessionKeys> {
+  const keys = await copyElsewhere(store, id);
+  const from = store.keysOf(id);
+  await unschedule(store, id);
+  await store.client.zrem(indexOfEve(from), id);
+  await store.client.del(from.session(id), from.shadow(id));
+  return keys;
+}
+
 /** How what is recorded of sessions breaks. */
 export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
   'wrong-type': {
@@ -45,10 +78,10 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
     },
   },
   'unexpected-expiry': {
-    plant: (store, id) =>
-      store.client.pexpire(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve')), DAY),
+    plant: (store, id) => store.client.pexpire(indexOfEve(store.keysOf(id)), DAY),
   },
   'missing-expiry': { plant: (store, id) => store.client.set(store.keysOf(id).forwardingMark(store.id(id)), id) },
+  'session-misplaced': { needsSeveral: true, plant: misplace },
   'session-unreadable': {
     plant: (store, id) => store.client.hdel(store.keysOf(id).session(id), 'maxInactiveInterval'),
   },
@@ -70,7 +103,7 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
     },
   },
   'index-entry-missing': {
-    plant: (store, id) => store.client.zrem(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve')), id),
+    plant: (store, id) => store.client.zrem(indexOfEve(store.keysOf(id)), id),
   },
   'ended-session-alive': {
     plant: async (store, id) => {
@@ -116,8 +149,7 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
     },
   },
   'index-entry-without-session': {
-    plant: (store, id) =>
-      store.client.zadd(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('eve')), 1, store.id(id)),
+    plant: (store, id) => store.client.zadd(indexOfEve(store.keysOf(id)), 1, store.id(id)),
   },
   'index-entry-unrecorded': {
     plant: (store, id) =>
@@ -126,7 +158,7 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
 };
 
 /** Lets a group read the first event of the partition of a session. */
-async function readOne(store: Store, id: string, consumer: string): Promise<string> {
+export async function readOne(store: Store, id: string, consumer: string): Promise<string> {
   const { events } = store.keysOf(id);
   await store.client.xgroup('CREATE', events, GROUP, '0');
   const reply = await store.client.xreadgroup('GROUP', GROUP, consumer, 'COUNT', 1, 'STREAMS', events, '>');

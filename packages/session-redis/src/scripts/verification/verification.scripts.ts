@@ -9,6 +9,7 @@ type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
 
 /** What is wrong with a session. */
 type SessionProblem =
+  | 'session-misplaced'
   | 'session-unreadable'
   | 'session-never-ends'
   | 'session-hash-expiry'
@@ -43,7 +44,7 @@ type LetterProblem = 'letter-unrecorded';
 type LetterRecordProblem = 'letter-record-without-letter' | 'letter-bytes';
 
 /** What is wrong with a deadline. */
-type DeadlineProblem = 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
+type DeadlineProblem = 'deadline-misplaced' | 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
 /** What is wrong with what is due. */
 type DueProblem = 'due-without-deadline' | 'name-not-scheduled';
 
@@ -81,6 +82,9 @@ export interface MendingRules {
   /** For which a session hash is kept after the end. */
   readonly retention: number;
 }
+
+/** Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well. */
+export type SessionPlace = 'all' | 'misplaced' | 'copies';
 
 const ASIDE_FOR = 30 * 86_400_000;
 const FIRED_KNOWN_FOR = 3_600_000;
@@ -122,13 +126,18 @@ export class VerificationScripts {
     return toProblems(reply.map((each) => (typeof each === 'number' ? names[each - 1]! : each)));
   }
 
-  async sessions(partition: SessionKeys, ids: readonly string[], rules: MendingRules): Promise<Problem[]> {
-    return this.#sessions(partition, ids, rules, 0);
+  async sessions(
+    partition: SessionKeys,
+    ids: readonly string[],
+    rules: MendingRules,
+    place: SessionPlace = 'all',
+  ): Promise<Problem[]> {
+    return this.#sessions(partition, ids, rules, place);
   }
 
   /** Only whether they have a session hash. */
   async shadows(partition: SessionKeys, ids: readonly string[], rules: MendingRules): Promise<Problem[]> {
-    return this.#sessions(partition, ids, rules, 1);
+    return this.#sessions(partition, ids, rules, 'hash');
   }
 
   /** `minute`: undefined for the sorted set of ends. */
@@ -167,8 +176,14 @@ export class VerificationScripts {
     return toProblems(await this.#client.verifyLetterRecords(1, deadLetters, [this.#mends, MOST_RECORDS, ...members]));
   }
 
-  async deadlines({ names, prefix }: DeadlineKeys, members: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#client.verifyDeadlines(1, names, [this.#mends, prefix, FIRED_KNOWN_FOR, ...members]));
+  /** `place`: whether they belong to the partition. The caller moves those that do not. */
+  async deadlines(
+    { names, prefix }: DeadlineKeys,
+    members: readonly string[],
+    place: 'all' | 'misplaced' = 'all',
+  ): Promise<Problem[]> {
+    const args = [this.#mends, prefix, FIRED_KNOWN_FOR, place, ...members];
+    return toProblems(await this.#client.verifyDeadlines(1, names, args));
   }
 
   /** `mostBytes`: of the partition's dead letters. */
@@ -182,9 +197,9 @@ export class VerificationScripts {
     { bucketList, events, prefix }: SessionKeys,
     ids: readonly string[],
     { grace, retention }: MendingRules,
-    onlyHash: 0 | 1,
+    kind: SessionPlace | 'hash',
   ): Promise<Problem[]> {
-    const args = [this.#mends, prefix, grace, retention, onlyHash, ...ids];
+    const args = [this.#mends, prefix, grace, retention, kind, ...ids];
     return toProblems(await this.#client.verifySessions(2, bucketList, events, args));
   }
 }

@@ -6,19 +6,22 @@
   ARGV[1] 1: mend what is wrong
   ARGV[2] prefix of the partition's keys
   ARGV[3] for how many ms it is known that a deadline has fired
-  ARGV[4..] members
+  ARGV[4] all; misplaced: they belong to another partition
+  ARGV[5..] members
 
   Returns each member that is wrong, and a word, in turn
+    'deadline-misplaced'      it waits here, and for longer than a minute. The caller moves it
     'deadline-expires'        it goes before it is due. Mended: it stays
     'deadline-not-scheduled'  it does not fire, or at another time. Mended: it fires at its time
     'fired-deadline-stays'    it has fired, and never goes. Mended: it goes
 ]]
--- include: deadline
+-- include: clock, deadline
 local names, mends, prefix, known_for, reply = KEYS[1], ARGV[1] == '1', ARGV[2], ARGV[3], {}
+local is_misplaced, now = ARGV[4] == 'misplaced', now_in_ms()
 
 local function note(member, problem, mend)
   reply[#reply + 1], reply[#reply + 2] = member, problem
-  if mends then mend() end
+  if mends and mend then mend() end
 end
 
 local function verify_waiting(member, hash, name, time)
@@ -31,10 +34,14 @@ local function verify_waiting(member, hash, name, time)
   note(member, 'deadline-not-scheduled', function() note_due(due, names, name, member, tonumber(time)) end)
 end
 
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   local hash = prefix .. 'deadlines:' .. ARGV[i]
   local fields = read('HMGET', hash, 'name', 'due', 'fired') or {}
-  if fields[1] and tonumber(fields[2] or nil) then
+  local due = fields[1] and tonumber(fields[2] or nil)
+  if due and is_misplaced and due > now + 60000 then
+    -- One that is due before could fire here, and once more where it has been moved to.
+    note(ARGV[i], 'deadline-misplaced')
+  elseif due then
     verify_waiting(ARGV[i], hash, fields[1], fields[2])
   elseif fields[3] and redis.call('PTTL', hash) == -1 then
     note(ARGV[i], 'fired-deadline-stays', function() redis.call('PEXPIRE', hash, known_for) end)

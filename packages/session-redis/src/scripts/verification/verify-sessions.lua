@@ -9,10 +9,12 @@
   ARGV[2] prefix of the partition's keys
   ARGV[3] by how much a session hash outlives its shadow key, in ms
   ARGV[4] how long a session hash is kept after the end, in ms
-  ARGV[5] 1: only whether they have a session hash
+  ARGV[5] all; hash: only whether they have a session hash; misplaced: they belong to another partition; copies: and are in that
+          one, too
   ARGV[6..] ids
 
   Returns the id of each session and what is wrong with it, in turn
+    'session-misplaced'        no request finds it in this partition. Mended: it ends; a copy is gone, without an event
     'session-unreadable'       its hash says neither when it began nor when it ends. Mended: it ends
     'session-never-ends'       it has a timeout, but no end. Mended: it ends when its timeouts say
     'session-hash-expiry'      its hash goes before the session, or never. Mended: it goes after the grace period
@@ -24,7 +26,7 @@
     'shadow-without-session'   only its shadow key is there. Mended: it is gone
 ]]
 -- include: clock, index, rebucket, session-timeouts
-local mends, grace, retention, only_hash = ARGV[1] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
+local mends, grace, retention, kind = ARGV[1] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local partition = { prefix = ARGV[2], bucket_list = KEYS[1], events = KEYS[2] }
 local prefix, now, reply = partition.prefix, now_in_ms(), {}
 
@@ -95,6 +97,19 @@ local function verify_end(session, shadow)
   return its_end
 end
 
+-- The sweep that finds it claims it. Of a copy, the session itself tells when that ends.
+local function end_misplaced(session, shadow)
+  local ends_at = kind == 'misplaced' and now or nil
+  find_member(session)
+  rebucket(partition, session, ends_at, now)
+  redis.call('DEL', shadow)
+  if ends_at then return end
+  for _, entry in ipairs(session.index and recorded_entries(prefix, session.index) or {}) do
+    redis.call('ZREM', entry.set, session.id)
+  end
+  redis.call('UNLINK', session.key)
+end
+
 local function verify_live(session, shadow)
   local ends_at = verify_end(session, shadow)
   if ends_at then verify_schedule(session, ends_at) end
@@ -107,12 +122,14 @@ local function verify(id)
   if not session then
     local is_lost = is_alive and redis.call('EXISTS', prefix .. 'sessions:' .. id) == 0
     if is_lost then note(id, 'shadow-without-session', function() redis.call('DEL', shadow) end) end
-  elseif only_hash then
+  elseif kind == 'hash' then
     return
   elseif session.has_ended then
     verify_ended(session, shadow)
   elseif not is_alive then
     verify_schedule(session, now)
+  elseif kind ~= 'all' then
+    note(id, 'session-misplaced', function() end_misplaced(session, shadow) end)
   elseif not (session.created_at and session.interval) then
     note(id, 'session-unreadable', function()
       redis.call('DEL', shadow)
