@@ -176,7 +176,7 @@ describe.each([
     expect(await isAlive(instance, fay)).toBe(false);
     expect(await deadlinesOf(instance).get(payment, 'late')).toBeUndefined();
     await eventually(() => {
-      expect(due.map(({ key, data }) => [key, data])).toHaveLength(3);
+      expect(due).toHaveLength(3);
       expect(heard).toHaveLength(4);
     });
     // They expired, and that comes again. Of the one that ended before the grace period, nothing else is left.
@@ -189,11 +189,9 @@ describe.each([
         [dan, true, undefined],
       ]),
     );
-    expect(due.map(({ key, data }) => [key, data]).toSorted()).toEqual([
-      ['cancelled', { total: 30 }],
-      ['handled', { total: 30 }],
-      ['moved', { total: 30 }],
-    ]);
+    expect(new Set(due.map(({ key, data }) => `${key} ${data.total}`))).toEqual(
+      new Set(['handled 30', 'cancelled 30', 'moved 30']),
+    );
     expect(due.find(({ key }) => key === 'handled')!.id).toBe(handled);
     // The index had the one whose data are gone.
     expect(await findings()).toEqual(['index-entry-without-session']);
@@ -231,13 +229,11 @@ describe.each([
     const began = [eve, late].flatMap((id) => [`created-${id}`, `signed-in-${id}`]);
     await eventually(() => expect(idsOf(heard)).toEqual([...ended, ...expired, ...began].toSorted()));
     const ends = heard.filter((event) => event instanceof SessionDeletedEvent);
-    const told = ends.map(({ sessionId, reason, session }) => [sessionId, reason, session.getAttribute('cart')]);
+    const told = ends.map(
+      ({ sessionId, reason, session }) => `${sessionId} ${reason} ${session.getAttribute<string>('cart')}`,
+    );
     expect(told.toSorted()).toEqual(
-      [
-        [ann, 'everybody', 'of ann'],
-        [bob, 'everybody', 'of bob'],
-        [eve, 'everybody', 'of eve'],
-      ].toSorted(),
+      [`${ann} everybody of ann`, `${bob} everybody of bob`, `${eve} everybody of eve`].toSorted(),
     );
     expect(await isAlive(instance, late)).toBe(true);
     expect(await findings()).toEqual([]);
