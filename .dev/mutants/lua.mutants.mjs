@@ -462,10 +462,18 @@ elseif place ~= own and (not ender or ender == own) then`,
   {
     mistake: 'The epoch goes back with the clock',
     in: 'session/raise-epoch',
-    code: 'math.max(now_in_ms(), epoch_at(epoch))',
-    instead: 'now_in_ms()',
+    code: 'math.max(asked == 0 and now or math.min(asked, now), epoch_at(epoch))',
+    instead: 'asked == 0 and now or math.min(asked, now)',
     spec: 'every-session',
     test: 'an epoch never goes back with the clock of Redis',
+  },
+  {
+    mistake: 'The epoch is later than now',
+    in: 'session/raise-epoch',
+    code: 'math.min(asked, now)',
+    instead: 'asked',
+    spec: 'every-session',
+    test: 'an epoch is of a given time, never of one that is later than now or than before',
   },
 
   // Stray keys, and Redis without memory.

@@ -3,36 +3,57 @@ import { isWellFormedIdOrToken } from '@nest-session/core/internal';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfValue } from '../repository/hashed-indexes.js';
 import { ListedSessions } from '../repository/listed-sessions.js';
+import { raiseEpochs } from '../repository/raise-epochs.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { noSession } from './show.command.js';
+import { shownTime } from './shown-time.js';
 import { type OpenStore, withSessions, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
+import { zonedTime } from './zoned-time.js';
 
-/** Ends sessions as `Sessions.end()` and `Sessions.endAll()` do, with their events. */
+type Store = OpenStore<SessionPartitions>;
+
+/** Ends sessions as `Sessions.end()`, `Sessions.endAll()` and `Sessions.endEverySession()` do, with their events. */
 export const END: Command = {
   name: 'end',
-  text: 'Ends one session, or all sessions of a user, and records their events.',
+  text: 'Ends one session, all sessions of a user, or all that began before a time, and records their events.',
   argument: { value: '<id>', text: 'the session id, as logs show it' },
   options: {
     user: { value: '<name>', text: 'all sessions of this user instead' },
+    'begun-before': {
+      value: '<time>',
+      text: 'all sessions instead that nobody signed in to later: now, or such as 2026-11-26T12:00:00Z',
+    },
     retention: { value: '<time>', text: 'the option events.retention (default 1h)' },
     yes: { text: 'end several sessions' },
   },
   run(call) {
-    const { argument: id, values } = call;
-    const { user } = values;
-    if ((id === undefined) === (user === undefined)) throw new UsageError('end needs either <id> or --user <name>.');
-    const address = { ...call.address, events: { retention: values['retention'] } };
-    const end = (store: OpenStore<SessionPartitions>) =>
-      user === undefined ? endOne(call, store, id!) : endAll(call, store, user);
+    const end = chosen(call);
+    const address = { ...call.address, events: { retention: call.values['retention'] } };
     return withSessions({ ...call, address }, end, WRITES);
   },
 };
 
-async function endOne({ output }: CommandCall, store: OpenStore<SessionPartitions>, id: string): Promise<ExitCode> {
+/** What ends the sessions that a call names. @throws UsageError unless it names them in one way */
+function chosen(call: CommandCall): (store: Store) => Promise<ExitCode> {
+  const { argument: id, values } = call;
+  const { user, 'begun-before': begunBefore } = values;
+  if ([id, user, begunBefore].filter((each) => each !== undefined).length !== 1)
+    throw new UsageError('end needs one of <id>, --user <name> and --begun-before <time>.');
+  if (id !== undefined) return (store) => endOne(call, store, id);
+  if (user !== undefined) return (store) => endAll(call, store, user);
+  const at = zonedTime('begun-before', begunBefore!);
+  if (call.flags.has('yes')) return (store) => endOlder(call, store, at);
+  const until = at === undefined ? 'now' : shownTime(at);
+  throw new UsageError(
+    `This ends every session that was created and signed in to until ${until}. Add --yes to do that.`,
+  );
+}
+
+async function endOne({ output }: CommandCall, store: Store, id: string): Promise<ExitCode> {
   const { connection, partitions, shownId } = store;
   if (!isWellFormedIdOrToken(id)) throw noSession(store, id);
   const scripts = scriptsIn(store);
@@ -42,20 +63,42 @@ async function endOne({ output }: CommandCall, store: OpenStore<SessionPartition
   return 0;
 }
 
-async function endAll(call: CommandCall, store: OpenStore<SessionPartitions>, user: string): Promise<ExitCode> {
+async function endAll({ flags, output }: CommandCall, store: Store, user: string): Promise<ExitCode> {
   const sessions = new ListedSessions(store.connection, scriptsIn(store), store.partitions);
   const listed = [PRINCIPAL_NAME_INDEX_NAME, hashOfValue(user)] as const;
   const count = await sessions.count(...listed);
-  if (count > 1 && !call.flags.has('yes')) {
+  if (count > 1 && !flags.has('yes')) {
     throw new UsageError(`The user has ${count} sessions. Add --yes to end all of them.`);
   }
   // The command cannot know whether an application takes over sessions of connect-redis. This costs one key.
   await sessions.refuseTakeovers(...listed);
-  const ended = await sessions.end(...listed, []);
-  call.output.report({ ended }, [`${ended} ${ended === 1 ? 'session has' : 'sessions have'} ended.`]);
+  const ended = await sessions.end(...listed, [], (some) => output.progress(`${some} of ${count} sessions`));
+  output.report({ ended }, [`${ended} ${ended === 1 ? 'session has' : 'sessions have'} ended.`]);
   return 0;
 }
 
-function scriptsIn({ options, partitions }: OpenStore<SessionPartitions>) {
+/** `at`: epoch milliseconds, undefined for now. */
+async function endOlder({ output }: CommandCall, store: Store, at: number | undefined): Promise<ExitCode> {
+  const { connection, partitions } = store;
+  if (at !== undefined) await refuseFuture(store, at);
+  const begunBefore = await raiseEpochs(connection, scriptsIn(store), partitions, at);
+  output.report({ begunBefore, recordedBy: 'instances' }, [
+    `Every session that was created and signed in to until ${shownTime(begunBefore)} is over.`,
+    'Running instances refuse these sessions within 2 seconds, and record their ends. If none runs, the first one that starts does.',
+  ]);
+  return 0;
+}
+
+/** Sessions that begin until then would be refused. */
+async function refuseFuture({ connection, partitions }: Store, at: number): Promise<void> {
+  const clocks = await connection.runInAll(partitions, (client) => client.time());
+  const now = Math.min(
+    ...clocks.map(([seconds, microseconds]) => Number(seconds) * 1000 + Number(microseconds) / 1000),
+  );
+  if (at > now)
+    throw new UsageError(`--begun-before is ${shownTime(at)}, but the clock of Redis says ${shownTime(now)}.`);
+}
+
+function scriptsIn({ options, partitions }: Store) {
   return scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions)));
 }

@@ -93,12 +93,12 @@ export class RequestConnection {
     return Promise.all(all.map((keys) => this.run((client) => ask(client, keys), keys.prefix)));
   }
 
-  /** Runs a command that writes keys of each partition, in one round trip. */
-  async writeInAll<Keys extends PartitionKeys>(
+  /** Runs a command that writes keys of each partition, as `runInAll()` does. */
+  writeInAll<T, Keys extends PartitionKeys>(
     { all }: Pick<Partitions<Keys>, 'all'>,
-    write: (client: Redis, keys: Keys) => Promise<unknown>,
-  ): Promise<void> {
-    await Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
+    write: (client: Redis, keys: Keys) => Promise<T>,
+  ): Promise<T[]> {
+    return Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
   }
 
   #begin<T>(started: Pick<Call, 'nodes' | 'writes' | 'key'> & { readonly command: Command<T> }): Promise<T> {

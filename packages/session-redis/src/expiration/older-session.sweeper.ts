@@ -63,8 +63,8 @@ export class OlderSessionSweeper implements BackgroundService {
     for (const keys of partitions) {
       const epoch = this.epochs.pending(keys);
       if (epoch === undefined || signal?.aborted) continue;
-      // A request that loaded its session before the epoch can rotate it past a scan.
-      const isLast = (await this.#now(keys)) - epoch >= FORWARDING_TIME;
+      // A request that loaded its session before the epoch was raised can rotate it past a scan.
+      const isLast = (await this.#sinceRaise(keys, epoch)) >= FORWARDING_TIME;
       if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
     }
     return ended;
@@ -85,8 +85,13 @@ export class OlderSessionSweeper implements BackgroundService {
     return 0;
   }
 
-  async #now({ prefix }: SessionKeys): Promise<number> {
-    return Number((await nodeWith(this.client, prefix).time())[0]) * 1000;
+  /** How long ago an epoch was raised, in milliseconds. It may be of a time that was long ago even then. */
+  async #sinceRaise(keys: SessionKeys, epoch: number): Promise<number> {
+    const [[now], raised] = await Promise.all([
+      nodeWith(this.client, keys.prefix).time(),
+      this.client.hget(keys.epoch, 'raised'),
+    ]);
+    return Number(now) * 1000 - Number(raised ?? epoch);
   }
 
   /** The ids of all session hashes. Those of sessions that are there the whole time come at least once. */

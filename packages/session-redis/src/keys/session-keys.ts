@@ -11,7 +11,10 @@ export class SessionKeys extends PartitionKeys {
   readonly bucketList: string;
   /** ZSET of the ids of the sessions that are in no bucket. The score is their end in epoch ms, or an earlier time. */
   readonly ends: string;
-  /** HASH: `at` ends all sessions that began until then; `ended` is the epoch whose sessions have all been ended. */
+  /**
+   * HASH: `at` ends all sessions that began until then, and was raised last at `raised`; `ended` is the epoch whose
+   * sessions have all been ended.
+   */
   readonly epoch: string;
 
   constructor(namespace: string, tag?: string) {

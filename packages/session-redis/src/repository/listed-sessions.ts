@@ -10,6 +10,14 @@ const ENDED_AT_ONCE = 50;
 // 400 days in seconds. Browsers keep no cookie for longer.
 const LONGEST_TAKEOVER = 400 * 86_400;
 
+/** A call that ends sessions. */
+interface Ending {
+  readonly except: readonly string[];
+  /** What has failed until now. */
+  readonly problems: string[];
+  readonly count: (ended: number) => void;
+}
+
 /** Counts and ends the sessions that an index lists, in all partitions. */
 export class ListedSessions {
   constructor(
@@ -22,13 +30,22 @@ export class ListedSessions {
     return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
   }
 
-  /** Ends all sessions except some ids. Returns the number of sessions that this call ended. */
-  async end(indexName: string, value: string, except: readonly string[]): Promise<number> {
+  /**
+   * Ends all sessions except some ids. Returns the number of sessions that this call ended, which `onProgress` receives after
+   * each batch.
+   */
+  async end(
+    indexName: string,
+    value: string,
+    except: readonly string[],
+    onProgress: (ended: number) => void = () => undefined,
+  ): Promise<number> {
     const problems: string[] = [];
     let ended = 0;
+    const count = (batch: number) => onProgress((ended += batch));
     const sizes = await this.#sizesOf(indexName, value);
     const listing = this.partitions.all.filter((_, i) => sizes[i]! > 0);
-    for (const keys of listing) ended += await this.#endIn(keys, keys.index(indexName, value), except, problems);
+    for (const keys of listing) await this.#endIn(keys, keys.index(indexName, value), { except, problems, count });
     if (problems[0] !== undefined) throw new SessionStoreError(`Redis failed: ${problems[0]}`);
     return ended;
   }
@@ -41,9 +58,8 @@ export class ListedSessions {
   }
 
   /** Ends what an index of one partition lists, in batches. A session that a stray key protects is skipped. */
-  async #endIn(keys: SessionKeys, index: string, except: readonly string[], problems: string[]): Promise<number> {
+  async #endIn(keys: SessionKeys, index: string, { except, problems, count }: Ending): Promise<void> {
     const stays = except.filter((id) => this.partitions.of(id) === keys);
-    let ended = 0;
     let latest: string | undefined;
     do {
       const bounds = { latest, stays };
@@ -51,12 +67,11 @@ export class ListedSessions {
         (client) => this.scripts(client).endListed(keys, index, ENDED_AT_ONCE, bounds),
         keys.prefix,
       );
-      ended += batch.ended;
+      count(batch.ended);
       stays.push(...batch.foreign);
       if (batch.problem !== undefined) problems.push(batch.problem);
       ({ latest } = batch);
     } while (latest !== undefined);
-    return ended;
   }
 
   #sizesOf(indexName: string, value: string): Promise<number[]> {

@@ -21,6 +21,7 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
+import { raiseEpochs } from './raise-epochs.js';
 import { NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
@@ -167,11 +168,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endEvery(): Promise<void> {
-    // Send the signal together with the script, whatever the replies will be. A signal from inside the script would be
-    // lost during a slot migration.
-    await this.#connection.writeInAll(this.#partitions, (client, keys) =>
-      Promise.all([this.#scripts(client).raiseEpoch(keys), keys.hasSignals && client.spublish(keys.events, 'epoch')]),
-    );
+    await raiseEpochs(this.#connection, this.#scripts, this.#partitions);
     await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
   }
 

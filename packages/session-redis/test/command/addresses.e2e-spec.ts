@@ -27,6 +27,10 @@ afterEach(() => Promise.all(running.splice(0).map((app) => app.stop())));
 async function start(redis: RedisSessionModuleOptions): Promise<string> {
   const app = await EventInstance.start({ redis, providers: [Handlers] });
   running.push(app);
+  return signIn(app);
+}
+
+async function signIn(app: EventInstance): Promise<string> {
   const session = app.module.get(IndexedSessionRepository, { strict: false }).createSession();
   session.signIn('ann');
   await session.save();
@@ -46,7 +50,12 @@ async function expectAll(address: string, id: string, env: Record<string, string
   const { json } = await jsonOf<Checked>(`doctor --ignore cleanup,persistence,latency ${address}`, env);
   expect(json.checks.filter(({ status }) => status !== 'ok')).toEqual([]);
   expect(await runCommand(['end', ...address.split(' '), '--', id], env)).toMatchObject({ code: 0, stderr: '' });
-  expect((await jsonOf(`list --user ann ${address}`, env)).json).toMatchObject({ sessions: [] });
+  const listed = async () => (await jsonOf<{ sessions: unknown[] }>(`list --user ann ${address}`, env)).json.sessions;
+  expect(await listed()).toEqual([]);
+  await signIn(running.at(-1)!);
+  expect(await listed()).toHaveLength(1);
+  const ended = await jsonOf(`end --begun-before ${new Date().toISOString()} --yes ${address}`, env);
+  expect([ended.code, await listed()]).toEqual([0, []]);
 }
 
 describe('the command reaches', () => {

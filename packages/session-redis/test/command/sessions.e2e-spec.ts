@@ -162,6 +162,39 @@ describe('the command, on sessions in several partitions', () => {
     expect((await jsonOf('end --user heidi', env)).json).toEqual({ ended: 1 });
   });
 
+  it('ends every session that began until a time, as Sessions.endEverySession() does', async () => {
+    const handlers = app.module.get(Handlers);
+    handlers.ended.length = 0;
+    const [old, again] = [await signIn('judy'), await signIn('kim')];
+    const [seconds] = await client.time();
+    const at = (Number(seconds) + 1) * 1000;
+    await eventually(async () => expect(Number((await client.time())[0])).toBeGreaterThan(at / 1000));
+    const session = (await repository().findById(again))!;
+    session.signIn('kim');
+    await session.save();
+    const late = await signIn('leo');
+    const time = new Date(at).toISOString();
+    const { code, json } = await jsonOf(`end --begun-before ${time} --yes`, env);
+    expect([code, json]).toEqual([0, { begunBefore: at, recordedBy: 'instances' }]);
+    await eventually(() => expect(handlers.ended).toContainEqual([old, 'everybody']));
+    const living = await repository().findByIds([old, session.id, late]);
+    expect(living.map((each) => each?.id)).toEqual([undefined, session.id, late]);
+    // It says the time in effect.
+    const { stdout } = await runCommand('end --begun-before 2026-01-01T00:00Z --yes', env);
+    expect(stdout.split('\n')).toEqual([
+      `Every session that was created and signed in to until ${time.replace('.000', '')} is over.`,
+      expect.stringMatching(
+        /^Running instances .* record their ends\. If none runs, the first one that starts does\.$/,
+      ),
+      '',
+    ]);
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+    const future = await runCommand(`end --begun-before ${tomorrow} --yes`, env);
+    expect([future.code, future.stdout]).toEqual([1, '']);
+    expect(future.stderr).toContain(`--begun-before is ${tomorrow}, but the clock of Redis says `);
+    expect((await repository().findById(late))?.id).toBe(late);
+  });
+
   it('keeps the data of an ended session for --retention', async () => {
     const id = await signIn('ivan');
     const keys = new SessionPartitions('nest:session', partitions).of(id);
@@ -175,11 +208,32 @@ describe('the command, on sessions in several partitions', () => {
   it.each([
     ['show', 'show needs <id>.'],
     ['show a b', 'Unexpected argument "b".'],
-    ['end', 'end needs either <id> or --user <name>.'],
-    ['end x --user ann', 'end needs either <id> or --user <name>.'],
+    ['end', 'end needs one of <id>, --user <name> and --begun-before <time>.'],
+    ['end x --user ann', 'end needs one of <id>, --user <name> and --begun-before <time>.'],
+    ['end x --begun-before now --yes', 'end needs one of <id>, --user <name> and --begun-before <time>.'],
+    ['end --user ann --begun-before now', 'end needs one of <id>, --user <name> and --begun-before <time>.'],
+    [
+      'end --begun-before now',
+      'This ends every session that was created and signed in to until now. Add --yes to do that.',
+    ],
+    [
+      'end --begun-before 2026-01-01T02:00+02:00',
+      'This ends every session that was created and signed in to until 2026-01-01T00:00:00Z. Add --yes to do that.',
+    ],
     ['show ../../meta', 'There is no session "../../meta".'],
     ['show expires:x', 'There is no session "expires:x".'],
     ['list', 'list needs the option --user.'],
+    ...[
+      '1764158400000',
+      '2026-01-01',
+      '2026-01-01T00:00:00',
+      '2026-02-30T00:00Z',
+      '1970-01-01T00:00Z',
+      'yesterday',
+    ].map((time) => [
+      `end --begun-before ${time} --yes`,
+      `--begun-before must be now, or a time with its zone such as 2026-11-26T12:00:00Z, but is "${time}". See nest-session-redis --help`,
+    ]),
   ])('refuses `%s`', async (line, problem) => {
     const { code, stdout, stderr } = await runCommand(line, env);
     expect([code, stdout, stderr.split('\n')[0]]).toEqual([1, '', problem]);

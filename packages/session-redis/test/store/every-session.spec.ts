@@ -216,6 +216,40 @@ it('an epoch never goes back with the clock of Redis', async () => {
   expect(await store.client.hget(keys!.epoch, 'at')).toBe(at);
 });
 
+it('an epoch is of a given time, never of one that is later than now or than before', async () => {
+  const [keys] = store.partitions.all;
+  await store.server.stopClock();
+  const now = await store.now();
+  const raised = async (at?: number) => Number(await store.scripts.raiseEpoch(keys!, at));
+  expect(await raised(now - MINUTE)).toBe(now - MINUTE);
+  expect(await raised(now - 2 * MINUTE)).toBe(now - MINUTE);
+  expect(await raised(now + MINUTE)).toBe(now);
+  await store.server.stepClock(MINUTE);
+  expect([await raised(now), await raised(0)]).toEqual([now, now + MINUTE]);
+});
+
+it('the background work waits for requests that rotate sessions also after an epoch of long ago', async () => {
+  const keys = store.keysOf(await store.create());
+  await store.server.stepClock(10 * MINUTE);
+  const epochs = new SessionEpochs();
+  const sweeper = new OlderSessionSweeper(
+    store.client,
+    store.scripts,
+    store.partitions,
+    epochs,
+    new BackgroundLimiter(),
+  );
+  const at = (await store.now()) - 5 * MINUTE;
+  await store.scripts.raiseEpoch(keys, at);
+  await epochs.ask(store.client, keys);
+  expect(await sweeper.runOnce()).toEqual({ ended: 1 });
+  expect(await sweeper.runOnce()).toEqual({ ended: 0 });
+  expect(await store.client.hget(keys.epoch, 'ended')).toBeNull();
+  await store.server.stepClock(MINUTE + 1000);
+  await sweeper.runOnce();
+  expect(await store.client.hget(keys.epoch, 'ended')).toBe(`${at}`);
+});
+
 it('a session that the epoch of its partition ends takes no place of a limit', async () => {
   const id = await store.create({}, { principal: 'ann' });
   const keys = store.keysOf(id);

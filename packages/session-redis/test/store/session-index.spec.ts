@@ -5,6 +5,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
+import { ListedSessions } from '../../src/repository/listed-sessions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { commandStats } from '../support/command.stats.js';
 import { MINUTE, Store, updateOf } from '../support/store.fixture.js';
@@ -15,10 +16,11 @@ LeakGuard.install();
 const PRINCIPAL = PRINCIPAL_NAME_INDEX_NAME;
 
 let store: Store;
+let connection: RequestConnection;
 let repository: RedisSessionRepository;
 beforeAll(async () => {
   store = await Store.open();
-  const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
+  connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
   repository = new RedisSessionRepository(connection, () => store.scripts, store.partitions, {});
 });
 afterAll(() => store.close());
@@ -206,6 +208,14 @@ describe('the end of all sessions of an index', () => {
     expect(await store.client.keys(store.keys.shadow('*'))).toEqual([store.keys.shadow(ids[5]!)]);
     expect(await repository.deleteByIndex(PRINCIPAL, 'ann')).toBe(1);
     expect(await store.client.exists(indexOf('ann'), store.keys.bucketList)).toBe(0);
+  });
+
+  it('tells after each batch how many have ended', async () => {
+    await openMany(120);
+    const told: number[] = [];
+    const sessions = new ListedSessions(connection, () => store.scripts, store.partitions);
+    expect(await sessions.end(PRINCIPAL, hashOfValue('ann'), [], (ended) => told.push(ended))).toBe(120);
+    expect(told).toEqual([50, 100, 120]);
   });
 
   it('leaves who signs in after the call, and no session that was rotated', async () => {

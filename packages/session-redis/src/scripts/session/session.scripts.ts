@@ -225,9 +225,9 @@ export class SessionScripts {
     return { type, key, listed };
   }
 
-  /** Raises the epoch of a partition to now. */
-  async raiseEpoch({ epoch }: SessionKeys): Promise<string> {
-    return (await this.#run('raiseEpoch', [epoch], [])) as string;
+  /** Raises the epoch of a partition to a time in epoch ms, by default now. Returns its epoch, which never goes back. */
+  async raiseEpoch({ epoch }: SessionKeys, at?: number): Promise<string> {
+    return (await this.#run('raiseEpoch', [epoch], [at ?? ''])) as string;
   }
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */

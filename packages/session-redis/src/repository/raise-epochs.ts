@@ -1,0 +1,23 @@
+import type { RequestConnection } from '../connection/request.connection.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+
+/**
+ * Says that every session that was created and signed in to until a time is over, and tells the instances. They record the
+ * ends. Returns the time until which that holds in all partitions; it is later than `at` if sessions were ended so before.
+ * @param at epoch milliseconds, by default now
+ */
+export async function raiseEpochs(
+  connection: RequestConnection,
+  scripts: ScriptsOn<SessionScripts>,
+  partitions: SessionPartitions,
+  at?: number,
+): Promise<number> {
+  // Send the signal together with the script, whatever the replies will be. A signal from inside the script would be
+  // lost during a slot migration.
+  const replies = await connection.writeInAll(partitions, (client, keys) =>
+    Promise.all([scripts(client).raiseEpoch(keys, at), keys.hasSignals && client.spublish(keys.events, 'epoch')]),
+  );
+  return Math.min(...replies.map(([epoch]) => Number(epoch)));
+}
