@@ -69,8 +69,9 @@ const OPERATIONS = {
     const session = repository.createSession();
     session.setAttribute('name', name);
     session.setAttribute('count', 0);
-    session.maxInactiveInterval = seconds;
     if (user) session.signIn(user);
+    // A sign-in sets the timeouts.
+    session.maxInactiveInterval = seconds;
     await repository.save(session);
     return session.id;
   },

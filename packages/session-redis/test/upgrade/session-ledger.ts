@@ -22,6 +22,8 @@ export interface HeardEvent {
 }
 
 interface KnownSession {
+  /** Nobody uses it, so it runs out soon. */
+  readonly isShort: boolean;
   id: string;
   count: number;
   /** The events that it must have before its end: the type and the id. */
@@ -58,9 +60,9 @@ export class SessionLedger {
 
   #create(): SessionOperation {
     const name = `session-${this.#all.size}`;
-    this.#all.set(name, { id: '', count: 0, events: [], perhaps: [], ends: ['expired 0'] });
-    // One of five runs out soon: nobody uses it again.
-    const seconds = random(5) === 0 ? 1 + random(LONGEST_SHORT) : LONG;
+    const isShort = random(5) === 0;
+    this.#all.set(name, { isShort, id: '', count: 0, events: [], perhaps: [], ends: ['expired 0'] });
+    const seconds = isShort ? 1 + random(LONGEST_SHORT) : LONG;
     return { call: 'create', name, seconds, user: random(2) === 0 ? `user-${random(500)}` : undefined };
   }
 
@@ -98,8 +100,7 @@ export class SessionLedger {
     session.events.push(...typesAfter(operation).map((type) => `${type} ${session.id}`));
     session.ends = [endAfter(operation, session)];
     if ('count' in operation) session.count = operation.count;
-    const isOver = operation.call === 'delete' || (operation.call === 'create' && operation.seconds < LONG);
-    if (!isOver) this.#idle.push(operation.name);
+    if (operation.call !== 'delete' && !session.isShort) this.#idle.push(operation.name);
     return undefined;
   }
 
@@ -108,10 +109,11 @@ export class SessionLedger {
     return this.#idle.splice(0).map((name) => ({ call: 'read', name, id: this.#all.get(name)!.id }));
   }
 
-  /** What is wrong with the events that were heard, when every session has ended. */
-  problems(heard: readonly HeardEvent[]): string[] {
+  /** What is wrong with the events that were heard, when all sessions have ended, or all that nobody used. */
+  problems(heard: readonly HeardEvent[], which: 'all' | 'short' = 'all'): string[] {
     const byName = groupedBy(heard, ({ name, id }) => name ?? this.#names.get(id) ?? 'nobody knows');
     return [...this.#all]
+      .filter(([, { isShort }]) => isShort || which === 'all')
       .filter(([name, session]) => !isReported(session, byName.get(name) ?? []))
       .map(([name, session]) => `${name}: ${JSON.stringify(session)} has ${JSON.stringify(byName.get(name))}`);
   }
