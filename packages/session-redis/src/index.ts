@@ -7,6 +7,11 @@ export type { RedisSessionModuleOptions } from './configuration/redis-session.op
 // sessions
 export { RedisSessionRepository } from './repository/redis-session.repository.js';
 
+// sessions of Spring Session
+export { springSessions } from './spring/spring-sessions.js';
+export type { SpringAuthentication } from './spring/security-context.js';
+export { signedInAs } from './spring/signed-in-as.js';
+
 // encryption
 export { SessionEncryptionError } from './encryption/session-encryption.error.js';
 

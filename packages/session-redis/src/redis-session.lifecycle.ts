@@ -20,7 +20,9 @@ import { SessionEpochsListener } from './repository/session-epochs.listener.js';
 import { StartLog } from './start.log.js';
 
 /** What runs in the background, in the order in which it begins. */
-function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions): ServicesOfStore {
+function servicesOf({ notifications, expirations, spring }: ResolvedRedisSessionOptions): ServicesOfStore {
+  // Spring itself notices the ends of its sessions.
+  if (spring) return { foundation: [StoreConnections], sources: [StartLog], listeners: [], handling: [] };
   return {
     foundation: [StoreConnections, LivingInstances],
     sources: [

@@ -68,6 +68,7 @@ import { keepingRules } from './scripts/session/keeping-rules.js';
 import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
+import { SpringSessionRepository } from './spring/spring-session.repository.js';
 import { StartLog } from './start.log.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 
@@ -75,6 +76,10 @@ const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot(
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
+
+const HASHED_IDS =
+  "Option `spring` needs `sessionIds: 'plain'` in the options of SessionModule, because Spring Session knows a session by " +
+  'the id that its cookie holds: write SessionModule.forRoot(springSessions()).';
 
 /** Values, and the classes with one instance per connection. */
 const VALUES: Provider[] = [
@@ -160,8 +165,18 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   RedisSessionRepository,
   RedisForeignSessions,
   { provide: ForeignSessions, useExisting: RedisForeignSessions },
-  { provide: SessionRepository, useExisting: RedisSessionRepository },
-  { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
+  SpringSessionRepository,
+  {
+    provide: IndexedSessionRepository,
+    inject: [
+      REDIS_SESSION_OPTIONS,
+      { token: SESSION_OPTIONS, optional: true },
+      RedisSessionRepository,
+      SpringSessionRepository,
+    ],
+    useFactory: chosenRepository,
+  },
+  { provide: SessionRepository, useExisting: IndexedSessionRepository },
   SessionExpirationSweeper,
   { provide: DueSweeper, useExisting: SessionExpirationSweeper },
   OlderSessionSweeper,
@@ -225,6 +240,18 @@ function repositoryOptions(
   options: ResolvedSessionOptions | undefined,
 ): RedisRepositoryOptions {
   return { ...ofSessionModule(options), serializer, encryption, namespace };
+}
+
+function chosenRepository(
+  { spring }: ResolvedRedisSessionOptions,
+  sessions: Pick<ResolvedSessionOptions, 'ids'> | undefined,
+  own: RedisSessionRepository,
+  ofSpring: SpringSessionRepository,
+): IndexedSessionRepository {
+  if (!spring) return own;
+  if (sessions && sessions.ids.form !== 'plain')
+    throw new InvalidSessionOptionsError('RedisSessionModule', [HASHED_IDS]);
+  return ofSpring;
 }
 
 function duePoller(

@@ -50,7 +50,8 @@ export class StartLog implements BackgroundService {
     const { options, sessions, connections } = this;
     const server = `${this.#server ?? 'Redis of unknown version'}, ${shownKind(connections.background)}`;
     const facts = startFacts(options, sessions, this.#notifications);
-    logger.log(`nest-session ${VERSION} keeps sessions in ${server}: ${shownAddress(options.connection)}; ${facts}`);
+    const what = options.spring ? 'reads the sessions of Spring Session' : 'keeps sessions';
+    logger.log(`nest-session ${VERSION} ${what} in ${server}: ${shownAddress(options.connection)}; ${facts}`);
     logger.verbose(`Options that are in effect, on Node.js ${process.version}: ${startDetails(options, sessions)}`);
   }
 

@@ -1,4 +1,4 @@
-import { SessionStoreError } from '../errors/session.errors.js';
+import { SessionStateError, SessionStoreError } from '../errors/session.errors.js';
 import type { SessionChange, WriteReply } from '../session/session-change.js';
 import type { SessionIds } from '../session/session-token.js';
 import { type StoreCallKind, StoreFailureLog } from './store-failure.log.js';
@@ -62,13 +62,17 @@ export class StoreCalls {
     );
   }
 
-  /** A call that no channel tells of. @throws SessionStoreError for any error of the store */
+  /**
+   * A call that no channel tells of. @throws SessionStateError for what the store never does, SessionStoreError for any other
+   * error of it
+   */
   async run<T>(call: Call<T>, kind: StoreCallKind = 'other'): Promise<T> {
     try {
       const result = await call();
       if (this.#hasFailed) this.#hasFailed = !this.#failures.succeeded(kind);
       return result;
     } catch (error) {
+      if (error instanceof SessionStateError) throw error;
       const failure = storeError(error);
       this.#hasFailed = true;
       this.#failures.failed(failure, kind);

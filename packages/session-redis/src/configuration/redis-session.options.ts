@@ -3,6 +3,7 @@ import { OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../partitions/partition-keys.js';
+import { readSpring, type SpringMode } from './spring.options.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
@@ -114,6 +115,13 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     /** Number of events that one instance handles at a time, 1 to 10000. @default 32 */
     concurrency?: number;
   };
+  /**
+   * `'read'`: the sessions are those that Spring Session keeps in this Redis. They are found, and nothing is changed there:
+   * what would change a session throws a SessionStateError, and no event reaches your handlers. Needs
+   * `SessionModule.forRoot(springSessions())`. The default of `namespace` is `'spring:session'` then. See the page "One Redis with Spring
+   * Boot" of the documentation. @default none: the sessions are those of this library
+   */
+  spring?: SpringMode;
   /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;
   /** Encrypts the values of attributes in Redis with AES-256-GCM. @default none: values are stored as they are */
@@ -145,6 +153,7 @@ export interface ResolvedRedisSessionOptions {
     readonly shutdownTimeout: number;
     readonly concurrency: number;
   };
+  readonly spring: SpringMode | undefined;
   readonly serializer: AttributeSerializer;
   readonly encryption: SessionEncryption;
   readonly requireAtStart: boolean;
@@ -161,7 +170,8 @@ const MOST_PARTITIONS = 1024;
 export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
-  const namespace = reader.text('namespace', 'nest:session', namespaceProblem);
+  const spring = readSpring(reader, options);
+  const namespace = reader.text('namespace', spring ? 'spring:session' : 'nest:session', namespaceProblem);
   const partitions = readPartitions(reader, isOfCluster(connection));
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = reader.section('cleanup');
@@ -176,11 +186,12 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     grace,
     cron,
     batchSize,
-    notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
+    notifications: reader.oneOf('notifications', ['auto', 'off'], spring ? 'off' : 'auto'),
     expirations: readExpirations(reader, options.expirations),
     commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT }),
     replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,
+    spring,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),
     requireAtStart: reader.boolean('requireAtStart', false),

@@ -5,10 +5,11 @@ type SessionOptions = Pick<ResolvedSessionOptions, 'security' | 'timeout' | 'ano
 
 /** What the log says at the start of how sessions are kept. */
 export function startFacts(
-  { namespace, partitions, expirations, events }: ResolvedRedisSessionOptions,
+  { namespace, partitions, expirations, events, spring }: ResolvedRedisSessionOptions,
   { security }: SessionOptions,
   notifications: string,
 ): string {
+  if (spring) return listed({ namespace: JSON.stringify(namespace), spring, security });
   return listed({
     namespace: JSON.stringify(namespace),
     partitions,

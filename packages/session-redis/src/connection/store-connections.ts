@@ -86,9 +86,7 @@ export class StoreConnections implements BackgroundService {
   async #isChecked(): Promise<boolean> {
     if (this.connections.request.of(undefined)?.status !== 'ready') return false;
     try {
-      // In this order: whoever moves the data to other partitions records that before he looks for instances.
-      await this.instances.sign().catch(unlessAnswered);
-      await this.#check(this.requests);
+      await this.#enter(this.requests, unlessAnswered);
       return true;
     } catch (cause) {
       if (!(cause instanceof SessionStoreError) || isAnswer(cause.cause)) {
@@ -103,14 +101,17 @@ export class StoreConnections implements BackgroundService {
   async #checkLate(): Promise<void> {
     // The application already runs, so an error can only be logged.
     const { background } = this.connections;
-    await this.instances.sign().catch(() => undefined);
-    await this.#check({ run: (command) => command(background) }).catch((error: unknown) =>
+    await this.#enter({ run: (command) => command(background) }, () => undefined).catch((error: unknown) =>
       logger.error(`The check of the data in Redis failed: ${String(error)}${adviceFor(error)}`),
     );
   }
 
-  async #check(connection: Connection): Promise<void> {
-    await checkStore(connection, this.partitions);
+  async #enter(connection: Connection, unsigned: (error: unknown) => void): Promise<void> {
+    if (this.options.spring === undefined) {
+      // In this order: whoever moves the data to other partitions records that before he looks for instances.
+      await this.instances.sign().catch(unsigned);
+      await checkStore(connection, this.partitions);
+    }
     await this.#eviction.look(connection);
   }
 }

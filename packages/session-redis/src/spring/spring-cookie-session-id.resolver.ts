@@ -1,0 +1,40 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  type CookieOptions,
+  CookieSessionIdResolver,
+  type SessionClient,
+  SessionToken,
+  sessionTokenOf,
+  type TokenRefusalListener,
+} from '@nest-session/core';
+
+/**
+ * Carries the id of a session of Spring Session in its cookie, by default `SESSION`. It reads the id as Spring Boot writes
+ * it, in Base64, and plain, as with `useBase64Encoding = false`. It sends Base64.
+ */
+export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
+  /** Keeps the id in the cookie that the options describe. @throws InvalidSessionOptionsError that names all problems */
+  constructor(options?: CookieOptions) {
+    super({ name: 'SESSION', ...options });
+  }
+
+  override resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
+    return super.resolve(request, onRefused).map(decoded);
+  }
+
+  override send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
+    super.send(request, response, new SessionToken(toBase64(token.reveal())), client);
+  }
+}
+
+/** Another token that is Base64 of a well-formed one is as unlikely as guessing one. */
+function decoded(token: SessionToken): SessionToken {
+  const text = token.reveal();
+  const id = Buffer.from(text, 'base64').toString('latin1');
+  return (toBase64(id) === text && sessionTokenOf(id)) || token;
+}
+
+/** An id of 36 characters has no padding, which a token could not have. */
+function toBase64(id: string): string {
+  return Buffer.from(id, 'latin1').toString('base64').replace(/=+$/, '');
+}

@@ -1,0 +1,108 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
+import { isWellFormedIdOrToken } from '@nest-session/core/internal';
+import type { SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { isReply } from '../connection/reply.errors.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import type { PlainValue } from './plain-value.js';
+import { readSecurityContext, SECURITY_CONTEXT } from './security-context.js';
+import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
+import { readStoredValue } from './stored-value.js';
+
+const READ_ONLY =
+  "This application reads the sessions of Spring Session and changes nothing: option `spring: 'read'` of " +
+  'RedisSessionModule. Let the Spring application change, sign in and end its sessions.';
+
+/**
+ * Reads the sessions that Spring Session keeps in Redis: of either repository, with any of its serializers. A load takes one
+ * round trip. A session is alive until `lastAccessedTime` and `maxInactiveInterval` have passed, by the clock of Redis. Loads
+ * renew nothing. Calls that would change something throw a SessionStateError.
+ */
+@Injectable()
+export class SpringSessionRepository extends IndexedSessionRepository {
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly names: Pick<ResolvedRedisSessionOptions, 'namespace'>,
+    @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
+  ) {
+    super(options);
+  }
+
+  protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+    const records = await Promise.all(ids.map((id) => this.#loadOne(id, only)));
+    return records.filter((record) => record !== undefined);
+  }
+
+  async #loadOne(id: string, only: readonly string[] | undefined): Promise<SessionRecord | undefined> {
+    const key = `${this.names.namespace}:sessions:${id}`;
+    const [fields, now] = await this.connection.run(
+      (client) => Promise.all([fieldsOf(client, key), timeOf(client)] as const),
+      key,
+    );
+    const session = readSpringSession(fields);
+    return session && isAlive(session, now) ? recordOf(id, session, only) : undefined;
+  }
+
+  /** Only the indexed repository of Spring Session keeps an index, that of principals. */
+  protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
+    const key = `${this.names.namespace}:index:${indexName}:${value}`;
+    const members = await this.connection.run((client) => client.smembersBuffer(key), key);
+    // Sessions that are over stay in it.
+    return this.load(members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken));
+  }
+
+  protected override async readClock(): Promise<number> {
+    return this.connection.run(timeOf);
+  }
+
+  protected write(): Promise<WriteReply> {
+    return readOnly();
+  }
+
+  protected override endListed(): Promise<number> {
+    return readOnly();
+  }
+
+  protected override endEvery(): Promise<void> {
+    return readOnly();
+  }
+}
+
+function readOnly(): Promise<never> {
+  return Promise.reject(new SessionStateError(READ_ONLY));
+}
+
+/** A key of another type counts as no session. */
+async function fieldsOf(client: Redis, key: string): Promise<[name: string, stored: Buffer][]> {
+  try {
+    return Object.entries(await client.hgetallBuffer(key));
+  } catch (error) {
+    if (isReply(error, 'WRONGTYPE')) return [];
+    throw error;
+  }
+}
+
+/** A value that cannot be read is no attribute. */
+function recordOf(id: string, session: SpringSession, only: readonly string[] | undefined): SessionRecord {
+  const { attributes, ...times } = session;
+  const texts = Object.entries({ ...principalOf(attributes), ...Object.fromEntries(attributes) })
+    .filter(([name, value]) => value !== undefined && (only?.includes(name) ?? true))
+    .map(([name, value]) => [name, JSON.stringify(value)] as const);
+  // Without a time to live, no load is followed by a renewal.
+  return { id, ...times, absoluteTimeout: -1, attributes: texts, timeToLive: undefined };
+}
+
+/** Spring looks into the context of Spring Security, where no attribute names the user. */
+function principalOf(attributes: SpringSession['attributes']): Record<string, PlainValue> {
+  const user = readSecurityContext(attributes.get(SECURITY_CONTEXT));
+  return user ? { [PRINCIPAL_NAME_INDEX_NAME]: user.name } : {};
+}
+
+async function timeOf(client: Redis): Promise<number> {
+  const [seconds, microseconds] = await client.time();
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+}

@@ -1,0 +1,194 @@
+import { Controller, Get } from '@nestjs/common';
+import {
+  Authenticated,
+  IndexedSessionRepository,
+  InvalidSessionOptionsError,
+  Session,
+  SessionRepository,
+  SessionStateError,
+} from '@nest-session/core';
+import { type RedisSessionModuleOptions, signedInAs, springSessions } from '@nest-session/redis';
+import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';
+import { RECORDED_KEYS, RECORDED_SIMPLE } from '../support/spring.records.js';
+
+LeakGuard.install();
+
+@Controller()
+class UserController {
+  @Get('user')
+  @Authenticated()
+  user(@Session() session: Session) {
+    return { name: session.principalName, ...signedInAs(session) };
+  }
+}
+
+let server: SteppableRedisServer;
+let client: Redis;
+beforeAll(async () => {
+  server = await SteppableRedisServer.start();
+  client = new Redis(server.url);
+});
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+
+function start(adapter: 'express' | 'fastify' = 'express', redis?: RedisSessionModuleOptions): Promise<App> {
+  return App.start({
+    adapter,
+    session: springSessions(),
+    redis: { url: server.url, spring: 'read', ...redis },
+    controllers: [UserController],
+  });
+}
+
+/** Where Java had read a session that is in Redis. */
+const READ_BY_JAVA = [...RECORDED_KEYS, ...RECORDED_SIMPLE].filter(
+  ({ says, keys }) => says && `sessions:${says.id}` in keys,
+);
+const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
+
+const recorded = (from: string, scenario: string) =>
+  RECORDED_KEYS.find((each) => each.from === from && each.scenario === scenario && each.says)!;
+const base64 = (id: string) => Buffer.from(id).toString('base64');
+const withCookie = (value: string) => ({ headers: { cookie: `SESSION=${value}` } });
+
+it.each([...new Set(READ_BY_JAVA.map(({ from }) => from))])(
+  'finds the sessions that Java had, each with its times and attributes: %s',
+  async (from) => {
+    const app = await start();
+    try {
+      const sessions = app.nest.get(SessionRepository, { strict: false });
+      for (const snapshot of READ_BY_JAVA.filter((each) => each.from === from)) {
+        await restoreRecorded(server, client, snapshot);
+        const { id, attributes, ...times } = snapshot.says!;
+        const session = await sessions.findById(id);
+        if (times.maxInactiveInterval === 0) {
+          expect(session).toBeNull();
+          continue;
+        }
+        expect(session).toMatchObject(times);
+        expect(session!.attributeNames.filter((name) => name in attributes)).toHaveLength(
+          Object.keys(attributes).length,
+        );
+        if (SECURITY_CONTEXT in attributes) expect(session!.principalName).toBe('ann');
+        else expect(session!.attributeNames).toHaveLength(Object.keys(attributes).length);
+      }
+    } finally {
+      await app.stop();
+    }
+  },
+);
+
+describe.each(['express', 'fastify'] as const)('%s', (adapter) => {
+  let app: App;
+  const snapshot = recorded('one-json-typed', '01-create-one-attribute');
+  const { id } = snapshot.says!;
+  beforeAll(async () => {
+    app = await start(adapter);
+  });
+  afterAll(() => app.stop());
+  beforeEach(() => restoreRecorded(server, client, snapshot));
+
+  const get = (path: string, cookie: string) => app.agent().get(path, withCookie(cookie));
+
+  it.each([
+    ['in Base64, as Spring Boot writes it', base64],
+    ['plain', (text: string) => text],
+  ])('opens the session of a cookie, %s', async (_form, encoded) => {
+    const response = await get('/read', encoded(id));
+    expect(response.json()).toEqual({ id, isNew: false, attributes: { color: 'blue' } });
+    expect(response.setCookies).toEqual([]);
+  });
+
+  it('finds no session from its end on, whatever else is in Redis', async () => {
+    await server.stopClock(snapshot.says!.lastAccessedTime + 1_799_999);
+    expect((await get('/read', base64(id))).json()).toMatchObject({ isNew: false });
+    await server.stopClock(snapshot.says!.lastAccessedTime + 1_800_000);
+    expect((await get('/read', base64(id))).json()).toMatchObject({ isNew: true });
+  });
+
+  it.each(['jdk', 'secmods'] as const)(
+    'knows who is signed in by Spring Security, and with which authorities: %s',
+    async (form) => {
+      expect((await get('/user', base64(id))).status).toBe(401);
+      const key = `${NAMESPACE}:sessions:${id}`;
+      await client.hset(key, 'sessionAttr:SPRING_SECURITY_CONTEXT', recordedContext('userDetails', form));
+      const response = await get('/user', base64(id));
+      expect([response.status, response.json()]).toEqual([
+        200,
+        { name: 'ann', authorities: ['ROLE_ADMIN', 'ROLE_USER'] },
+      ]);
+    },
+  );
+
+  it('refuses a change with an error that names the mode, and changes nothing', async () => {
+    const before = await allBytes(client);
+    for (const path of ['/set/color', '/login/ann', '/logout']) {
+      const response = await app.agent().post(path, { value: 'red' }, withCookie(base64(id)));
+      expect([path, response.status]).toEqual([path, 500]);
+    }
+    expect((await app.agent().post('/set/color', { value: 'red' })).status).toBe(500);
+    expect(await allBytes(client)).toEqual(before);
+  });
+
+  it('says in the error what to do', async () => {
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    const session = (await sessions.findById(id))!;
+    session.setAttribute('color', 'red');
+    const created = sessions.createSession();
+    created.setAttribute('color', 'red');
+    const calls = [
+      () => sessions.save(session),
+      () => sessions.save(created),
+      () => sessions.touch(session),
+      () => sessions.deleteById(id),
+      () => sessions.deleteByIndex('tenant', 'ann'),
+      () => sessions.endEverySession(),
+    ];
+    for (const call of calls) {
+      const error: unknown = await Promise.resolve(call()).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(SessionStateError);
+      expect((error as Error).message).toContain("spring: 'read'");
+    }
+  });
+});
+
+it('finds the sessions of a user by the index of Spring, without those that are over', async () => {
+  const snapshot = recorded('one-jdk', '16-principal-two-sessions');
+  const app = await start();
+  try {
+    await restoreRecorded(server, client, snapshot);
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    const index = Object.keys(snapshot.keys).find((key) => key.startsWith('index:'))!;
+    const user = index.slice(index.lastIndexOf(':') + 1);
+    const found = await sessions.findByPrincipalName(user);
+    expect(found.map(({ principalName }) => principalName)).toEqual(found.map(() => user));
+    expect(found.map(({ id }) => id)).toContain(snapshot.says!.id);
+    await client.del(`${NAMESPACE}:sessions:${snapshot.says!.id}`);
+    expect(await sessions.findByPrincipalName(user)).toHaveLength(found.length - 1);
+  } finally {
+    await app.stop();
+  }
+});
+
+it('writes nothing into the namespace while it starts, serves and stops', async () => {
+  await restoreRecorded(server, client, recorded('one-jdk', '01-create-one-attribute'));
+  const before = await allBytes(client);
+  const app = await start();
+  await app.agent().get('/read');
+  await app.stop();
+  expect(await allBytes(client)).toEqual(before);
+});
+
+it('refuses options that mean nothing for the sessions of Spring, and hashed ids', async () => {
+  await expect(start('express', { grace: '5m', partitions: 4 })).rejects.toThrow(
+    /Option `partitions` has no effect with `spring: 'read'`.*Option `grace` has no effect/s,
+  );
+  const hashed = App.start({ redis: { url: server.url, spring: 'read' } });
+  await expect(hashed).rejects.toThrow(InvalidSessionOptionsError);
+  await expect(hashed).rejects.toThrow("`sessionIds: 'plain'`");
+});
