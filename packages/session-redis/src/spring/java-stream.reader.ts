@@ -1,0 +1,261 @@
+import { JavaBytes } from './java-bytes.js';
+import {
+  EXTERNALIZABLE,
+  IN_BLOCKS,
+  type JavaArray,
+  type JavaClass,
+  type JavaField,
+  type JavaObject,
+  type JavaPart,
+  type JavaValue,
+  PROXY,
+  SERIALIZABLE,
+  WRITES,
+} from './java-tree.js';
+import type { ReadingLimits } from './reading-limits.js';
+import { UnreadableValueError } from './unreadable-value.error.js';
+
+const NULL = 0x70;
+const REFERENCE = 0x71;
+const CLASS_DESCRIPTION = 0x72;
+const OBJECT = 0x73;
+const STRING = 0x74;
+const ARRAY = 0x75;
+const CLASS = 0x76;
+const BLOCK = 0x77;
+const END_OF_BLOCKS = 0x78;
+const RESET = 0x79;
+const LONG_BLOCK = 0x7a;
+// 0x7b is an exception while Java wrote: nobody can read such a stream.
+const LONG_STRING = 0x7c;
+const PROXY_DESCRIPTION = 0x7d;
+const ENUM = 0x7e;
+
+const MAGIC_AND_VERSION = 0xaced_0005;
+const FIRST_HANDLE = 0x7e_0000;
+const MOST_SUPERCLASSES = 50;
+
+/**
+ * Reads the first value of a stream of the Java Object Serialization Stream Protocol into a tree. It knows no class and makes
+ * no object of any.
+ */
+export class JavaStreamReader {
+  readonly #bytes: JavaBytes;
+  readonly #limits: ReadingLimits;
+  /** What later parts of the stream may refer to. */
+  #handles: JavaValue[] = [];
+  #steps = 0;
+  #depth = 0;
+
+  constructor(bytes: Buffer, limits: ReadingLimits) {
+    this.#bytes = new JavaBytes(bytes);
+    this.#limits = limits;
+  }
+
+  /** @throws UnreadableValueError when it is no such stream, or beyond the limits */
+  read(): JavaValue {
+    if (this.#bytes.int() >>> 0 !== MAGIC_AND_VERSION) throw new UnreadableValueError('This is no Java stream');
+    return this.#value();
+  }
+
+  #value(): JavaValue {
+    return this.#content(this.#code());
+  }
+
+  /** The code of what follows. */
+  #code(): number {
+    let code = this.#bytes.unsignedByte();
+    for (; code === RESET; code = this.#bytes.unsignedByte()) {
+      this.#step();
+      this.#handles = [];
+    }
+    return code;
+  }
+
+  #content(code: number): JavaValue {
+    this.#step();
+    if (++this.#depth > this.#limits.depth) throw new UnreadableValueError('The stream is too deep');
+    const value = this.#contentAt(code);
+    this.#depth--;
+    return value;
+  }
+
+  #contentAt(code: number): JavaValue {
+    switch (code) {
+      case NULL:
+        return null;
+      case REFERENCE:
+        return this.#referred();
+      case STRING:
+        return this.#withHandle(this.#bytes.utf());
+      case LONG_STRING:
+        return this.#withHandle(this.#bytes.text(Number(this.#bytes.long())));
+      case OBJECT:
+        return this.#object(this.#classDescription());
+      case ARRAY:
+        return this.#array(this.#classDescription());
+      case CLASS:
+        return this.#withHandle(this.#classDescription());
+      case ENUM:
+        return this.#enum(this.#classDescription());
+      case CLASS_DESCRIPTION:
+      case PROXY_DESCRIPTION:
+        return this.#describedAt(code);
+      default:
+        throw new UnreadableValueError('The stream has an unknown code');
+    }
+  }
+
+  #withHandle<T extends JavaValue>(value: T): T {
+    this.#handles.push(value);
+    return value;
+  }
+
+  #referred(): JavaValue {
+    const value = this.#handles[this.#bytes.int() - FIRST_HANDLE];
+    if (value === undefined) throw new UnreadableValueError('The stream refers to nothing');
+    return value;
+  }
+
+  #classDescription(): JavaClass {
+    const described = this.#value();
+    // One that is being read has no superclasses yet, and may not be its own.
+    if (isClass(described) && described.line) return described;
+    throw new UnreadableValueError('The stream has no class description in its place');
+  }
+
+  #describedAt(code: number): JavaClass {
+    const described = code === PROXY_DESCRIPTION ? this.#proxyDescription() : this.#namedDescription();
+    this.#written();
+    const superclass = this.#value();
+    if (superclass !== null && !(isClass(superclass) && superclass.line)) {
+      throw new UnreadableValueError('The stream has no superclass in its place');
+    }
+    described.line = [...(superclass?.line ?? []), described];
+    if (described.line.length > MOST_SUPERCLASSES) throw new UnreadableValueError('A class has too many superclasses');
+    return described;
+  }
+
+  #namedDescription(): JavaClass {
+    const name = this.#bytes.utf();
+    this.#bytes.long();
+    const fields: JavaField[] = [];
+    const described: JavaClass = { kind: 'class', name, flags: 0, fields, line: undefined };
+    this.#withHandle(described);
+    described.flags = this.#bytes.unsignedByte();
+    for (let left = this.#bytes.unsignedShort(); left > 0; left--) fields.push(this.#field());
+    return described;
+  }
+
+  #field(): JavaField {
+    this.#step();
+    const type = String.fromCharCode(this.#bytes.unsignedByte());
+    const name = this.#bytes.utf();
+    if (type === 'L' || type === '[') this.#value();
+    return { name, type };
+  }
+
+  #proxyDescription(): JavaClass {
+    const described: JavaClass = { kind: 'class', name: PROXY, flags: SERIALIZABLE, fields: [], line: undefined };
+    this.#withHandle(described);
+    for (let left = this.#bytes.int(); left > 0; left--) {
+      this.#step();
+      this.#bytes.utf();
+    }
+    return described;
+  }
+
+  #object(type: JavaClass): JavaObject {
+    const object: JavaObject = this.#withHandle({ kind: 'object', type, parts: [] });
+    for (const each of type.line!) object.parts.push(this.#part(each));
+    return object;
+  }
+
+  #part(type: JavaClass): JavaPart {
+    this.#step();
+    const fields = new Map<string, JavaValue>();
+    if ((type.flags & EXTERNALIZABLE) !== 0) {
+      // Without blocks, only the class itself knows where it ends.
+      if ((type.flags & IN_BLOCKS) === 0) throw new UnreadableValueError('An object is in the format of Java 1.1');
+      return { type, fields, written: this.#written() };
+    }
+    if ((type.flags & SERIALIZABLE) === 0) return { type, fields, written: [] };
+    for (const { name, type: kind } of type.fields) fields.set(name, this.#ofType(kind));
+    return { type, fields, written: (type.flags & WRITES) === 0 ? [] : this.#written() };
+  }
+
+  /** What a class has written with code of its own. */
+  #written(): (JavaValue | Buffer)[] {
+    const written: (JavaValue | Buffer)[] = [];
+    for (let code = this.#code(); code !== END_OF_BLOCKS; code = this.#code()) {
+      this.#step();
+      if (code === BLOCK) written.push(this.#bytes.take(this.#bytes.unsignedByte()));
+      else if (code === LONG_BLOCK) written.push(this.#bytes.take(this.#bytes.int()));
+      else written.push(this.#content(code));
+    }
+    return written;
+  }
+
+  #array({ name }: JavaClass): JavaValue {
+    const array: JavaArray = { kind: 'array', type: name.charAt(1), items: [] };
+    this.#withHandle(array);
+    const length = this.#bytes.int();
+    // Each element has a byte at least, so an array that is longer than the stream gets no room.
+    if (length < 0 || length > this.#bytes.left) throw new UnreadableValueError('An array is longer than the stream');
+    if (array.type === 'B') {
+      array.items = this.#bytes.take(length);
+      return array;
+    }
+    const items: JavaValue[] = [];
+    array.items = items;
+    for (let left = length; left > 0; left--) {
+      this.#step();
+      items.push(this.#ofType(array.type));
+    }
+    return array;
+  }
+
+  #enum(type: JavaClass): JavaValue {
+    // Java counts the constant first, then its name.
+    const at = this.#handles.push({ kind: 'enum', name: '' }) - 1;
+    const name = this.#value();
+    if (typeof name !== 'string') throw new UnreadableValueError(`A constant of ${type.name} has no name`);
+    const constant = { kind: 'enum', name } as const;
+    this.#handles[at] = constant;
+    return constant;
+  }
+
+  #ofType(type: string): JavaValue {
+    switch (type) {
+      case 'L':
+      case '[':
+        return this.#value();
+      case 'B':
+        return this.#bytes.byte();
+      case 'C':
+        return this.#bytes.char();
+      case 'D':
+        return this.#bytes.double();
+      case 'F':
+        return this.#bytes.float();
+      case 'I':
+        return this.#bytes.int();
+      case 'J':
+        return this.#bytes.long();
+      case 'S':
+        return this.#bytes.short();
+      case 'Z':
+        return this.#bytes.boolean();
+      default:
+        throw new UnreadableValueError('A field has an unknown type');
+    }
+  }
+
+  #step(): void {
+    if (++this.#steps > this.#limits.steps) throw new UnreadableValueError('The stream has too many parts');
+  }
+}
+
+function isClass(value: JavaValue): value is JavaClass {
+  return typeof value === 'object' && value !== null && value.kind === 'class';
+}
