@@ -118,8 +118,8 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /**
    * `'read'`: the sessions are those that Spring Session keeps in this Redis. They are found, and nothing is changed there:
    * what would change a session throws a SessionStateError, and no event reaches your handlers. Needs
-   * `SessionModule.forRoot(springSessions())`. The default of `namespace` is `'spring:session'` then. See the page "One Redis with Spring
-   * Boot" of the documentation. @default none: the sessions are those of this library
+   * `SessionModule.forRoot(springSessions())`. `namespace` is `'spring:session'` by default then. See
+   * the page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this library
    */
   spring?: SpringMode;
   /** Turns attributes into text and back. @default JSON */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 // What a running Spring has stored: see spring/recorded/README.md.
 
 /** A key of Spring: its type, its PTTL, and what it holds. Bytes are texts, as `stored()` reads them. */
-type RecordedKey =
+export type RecordedKey =
   | readonly [type: 'hash', ttl: number, fields: Readonly<Record<string, string>>]
   | readonly [type: 'set', ttl: number, members: readonly string[]]
   | readonly [type: 'zset', ttl: number, members: readonly (readonly [member: string, score: string])[]]
@@ -37,6 +37,8 @@ export interface RecordedValue {
 }
 
 export const RECORDED_KEYS = linesOf<RecordedKeys>('sessions');
+/** Of the repository that keeps a hash and nothing else. */
+export const RECORDED_SIMPLE = linesOf<RecordedKeys>('simple');
 export const RECORDED_VALUES = linesOf<RecordedValue>('values');
 export const RECORDED_CONTEXTS = linesOf<Required<RecordedValue>>('contexts');
 
