@@ -10,7 +10,7 @@ import { main, root, run } from './processes.mjs';
 /** Those of the tests. In another one, the library cannot log in. */
 // prettier-ignore
 const NAMESPACES = [
-  'nest:session', 'nest:deadlines', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
+  'nest:session', 'nest:deadlines', 'spring:session', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
   'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'cron', 'poll', 'timer', 'five', 'six', 'n1', 'n4',
 ];
 const LOGIN = join(root, '.dev/acl-login.mjs');

@@ -7,6 +7,7 @@ import {
   SessionRepository,
   SessionStateError,
 } from '@nest-session/core';
+import { type HealthLook, SESSION_HEALTH } from '@nest-session/core/internal';
 import { type RedisSessionModuleOptions, signedInAs, springSessions } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
@@ -182,6 +183,35 @@ it('writes nothing into the namespace while it starts, serves and stops', async 
   await app.agent().get('/read');
   await app.stop();
   expect(await allBytes(client)).toEqual(before);
+});
+
+it('needs no right to change anything', async () => {
+  await restoreRecorded(server, client, recorded('one-jdk', '15-principal'));
+  const rights = '+ping +info +client +time +hgetall +smembers'.split(' ');
+  await client.call('ACL', 'SETUSER', 'reader', 'on', '>secret', 'resetkeys', `~${NAMESPACE}:*`, '-@all', ...rights);
+  await client.call('ACL', 'LOG', 'RESET');
+  const app = await start('express', { url: server.url.replace('//', '//reader:secret@') });
+  try {
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    const { says } = recorded('one-jdk', '15-principal');
+    expect(await sessions.findById(says!.id)).not.toBeNull();
+    await sessions.findByPrincipalName('ann');
+  } finally {
+    await app.stop();
+    const denied = ((await client.call('ACL', 'LOG')) as unknown[][]).map((entry) => entry[5]);
+    await client.call('ACL', 'DELUSER', 'reader');
+    expect(denied).toEqual([]);
+  }
+});
+
+it('is healthy, although no job of ours runs', async () => {
+  const app = await start();
+  try {
+    const health = app.nest.get<HealthLook>(SESSION_HEALTH, { strict: false });
+    expect(await health.look(0)).toEqual({ state: 'up', data: { redis: 'up', notifications: 'off', groups: [] } });
+  } finally {
+    await app.stop();
+  }
 });
 
 it('refuses options that mean nothing for the sessions of Spring, and hashed ids', async () => {
