@@ -9,7 +9,7 @@ export { RedisSessionRepository } from './repository/redis-session.repository.js
 
 // sessions of Spring Session
 export { springSessions } from './spring/spring-sessions.js';
-export type { SpringAuthentication } from './spring/spring-authentication.js';
+export type { SpringAuthentication } from './spring/security.context.js';
 export { signedInAs } from './spring/signed-in-as.js';
 
 // encryption

@@ -1,7 +1,11 @@
 import { membersOf, type PlainValue } from './plain-value.js';
 
-/** Who is signed in. */
+/** The attribute in which Spring Security keeps who is signed in. */
+export const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
+
+/** Who is signed in, and what he may do. */
 export interface SpringAuthentication {
+  /** The name of the user, as `Authentication.getName()` has it. */
   readonly name: string;
   /** Such as `ROLE_ADMIN`. */
   readonly authorities: readonly string[];

@@ -1,5 +1,5 @@
 import type { Session } from '@nest-session/core';
-import { readSecurityContext, SECURITY_CONTEXT, type SpringAuthentication } from './spring-authentication.js';
+import { readSecurityContext, SECURITY_CONTEXT, type SpringAuthentication } from './security.context.js';
 import type { PlainValue } from './plain-value.js';
 
 /**

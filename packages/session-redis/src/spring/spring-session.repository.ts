@@ -8,7 +8,7 @@ import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configurat
 import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { PlainValue } from './plain-value.js';
-import { readSecurityContext, SECURITY_CONTEXT } from './spring-authentication.js';
+import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
 import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { readStoredValue } from './stored-value.js';
 
