@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '../../src/index.js';
+import { MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError, SessionStoreError } from '../../src/index.js';
 import type { SessionChange } from '../../src/store.js';
 import { StoreFailureLog } from '../../src/repository/store-failure.log.js';
 
@@ -140,3 +140,16 @@ class BreakableRepository extends MapSessionRepository {
 async function broken(): Promise<never> {
   throw new Error('on purpose');
 }
+
+it('takes what a store never does for no failure, and lets its error reach the caller', async () => {
+  class ReadOnly extends MapSessionRepository {
+    protected override write(): Promise<never> {
+      return Promise.reject(new SessionStateError('This store is read only'));
+    }
+  }
+  const sessions = new ReadOnly();
+  const session = sessions.createSession();
+  session.setAttribute('cart', 'full');
+  await expect(sessions.save(session)).rejects.toThrow(new SessionStateError('This store is read only'));
+  expect(lines).toEqual([]);
+});
