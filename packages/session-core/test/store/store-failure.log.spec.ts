@@ -1,6 +1,11 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError, SessionStoreError } from '../../src/index.js';
+import {
+  MapSessionRepository,
+  PRINCIPAL_NAME_INDEX_NAME,
+  SessionStateError,
+  SessionStoreError,
+} from '../../src/index.js';
 import type { SessionChange } from '../../src/store.js';
 import { StoreFailureLog } from '../../src/repository/store-failure.log.js';
 
