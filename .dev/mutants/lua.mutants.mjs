@@ -726,6 +726,48 @@ redis.call('HSET', key, unpack(change.set))`,
     test: 'verify() of deadlines, partitions: 1 finds nothing where all is well',
   },
 
+  // What Spring leaves behind.
+  {
+    mistake: 'A member leaves the index of Spring although its session is there',
+    in: 'spring/remove-lost-members',
+    code: "if is_member(members[i]) and redis.call('EXISTS', keys[i]) == 0 then",
+    instead: 'if is_member(members[i]) then',
+    spec: 'spring/spring-scripts',
+    test: 'lost members of a set are those whose key is gone, and only these are removed',
+  },
+  {
+    mistake: 'A look at the sets of Spring removes members',
+    in: 'spring/remove-lost-members',
+    code: "if mends then redis.call(is_sorted and 'ZREM' or 'SREM', place, members[i]) end",
+    instead: "redis.call(is_sorted and 'ZREM' or 'SREM', place, members[i])",
+    spec: 'spring/spring-scripts',
+    test: 'lost members of a zset are those whose key is gone, and only these are removed',
+  },
+  {
+    mistake: 'A bucket of Spring gets another time to live than its own',
+    in: 'spring/expire-buckets',
+    code: "if redis.call('PTTL', bucket) == -1 then",
+    instead: "if redis.call('PTTL', bucket) ~= -2 then",
+    spec: 'spring/spring-scripts',
+    test: 'buckets that stay are those without a time to live, and get one',
+  },
+  {
+    mistake: 'A whole session of Spring counts as incomplete',
+    in: 'spring/remove-incomplete-sessions',
+    code: 'if not time then return true end',
+    instead: 'return true',
+    spec: 'spring/spring-scripts',
+    test: 'incomplete sessions are those without one of their times, and are removed with their shadow keys',
+  },
+  {
+    mistake: 'An incomplete session of Spring leaves its shadow key',
+    in: 'spring/remove-incomplete-sessions',
+    code: "redis.call('UNLINK', KEYS[i], KEYS[i + 1])",
+    instead: "redis.call('UNLINK', KEYS[i])",
+    spec: 'spring/spring-scripts',
+    test: 'incomplete sessions are those without one of their times, and are removed with their shadow keys',
+  },
+
   // Erasure: of one user, completely.
   {
     mistake: 'An erasure ends the sessions of other users',

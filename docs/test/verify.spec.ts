@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RULES } from '../../packages/session-redis/src/verification/rules.js';
+import { SPRING_RULES } from '../../packages/session-redis/src/spring/spring-rules.js';
 import { ROOT } from './support/compiler.js';
 import { section } from './support/markdown.js';
 
@@ -9,4 +10,15 @@ it('docs/redis-data-model.md has the rules that `verify` knows, in its words', a
   const rows = [...section(page, 'Verify it').matchAll(/^\| `([\w-]+)` +\| (.+?) +\| (.+?) +\|$/gm)];
   const told = Object.fromEntries(rows.map(([, rule, problem, mending]) => [rule, { problem, mending }]));
   expect(told).toEqual(RULES);
+});
+
+it('docs/spring-boot.md has the rules that `spring` knows, in its words', async () => {
+  const page = await readFile(join(ROOT, 'docs/spring-boot.md'), 'utf8');
+  const rows = [...section(page, 'What Spring leaves behind').matchAll(/^\| `([\w-]+)` +\| (.+?) +\| (.+?) +\|$/gm)];
+  const told = rows.map(([, rule, problem, mending]) => [
+    rule,
+    problem,
+    mending!.startsWith('stays: ') ? undefined : mending,
+  ]);
+  expect(told).toEqual(Object.entries(SPRING_RULES).map(([rule, { problem, mending }]) => [rule, problem, mending]));
 });

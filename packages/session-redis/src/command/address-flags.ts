@@ -18,7 +18,7 @@ export const ADDRESS_FLAGS: CommandOptions = {
   'tls-cert': { value: '<file>', text: 'TLS: the certificate of this client, PEM' },
   'tls-key': { value: '<file>', text: 'TLS: the key of that certificate, PEM' },
   'tls-servername': { value: '<name>', text: 'TLS: the name in the certificate of Redis, if it is not its host' },
-  namespace: { value: '<name>', text: 'the option namespace (default nest:session)' },
+  namespace: { value: '<name>', text: 'the option namespace (default nest:session, of spring: spring:session)' },
 };
 
 type Given = Readonly<Record<string, string | boolean | undefined>>;

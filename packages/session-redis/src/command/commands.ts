@@ -8,6 +8,7 @@ import { GROUPS } from './groups.command.js';
 import { LIST } from './list.command.js';
 import { REPARTITION } from './repartition.command.js';
 import { SHOW } from './show.command.js';
+import { SPRING } from './spring.command.js';
 import { STATS } from './stats.command.js';
 import { VERIFY } from './verify.command.js';
 import { WATCH } from './watch.command.js';
@@ -24,6 +25,7 @@ export const COMMANDS: readonly Command[] = [
   DEAD_LETTERS,
   WATCH,
   VERIFY,
+  SPRING,
   EXPIRATIONS,
   REPARTITION,
 ];

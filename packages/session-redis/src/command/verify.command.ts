@@ -1,8 +1,9 @@
 import type { Finding } from '../verification/findings.js';
 import { RULES } from '../verification/rules.js';
 import { type Verification, verify } from '../verification/verify.js';
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { Command, CommandCall } from './command.js';
 import { shownExample } from './shown-example.js';
+import { adviceForFindings, exitCodeOfFindings, linesOfFinding } from './shown-findings.js';
 import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
@@ -24,7 +25,7 @@ export const VERIFY: Command = {
       const asked = { repair, signal, onProgress, ...(rate && { rate }) };
       const verification = shown(await verify({ client, partitions, options }, asked), shownId);
       output.report(...reportOf(verification, repair));
-      return exitCodeOf(verification, repair);
+      return exitCodeOfFindings(verification, repair);
     };
     return repair ? withStore(call, run, WRITES) : withStore(call, run);
   },
@@ -45,36 +46,12 @@ function shown({ findings, left, looked }: Verification, shownId: (id: string) =
   return { findings: findings.map(each), left: left.map(each), looked };
 }
 
-function exitCodeOf({ findings, left }: Verification, repair: boolean): ExitCode {
-  if (repair) return left.length > 0 ? 3 : 0;
-  return findings.length > 0 ? 2 : 0;
-}
-
 function reportOf({ findings, left, looked }: Verification, repair: boolean): [json: object, lines: string[]] {
   const json = { findings, ...(repair && { left }), looked };
-  const found = findings.flatMap((each) => linesOf(each, repair));
+  const found = findings.flatMap((each) => linesOfFinding(each, RULES, repair));
   const summary =
     findings.length === 0
       ? `Nothing breaks a rule of the data model: ${looked} keys and entries.`
       : `${findings.length} of ${Object.keys(RULES).length} rules are broken: ${looked} keys and entries.`;
-  return [json, [...found, summary, ...adviceFor(findings, left, repair)]];
-}
-
-function linesOf({ rule, count, examples }: Finding, repair: boolean): string[] {
-  const { problem, mending } = RULES[rule];
-  return [
-    `${rule}: ${count}. ${capital(problem)}.`,
-    `  such as ${examples.join(', ')}`,
-    repair ? `  mended: ${mending}` : `  --repair: ${mending}`,
-  ];
-}
-
-function adviceFor(findings: readonly Finding[], left: readonly Finding[], repair: boolean): string[] {
-  if (findings.length > 0 && !repair) return ['To mend it, run the command again with --repair.'];
-  const rules = left.map(({ rule, count }) => `${rule} ${count}`);
-  return rules.length > 0 ? [`Still there after the repair: ${rules.join(', ')}.`] : [];
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return [json, [...found, summary, ...adviceForFindings(findings, left, repair)]];
 }

@@ -1,8 +1,8 @@
 /** One call of a scan, such as SCAN or SSCAN. */
-export type ReadPage = (cursor: string) => Promise<[cursor: string, items: string[]]>;
+export type ReadPage<Item = string> = (cursor: string) => Promise<[cursor: string, items: Item[]]>;
 
 /** The pages of a scan, from a cursor to the last one. */
-export async function* pages(read: ReadPage, from = '0'): AsyncIterable<string[]> {
+export async function* pages<Item = string>(read: ReadPage<Item>, from = '0'): AsyncIterable<Item[]> {
   let cursor = from;
   do {
     const [next, items] = await read(cursor);

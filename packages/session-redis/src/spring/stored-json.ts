@@ -102,3 +102,18 @@ class Unwrapping {
 function isClass(name: PlainValue | undefined): boolean {
   return typeof name === 'string' && name.length <= LONGEST_NAME && CLASS.test(name);
 }
+
+/** Of a text that can be read. */
+export type JsonForm = 'json' | 'plain-json' | 'typed-json' | 'security-json';
+
+// In a text of JSON, a backslash stands before each quote.
+const SECURITY_CLASS = '"@class":"org.springframework.security.';
+
+/** Which serializer has written it. `json`: it is no object and no list, so each of them may have. */
+export function jsonFormOf(text: string): JsonForm {
+  const stored = JSON.parse(text) as PlainValue;
+  if (typeof stored !== 'object' || stored === null) return 'json';
+  if (text.includes(SECURITY_CLASS)) return 'security-json';
+  const name = Array.isArray(stored) ? stored.length === 2 && stored[0] : stored['@class'];
+  return name !== false && isClass(name) ? 'typed-json' : 'plain-json';
+}

@@ -2,12 +2,21 @@ import { JavaMeaning } from './java-meaning.js';
 import { JavaStreamReader } from './java-stream.reader.js';
 import type { PlainValue } from './plain-value.js';
 import { READING_LIMITS, type ReadingLimits } from './reading-limits.js';
-import { readStoredJson } from './stored-json.js';
+import { type JsonForm, jsonFormOf, readStoredJson } from './stored-json.js';
 import { UnreadableValueError } from './unreadable-value.error.js';
 
 const JAVA_STREAM = Buffer.of(0xac, 0xed);
 // As Java does: what is no UTF-8 is not read with question marks.
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
+
+/** What has written a value. */
+export type StoredForm = 'java' | JsonForm;
+
+/** Which serializer has written a value. Undefined if it cannot be read. */
+export function formOf(stored: Buffer): StoredForm | undefined {
+  if (isJavaStream(stored)) return 'java';
+  return readStoredValue(stored) === undefined ? undefined : jsonFormOf(UTF_8.decode(stored));
+}
 
 /** Whether it is what Java's own serialization has written. */
 function isJavaStream(stored: Buffer): boolean {

@@ -1,10 +1,10 @@
-import type { Problem, Rule } from '../scripts/verification/verification.scripts.js';
+import type { Rule } from '../scripts/verification/verification.scripts.js';
 
 const EXAMPLES = 3;
 
 /** What breaks a rule of the data model. */
-export interface Finding {
-  readonly rule: Rule;
+export interface Finding<Name extends string = Rule> {
+  readonly rule: Name;
   /** How many things break it. */
   readonly count: number;
   /** The first three: keys, ids, members or positions. */
@@ -12,10 +12,10 @@ export interface Finding {
 }
 
 /** Counts what breaks each rule. */
-export class FindingCounter {
-  readonly #findings = new Map<Rule, { count: number; readonly examples: string[] }>();
+export class FindingCounter<Name extends string = Rule> {
+  readonly #findings = new Map<Name, { count: number; readonly examples: string[] }>();
 
-  add(problems: readonly Problem[]): void {
+  add(problems: readonly { readonly what: string; readonly rule: Name }[]): void {
     for (const { rule, what } of problems) {
       const found = this.#findings.get(rule) ?? { count: 0, examples: [] };
       this.#findings.set(rule, found);
@@ -25,7 +25,7 @@ export class FindingCounter {
   }
 
   /** Ordered by rule. */
-  get all(): Finding[] {
+  get all(): Finding<Name>[] {
     return [...this.#findings.keys()].toSorted().map((rule) => ({ rule, ...this.#findings.get(rule)! }));
   }
 }

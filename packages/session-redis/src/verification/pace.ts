@@ -7,7 +7,7 @@ export class Pace {
 
   constructor(
     private readonly perSecond: number,
-    private readonly signal?: AbortSignal,
+    readonly signal?: AbortSignal,
   ) {}
 
   /** How many have passed. */

@@ -19,7 +19,8 @@ export type RightsName =
   | 'verification'
   | 'takeover'
   | 'bullmq'
-  | 'reading commands';
+  | 'reading commands'
+  | 'spring';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to a user. */
 export function documentedLines(names: readonly RightsName[]): string[][] {

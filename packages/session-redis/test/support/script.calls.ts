@@ -5,6 +5,7 @@ import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
+import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
 import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
@@ -130,6 +131,12 @@ function verification(
 ): ScriptCall {
   const send = (client: Redis, store: Store) => look(new VerificationScripts(client, false), store);
   return { script, what: 'a healthy store', prepare: openSession, send, reply, reads: true };
+}
+
+/** A script that finds nothing of Spring. */
+function spring(script: string, look: (scripts: SpringScripts, store: Store) => Promise<unknown>): ScriptCall {
+  const send = (client: Redis, store: Store) => look(new SpringScripts(client, false), store);
+  return { script, what: 'no leftovers', prepare: openSession, send, reply: [], reads: true };
 }
 
 /** The calls of requests: sent once, or not at all. */
@@ -630,6 +637,15 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
   verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),
   verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [], 1000)),
+  spring('remove-lost-members', (scripts, store) =>
+    scripts.lostMembers(store.keys.index('principal', 'ann'), [
+      { stored: Buffer.from('a'), key: `${store.keys.prefix}a` },
+    ]),
+  ),
+  spring('expire-buckets', (scripts, { keys }) => scripts.lastingBuckets([{ key: `${keys.prefix}a` }])),
+  spring('remove-incomplete-sessions', (scripts, { keys }) =>
+    scripts.incompleteSessions([{ session: `${keys.prefix}a`, shadow: `${keys.prefix}b` }]),
+  ),
   {
     script: 'erase-sessions',
     what: 'a session of the principal',

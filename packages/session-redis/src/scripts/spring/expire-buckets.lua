@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+--[[
+  expire-buckets: looks which buckets of Spring have no time to live.
+
+  KEYS the buckets
+  ARGV[1] 1: let them expire
+  ARGV[2] after how many ms
+
+  Returns the number of each bucket without a time to live
+]]
+local mends, life, reply = ARGV[1] == '1', ARGV[2], {}
+
+for i, bucket in ipairs(KEYS) do
+  if redis.call('PTTL', bucket) == -1 then
+    reply[#reply + 1] = i
+    if mends then redis.call('PEXPIRE', bucket, life) end
+  end
+end
+return reply
