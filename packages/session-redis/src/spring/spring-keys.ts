@@ -25,6 +25,11 @@ export class SpringKeys {
     return `${this.prefix}sessions:expires:${id}`;
   }
 
+  /** Of the sessions of a user. */
+  index(principal: string): string {
+    return `${this.prefix}${PRINCIPALS}${principal}`;
+  }
+
   /** Undefined for a key of somebody else. */
   read(key: string): SpringKey | undefined {
     const name = key.slice(this.prefix.length);

@@ -9,6 +9,7 @@ import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { PlainValue } from './plain-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
+import { SpringKeys } from './spring-keys.js';
 import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { readStoredValue } from './stored-value.js';
 
@@ -23,12 +24,15 @@ const READ_ONLY =
  */
 @Injectable()
 export class SpringSessionRepository extends IndexedSessionRepository {
+  readonly #keys: SpringKeys;
+
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly names: Pick<ResolvedRedisSessionOptions, 'namespace'>,
+    @Inject(REDIS_SESSION_OPTIONS) { namespace }: Pick<ResolvedRedisSessionOptions, 'namespace'>,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
   ) {
     super(options);
+    this.#keys = new SpringKeys(namespace);
   }
 
   protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
@@ -37,7 +41,7 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   }
 
   async #loadOne(id: string, only: readonly string[] | undefined): Promise<SessionRecord | undefined> {
-    const key = `${this.names.namespace}:sessions:${id}`;
+    const key = this.#keys.session(id);
     const [fields, now] = await this.connection.run(
       (client) => Promise.all([fieldsOf(client, key), timeOf(client)] as const),
       key,
@@ -49,7 +53,7 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   /** Only the indexed repository of Spring Session keeps an index, that of principals. */
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
-    const key = `${this.names.namespace}:index:${indexName}:${value}`;
+    const key = this.#keys.index(value);
     const members = await this.connection.run((client) => client.smembersBuffer(key), key);
     // Sessions that are over stay in it.
     return this.load(members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken));
