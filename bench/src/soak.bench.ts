@@ -51,14 +51,14 @@ async function soak(redis: SoakRedis, counting: RedisServer, heard: HeardEvents)
   const day = await SoakDay.begin(redis, SCHEDULE, counting.port);
   const before = await redis.figures();
   await day.live();
-  await day.rest(UNTIL_ENDED);
+  await day.rest(UNTIL_ENDED, { areOver: false });
   const isOver = async () => {
     const { sessions, deadlines, lag } = await day.store();
     return sessions + deadlines + lag === 0;
   };
   // What has not ended by then stands in the results.
   await eventually(isOver, PATIENT).catch(() => undefined);
-  await day.rest(UNTIL_FORGOTTEN);
+  await day.rest(UNTIL_FORGOTTEN, { areOver: true });
   const end = { ...(await day.store()), findings: await findingsOf(redis) };
   const afterwards = await redis.figures();
   await day.end();

@@ -29,8 +29,10 @@ export interface Calls {
   readonly failed: number;
   readonly failedEnds: number;
   readonly failedDeadlines: number;
-  /** Sessions and deadlines that were not as they had been left. */
-  readonly wrong: number;
+  /** Sessions that were not as they had been left. */
+  readonly wrongSessions: number;
+  /** Deadlines that were not. They do not wait for a replica, so a failover may lose the last ones. */
+  readonly wrongDeadlines: number;
 }
 
 export const NO_CALLS: Calls = {
@@ -45,7 +47,8 @@ export const NO_CALLS: Calls = {
   failed: 0,
   failedEnds: 0,
   failedDeadlines: 0,
-  wrong: 0,
+  wrongSessions: 0,
+  wrongDeadlines: 0,
 };
 
 interface KnownSession {
@@ -138,7 +141,7 @@ export class SoakClients {
     const known = this.#take();
     if (!known) return;
     if (await this.repository.deleteById(known.id)) this.#counted.deleted++;
-    else this.#counted.wrong++;
+    else this.#tell('wrongSessions', `A session cannot be deleted: ${JSON.stringify(known)}`);
   }
 
   private async schedule(): Promise<void> {
@@ -150,15 +153,16 @@ export class SoakClients {
       data: { order },
     });
     if (outcome === 'scheduled') this.#counted.scheduled++;
-    else this.#counted.wrong++;
+    else this.#tell('wrongDeadlines', `A new deadline was answered ${outcome}`);
     this.#keys.push({ key, minute: this.#minute });
   }
 
   private async cancel(): Promise<void> {
     const known = this.#keys.shift();
     if (!known) return;
-    if ((await this.deadlines.cancel(soaked, known.key)) === 'cancelled') this.#counted.cancelled++;
-    else this.#counted.wrong++;
+    const outcome = await this.deadlines.cancel(soaked, known.key);
+    if (outcome === 'cancelled') this.#counted.cancelled++;
+    else this.#tell('wrongDeadlines', `A deadline of minute ${known.minute} was answered ${outcome}`);
   }
 
   /** One that no other call uses. Where the call fails, nobody knows what it is now, and nobody uses it again. */
@@ -166,11 +170,17 @@ export class SoakClients {
     const known = this.#take();
     if (!known) return;
     const session = await this.repository.findById(known.id);
-    if (session?.getAttribute('visits') !== known.visits) {
-      this.#counted.wrong++;
+    const visits = session?.getAttribute('visits');
+    if (!session || visits !== known.visits) {
+      this.#tell('wrongSessions', `A session has ${JSON.stringify(visits)} visits: ${JSON.stringify(known)}`);
       return;
     }
     this.#sessions.push(await act(session, known));
+  }
+
+  #tell(counted: 'wrongSessions' | 'wrongDeadlines', text: string): void {
+    this.#counted[counted]++;
+    console.error(`Minute ${this.#minute}: ${text}`);
   }
 
   #take(): KnownSession | undefined {

@@ -4,11 +4,9 @@ import { type Answers, SoakInstance } from './soak.instance.js';
 import { type RedisFigures, type SoakRedis } from './soak.redis.js';
 
 const MINUTE = 60_000;
-/** Milliseconds that a minute takes at least: the cleanup, and what it finds, has its turn once a second. */
-const UNDER_LOAD = 1000;
+/** Milliseconds that a minute takes at least while sessions end: the cleanup, and what it finds, has its turn once a second. */
+const WITH_ENDS = 1000;
 const AT_REST = 250;
-/** Events that wait at the end of a minute at most. */
-const MOST_WAITING = 2000;
 
 /** How a day goes. Times are minutes. */
 export interface Schedule {
@@ -67,10 +65,10 @@ export class SoakDay {
     }
   }
 
-  /** So many minutes pass in which nobody uses the application. */
-  async rest(minutes: number): Promise<void> {
+  /** So many minutes pass in which nobody uses the application. `areOver`: no session is left. */
+  async rest(minutes: number, { areOver }: { readonly areOver: boolean }): Promise<void> {
     for (let i = 0; i < minutes; i++) {
-      await sleep(AT_REST);
+      await sleep(areOver ? AT_REST : WITH_ENDS);
       await this.#step();
     }
   }
@@ -94,8 +92,7 @@ export class SoakDay {
     if (isFailover) this.failedInFailovers += calls.reduce(sumOf).failed;
     const deployed = deploys.indexOf(this.#minute);
     if (deployed >= 0) await this.#deploy(deployed);
-    while ((await this.redis.waiting()) > MOST_WAITING) await sleep(20);
-    await sleep(Math.max(0, begun + UNDER_LOAD - performance.now()));
+    await sleep(Math.max(0, begun + WITH_ENDS - performance.now()));
     await this.#step();
   }
 
@@ -134,9 +131,9 @@ export class SoakDay {
   #tell({ minute, heap, memory, sessions, lag }: Look): void {
     const time = `${Math.floor(minute / 60)}:${`${minute % 60}`.padStart(2, '0')}`;
     const [heaps, redis] = [heap.map(inMebibytes).join(', '), inMebibytes(memory)];
-    const { failed, wrong } = this.calls;
+    const { failed, wrongSessions, wrongDeadlines } = this.calls;
     console.log(
-      `${time}  heaps ${heaps} MiB  Redis ${redis} MiB  ${sessions} sessions  lag ${lag}  ${failed} calls failed  ${wrong} wrong`,
+      `${time}  heaps ${heaps} MiB  Redis ${redis} MiB  ${sessions} sessions  lag ${lag}  ${failed} calls failed  ${wrongSessions + wrongDeadlines} wrong`,
     );
   }
 }

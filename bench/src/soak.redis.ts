@@ -3,7 +3,6 @@ import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 
 const NAME = 'soak';
-const EVENTS = 'nest:session:events';
 // A minute of the day is about a second here: by its clock, a replica is silent for a minute at each step.
 const REPLICATION = ['--repl-timeout', '100000', '--repl-diskless-sync-delay', '0'];
 const PATIENT = { timeout: 60_000, interval: 50 };
@@ -83,12 +82,6 @@ export class SoakRedis {
       backlog: field('mem_replication_backlog'),
       keys: await this.#client.dbsize(),
     };
-  }
-
-  /** How many events of sessions no instance has read. */
-  async waiting(): Promise<number> {
-    const [group = []] = (await this.#client.xinfo('GROUPS', EVENTS)) as unknown[][];
-    return Number(group[group.indexOf('lag') + 1]);
   }
 
   async stop(): Promise<void> {

@@ -6,10 +6,13 @@ import { medianOf } from './table.js';
 const MOST_GROWTH = 1.1;
 /** Bytes that Redis may have at the end more than at the start, for what a hash table or a stream has that was once full. */
 const MOST_LEFT = 2 ** 21;
+/** Keys that Redis may have at the end more than at the start: those of the store, of which none is a session's. */
+const MOST_KEYS_LEFT = 10;
 
 /**
  * What is wrong with a soak. A call that failed may have taken effect or not, and a handler may have heard of a change that a
- * failover has lost: only such calls explain that two counts differ.
+ * failover has lost: only such calls explain that two counts differ. Deadlines do not wait for a replica, so a failover may
+ * lose as many again that were acknowledged.
  */
 export function problemsOf(results: Results): string[] {
   const figures = new SoakFigures(results);
@@ -30,6 +33,7 @@ export function problemsOf(results: Results): string[] {
   };
   const memory = (when: 'before' | 'afterwards') => figures.count(when, 'memory') - figures.count(when, 'backlog');
   const left = memory('afterwards') - memory('before');
+  const keys = figures.count('afterwards', 'keys') - figures.count('before', 'keys');
   return [
     ...between('created events', event('created'), call('created'), ends),
     ...between('deleted events', event('deleted'), call('deleted'), ends),
@@ -37,10 +41,12 @@ export function problemsOf(results: Results): string[] {
     ...between('changed ids', event('id-changed'), call('rotated'), call('failed')),
     ...(difference <= ends ? [] : [`${difference} more or fewer sessions were created than have ended`]),
     ...(fired <= due ? [] : [`${fired} more or fewer deadlines were scheduled than were cancelled or fired`]),
-    ...zero('calls', 'wrong'),
+    ...zero('calls', 'wrongSessions'),
+    ...(call('wrongDeadlines') <= due ? [] : [`${call('wrongDeadlines')} deadlines were not as they had been left`]),
     ...['sessions', 'deadlines', 'lag', 'deadLetters', 'dropped', 'findings'].flatMap((name) => zero('end', name)),
     ...level('heap', figures.instances('heap').map(medianOf)),
     ...level('memory of Redis', figures.redis('memory')),
+    ...(keys <= MOST_KEYS_LEFT ? [] : [`Redis has ${keys} keys more at the end than at the start`]),
     ...(left <= MOST_LEFT ? [] : [`Redis has ${left} bytes more at the end than at the start`]),
   ];
 }
