@@ -50,14 +50,17 @@ export function soakChart(results: Results): string {
   const height = TOP + panels.length * PANEL + (panels.length - 1) * GAP + BOTTOM;
   const toX = (minute: number) => LEFT + (minute / length) * (WIDTH - LEFT - RIGHT);
   const xs = figures.times('looks').map(toX);
+  const failovers = figures.times('failovers').map(toX);
   const floor = height - BOTTOM;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="A day in fast motion">`,
     `<style>text{font:15px system-ui,sans-serif;fill:#1f2937}.scale{font-size:14px;fill:#4b5563}</style>`,
     `<rect width="${WIDTH}" height="${height}" rx="8" fill="#ffffff"/>`,
     ...legend(),
-    ...figures.times('failovers').map((minute) => failoverLine(toX(minute), floor)),
-    ...panels.flatMap((panel, i) => panelOf(panel, xs, TOP + i * (PANEL + GAP))),
+    ...panels.flatMap((panel, i) => {
+      const top = TOP + i * (PANEL + GAP);
+      return [...failovers.map((x) => failoverLine(x, top)), ...panelOf(panel, xs, top)];
+    }),
     ...figures.times('deploys').map((minute) => deployMark(toX(minute), floor)),
     ...hourScale(length / 60, toX, floor),
     '</svg>',
@@ -74,8 +77,8 @@ function legend(): string[] {
   ];
 }
 
-function failoverLine(x: number, floor: number): string {
-  return `<line x1="${short(x)}" y1="${TOP}" x2="${short(x)}" y2="${floor}" stroke="#dc2626" stroke-width="2" stroke-dasharray="5 3"/>`;
+function failoverLine(x: number, top: number): string {
+  return `<line x1="${short(x)}" y1="${top}" x2="${short(x)}" y2="${top + PANEL}" stroke="#dc2626" stroke-width="2" stroke-dasharray="5 3"/>`;
 }
 
 function deployMark(x: number, floor: number): string {
