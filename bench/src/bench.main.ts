@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { REPORTS, resultsFile, staleDocuments, writeDocuments } from './documents.js';
+import { resultsFile, staleDocuments, USUAL, writeDocuments } from './documents.js';
 
-// Behind `npm run bench`: runs the subjects that are named, or all that docs/benchmarks.md shows, each in a process of its
-// own. `--write` also records the results, and writes the tables anew. `--check` compares with the recorded results.
+// Behind `npm run bench`: runs the subjects that are named, or the usual ones, each in a process of its own. `--write` also
+// records the results, and writes the tables anew. `--check` compares with the recorded results.
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {
@@ -31,7 +31,7 @@ async function run(subject: string): Promise<boolean> {
 }
 
 const failed: string[] = [];
-for (const subject of positionals.length > 0 ? positionals : Object.keys(REPORTS)) {
+for (const subject of positionals.length > 0 ? positionals : USUAL) {
   if (!(await run(subject))) failed.push(subject);
 }
 if (options.write && failed.length === 0) await writeDocuments();

@@ -12,13 +12,17 @@ import { lossesReport } from './losses.report.js';
 import { memoryReport } from './memory.report.js';
 import { requestsReport } from './requests.report.js';
 import { readResults, type Results } from './results.js';
+import { soakChart } from './soak.chart.js';
+import { soakReport } from './soak.report.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DOCUMENT = join(ROOT, 'docs/benchmarks.md');
 const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
+const SOAK_DOCUMENT = join(ROOT, 'docs/operating.md');
+const SOAK_CHART = join(ROOT, 'docs/pictures/soak.svg');
 
 /** How the results of a subject are shown. Subjects without a report are run only by name. */
-export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
+const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   http: httpReport,
   requests: requestsReport,
   budgets: budgetsReport,
@@ -28,13 +32,17 @@ export const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   cluster: clusterReport,
   expirations: expirationsReport,
   deadlines: deadlinesReport,
+  soak: soakReport,
 };
+
+/** Those that run without a name: all with a report but one, which takes half an hour for itself. */
+export const USUAL = Object.keys(REPORTS).filter((subject) => subject !== 'soak');
 
 export function resultsFile(subject: string): string {
   return join(ROOT, 'bench/results', `${subject}.json`);
 }
 
-/** Writes the tables of docs/benchmarks.md and docs/expiry.md anew, from the results. */
+/** Writes the tables and the chart in docs anew, from the results. */
 export async function writeDocuments(): Promise<void> {
   const documents = await documentsOfResults();
   for (const { file, text } of documents) await writeFile(file, text);
@@ -53,9 +61,11 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   const results = new Map(all.map((each) => [each.subject, each]));
   let text = await readFile(DOCUMENT, 'utf8');
   let expiryText = await readFile(EXPIRY_DOCUMENT, 'utf8');
+  let soakText = await readFile(SOAK_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
     const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
     if (subject === 'expirations') expiryText = replaced(expiryText, subject, report);
+    else if (subject === 'soak') soakText = replaced(soakText, subject, report);
     else text = replaced(text, subject, report);
   }
   const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);
@@ -63,6 +73,8 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   return [
     { file: DOCUMENT, text },
     { file: EXPIRY_DOCUMENT, text: expiryText },
+    { file: SOAK_DOCUMENT, text: soakText },
+    { file: SOAK_CHART, text: soakChart(results.get('soak')!) },
   ];
 }
 

@@ -65,10 +65,10 @@ function machine(): string {
   return `${cpus().length} x ${cpus()[0]?.model ?? 'unknown'}`;
 }
 
-/** Four digits are more than any of these figures has. */
+/** Four digits are more than any of these figures has that is no count. */
 function rounded(figures: Rounds): Rounds {
-  const entries = Object.entries(figures);
-  return Object.fromEntries(entries.map(([name, values]) => [name, values.map((each) => Number(each.toPrecision(4)))]));
+  const short = (value: number) => (Number.isInteger(value) ? value : Number(value.toPrecision(4)));
+  return Object.fromEntries(Object.entries(figures).map(([name, values]) => [name, values.map(short)]));
 }
 
 export async function readResults(file: string): Promise<Results> {

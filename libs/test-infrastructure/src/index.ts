@@ -2,6 +2,9 @@
 export { SteppableRedisServer } from './redis/steppable-redis.server.js';
 export { SteppableRedisCluster } from './redis/steppable-redis-cluster.js';
 
+// what promotes a replica of a private Redis
+export { Sentinel } from './redis/sentinel.js';
+
 // a private beanstalkd
 export { BeanstalkdServer } from './beanstalkd/beanstalkd.server.js';
 

@@ -3,11 +3,10 @@ import { type LoggerService, type LogLevel } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions, springSessions } from '@nest-session/redis';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { HandTimer } from '../support/hand.timer.js';
-import { Sentinel } from '../support/sentinel.js';
 import { ALL_RIGHTS, withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();

@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { jsonOf, runCommand } from '../support/command.process.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { Sentinel } from '../support/sentinel.js';
 import { CertificateAuthority, TlsRedis } from '../support/tls.redis.js';
 
 LeakGuard.install();

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Cluster, type ClusterNode, Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
@@ -11,7 +11,6 @@ import { shownAddress } from '../../src/connection/shown-address.js';
 import { CertificateAuthority } from '../support/tls.redis.js';
 import { TlsCluster } from '../support/tls.cluster.js';
 import { TlsSentinel } from '../support/tls.sentinel.js';
-import { Sentinel } from '../support/sentinel.js';
 
 LeakGuard.install();
 

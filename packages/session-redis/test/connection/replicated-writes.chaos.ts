@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
@@ -12,7 +12,6 @@ import {
 import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { commandStats } from '../support/command.stats.js';
-import { Sentinel } from '../support/sentinel.js';
 
 LeakGuard.install();
 Logger.overrideLogger(false);

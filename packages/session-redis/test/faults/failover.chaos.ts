@@ -1,8 +1,7 @@
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
-import { Sentinel } from '../support/sentinel.js';
 
 LeakGuard.install();
 

@@ -1,8 +1,7 @@
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { RedisCluster, RedisServer } from '@nest-session/testing';
 import ioredis from 'ioredis';
 import ioredis5 from 'ioredis-5';
-import { Sentinel } from '../support/sentinel.js';
 import { describeTelemetry } from '../support/telemetry.suite.js';
 
 LeakGuard.install();

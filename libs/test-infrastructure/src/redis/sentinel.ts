@@ -6,6 +6,10 @@ import { join } from 'node:path';
 import { eventually, freePort, type RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 
+// Milliseconds. A master that stalls for a while is not down.
+const NOT_LOOKING = 600_000;
+const LOOKING = 1000;
+
 /** One Sentinel that watches a master and alone decides that it is down, not before `look()`. */
 export class Sentinel {
   private constructor(
@@ -27,8 +31,7 @@ export class Sentinel {
         'bind 127.0.0.1',
         `dir ${home}`,
         `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
-        // A master that stalls for a while is not down.
-        `sentinel down-after-milliseconds ${name} 600000`,
+        `sentinel down-after-milliseconds ${name} ${NOT_LOOKING}`,
         `sentinel failover-timeout ${name} 5000`,
       ].join('\n'),
     );
@@ -46,9 +49,19 @@ export class Sentinel {
 
   /** From now on, a master whose last reply is a second old is down. */
   async look(): Promise<void> {
-    const client = new Redis(this.port);
-    await client.call('SENTINEL', 'SET', this.name, 'down-after-milliseconds', '1000');
-    client.disconnect();
+    await this.#setDownAfter(LOOKING);
+  }
+
+  /** Ends what `look()` has begun. */
+  async lookAway(): Promise<void> {
+    await this.#setDownAfter(NOT_LOOKING);
+  }
+
+  /** The port of the server that is the master. */
+  async masterPort(): Promise<number> {
+    const asked = this.#ask((client) => client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name));
+    const [, port] = (await asked) as [string, string];
+    return Number(port);
   }
 
   async stop(): Promise<void> {
@@ -56,5 +69,20 @@ export class Sentinel {
     this.child.stdin!.end();
     await ended;
     await rm(this.home, { recursive: true, force: true });
+  }
+
+  async #setDownAfter(milliseconds: number): Promise<void> {
+    await this.#ask((client) =>
+      client.call('SENTINEL', 'SET', this.name, 'down-after-milliseconds', `${milliseconds}`),
+    );
+  }
+
+  async #ask(command: (client: Redis) => Promise<unknown>): Promise<unknown> {
+    const client = new Redis(this.port);
+    try {
+      return await command(client);
+    } finally {
+      client.disconnect();
+    }
   }
 }
