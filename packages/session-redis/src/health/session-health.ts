@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { SessionStoreError } from '@nest-session/core';
+import { SessionRepository, SessionStoreError } from '@nest-session/core';
 import type { HealthLook, SessionHealthReport } from '@nest-session/core/internal';
 import { CleanupJob } from '../cleanup/cleanup.job.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
@@ -12,7 +12,6 @@ import { type GroupLag, GroupLagReader } from '../delivery/group-lag.reader.js';
 import { ExpiredSessionListener } from '../expiration/expired-session.listener.js';
 import type { KeyspaceState } from '../notifications/keyspace-subscription.options.js';
 import { Partitions } from '../partitions/partitions.js';
-import { RedisSessionRepository } from '../repository/redis-session.repository.js';
 import { failureWord } from './failure-word.js';
 import { RecentRise } from './recent-rise.js';
 
@@ -26,7 +25,7 @@ export class SessionHealth implements HealthLook {
   readonly #lostDeadLetters = new RecentRise();
 
   constructor(
-    @Inject(RedisSessionRepository) private readonly sessions: RedisSessionRepository,
+    @Inject(SessionRepository) private readonly sessions: SessionRepository,
     @Inject(GroupLagReader) private readonly groups: Pick<GroupLagReader, 'read'>,
     @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'isLate'>,
     @Inject(ExpiredSessionListener) private readonly listener: Pick<ExpiredSessionListener, 'state'>,

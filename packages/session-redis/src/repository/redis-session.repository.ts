@@ -10,6 +10,7 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { timeOf } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
@@ -149,8 +150,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async readClock(): Promise<number> {
-    const [seconds, microseconds] = await this.#connection.run((client) => client.time());
-    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+    return this.#connection.run(timeOf);
   }
 
   protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {

@@ -19,7 +19,9 @@ export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
   }
 
   override resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
-    return super.resolve(request, onRefused).map(decoded);
+    const tokens = super.resolve(request, onRefused).map(decoded);
+    // An id may be there in both forms.
+    return [...new Map(tokens.map((token) => [token.reveal(), token])).values()];
   }
 
   override send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {

@@ -1,11 +1,12 @@
 import type { Cluster, Redis } from 'ioredis';
 import { isCluster } from '../connection/node-with.js';
+import { timeOf } from '../connection/redis-time.js';
 import { pages } from '../expiration/scan-pages.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
 import { type Finding, FindingCounter } from '../verification/findings.js';
 import type { Pace } from '../verification/pace.js';
 import { LeftoverSearch } from './leftover-search.js';
-import { type SampledSession, sampleSession, timeOf } from './sampled-session.js';
+import { type SampledSession, sampleSession } from './sampled-session.js';
 import type { SpringKeys } from './spring-keys.js';
 import { type KeyCounts, type SpringOverview, springOverview } from './spring-overview.js';
 import type { SpringRule } from './spring-rules.js';

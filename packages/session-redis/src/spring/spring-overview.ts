@@ -1,4 +1,4 @@
-import { readSecurityContext } from './security.context.js';
+import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
 import type { SampledSession } from './sampled-session.js';
 import type { SpringKey } from './spring-keys.js';
 import { isAlive } from './spring-session.js';
@@ -33,7 +33,6 @@ export interface SpringOverview {
   readonly unreadableAttributes: readonly string[];
 }
 
-const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Milliseconds that the indexed repository keeps the session hash longer than the session. */
 const GRACE = 300_000;

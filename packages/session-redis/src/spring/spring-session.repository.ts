@@ -2,13 +2,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
 import { isWellFormedIdOrToken } from '@nest-session/core/internal';
 import type { SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { isReply } from '../connection/reply.errors.js';
+import { timeOf } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { PlainValue } from './plain-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
+import { readSpringFields } from './spring-fields.js';
 import { SpringKeys } from './spring-keys.js';
 import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { readStoredValue } from './stored-value.js';
@@ -16,6 +16,8 @@ import { readStoredValue } from './stored-value.js';
 const READ_ONLY =
   "This application reads the sessions of Spring Session and changes nothing: option `spring: 'read'` of " +
   'RedisSessionModule. Let the Spring application change, sign in and end its sessions.';
+
+const LOADED_AT_ONCE = 500;
 
 /**
  * Reads the sessions that Spring Session keeps in Redis: of either repository, with any of its serializers. A load takes one
@@ -36,18 +38,13 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   }
 
   protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
-    const records = await Promise.all(ids.map((id) => this.#loadOne(id, only)));
-    return records.filter((record) => record !== undefined);
+    const [now, ...all] = await Promise.all([this.readClock(), ...ids.map((id) => this.#read(id))]);
+    return all.flatMap((session, i) => (session && isAlive(session, now) ? [recordOf(ids[i]!, session, only)] : []));
   }
 
-  async #loadOne(id: string, only: readonly string[] | undefined): Promise<SessionRecord | undefined> {
+  async #read(id: string): Promise<SpringSession | undefined> {
     const key = this.#keys.session(id);
-    const [fields, now] = await this.connection.run(
-      (client) => Promise.all([fieldsOf(client, key), timeOf(client)] as const),
-      key,
-    );
-    const session = readSpringSession(fields);
-    return session && isAlive(session, now) ? recordOf(id, session, only) : undefined;
+    return readSpringSession(await this.connection.run((client) => readSpringFields(client, key), key));
   }
 
   /** Only the indexed repository of Spring Session keeps an index, that of principals. */
@@ -55,8 +52,12 @@ export class SpringSessionRepository extends IndexedSessionRepository {
     if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
     const key = this.#keys.index(value);
     const members = await this.connection.run((client) => client.smembersBuffer(key), key);
-    // Sessions that are over stay in it.
-    return this.load(members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken));
+    const ids = members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
+    const found: SessionRecord[] = [];
+    // Sessions that are over stay in it, so there may be many.
+    for (let i = 0; i < ids.length; i += LOADED_AT_ONCE)
+      found.push(...(await this.load(ids.slice(i, i + LOADED_AT_ONCE))));
+    return found;
   }
 
   protected override async readClock(): Promise<number> {
@@ -80,16 +81,6 @@ function readOnly(): Promise<never> {
   return Promise.reject(new SessionStateError(READ_ONLY));
 }
 
-/** A key of another type counts as no session. */
-async function fieldsOf(client: Redis, key: string): Promise<[name: string, stored: Buffer][]> {
-  try {
-    return Object.entries(await client.hgetallBuffer(key));
-  } catch (error) {
-    if (isReply(error, 'WRONGTYPE')) return [];
-    throw error;
-  }
-}
-
 /** A value that cannot be read is no attribute. */
 function recordOf(id: string, session: SpringSession, only: readonly string[] | undefined): SessionRecord {
   const { attributes, ...times } = session;
@@ -104,9 +95,4 @@ function recordOf(id: string, session: SpringSession, only: readonly string[] | 
 function principalOf(attributes: SpringSession['attributes']): Record<string, PlainValue> {
   const user = readSecurityContext(attributes.get(SECURITY_CONTEXT));
   return user ? { [PRINCIPAL_NAME_INDEX_NAME]: user.name } : {};
-}
-
-async function timeOf(client: Redis): Promise<number> {
-  const [seconds, microseconds] = await client.time();
-  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }

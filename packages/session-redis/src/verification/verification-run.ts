@@ -5,6 +5,7 @@ import type { Partitions } from '../partitions/partitions.js';
 import { type ScannedKey, scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { ExpectedKey, Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import type { FoundKey, KeyKind } from './key-kind.js';
+import { groupedBy } from './grouped-by.js';
 import type { Pace } from './pace.js';
 
 const PER_CALL = 50;
@@ -91,15 +92,4 @@ export class VerificationRun<Keys extends PartitionKeys> {
       if (!isReply(error, 'WRONGTYPE') && !isReply(error, 'NOGROUP') && !isReply(error, 'ERR no such')) throw error;
     }
   }
-}
-
-function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: Item) => Group): Map<Group, Item[]> {
-  const groups = new Map<Group, Item[]>();
-  for (const item of items) {
-    const group = groupOf(item);
-    const known = groups.get(group);
-    if (known) known.push(item);
-    else groups.set(group, [item]);
-  }
-  return groups;
 }

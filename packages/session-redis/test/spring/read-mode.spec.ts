@@ -5,6 +5,7 @@ import {
   InvalidSessionOptionsError,
   Session,
   SessionRepository,
+  Sessions,
   SessionStateError,
 } from '@nest-session/core';
 import { type HealthLook, SESSION_HEALTH } from '@nest-session/core/internal';
@@ -169,6 +170,9 @@ it('finds the sessions of a user by the index of Spring, without those that are 
     const found = await sessions.findByPrincipalName(user);
     expect(found.map(({ principalName }) => principalName)).toEqual(found.map(() => user));
     expect(found.map(({ id }) => id)).toContain(snapshot.says!.id);
+    const listed: string[] = [];
+    for await (const info of app.nest.get(Sessions, { strict: false }).ofPrincipal(user)) listed.push(info.id);
+    expect(listed.toSorted()).toEqual(found.map(({ id }) => id).toSorted());
     await client.del(`${NAMESPACE}:sessions:${snapshot.says!.id}`);
     expect(await sessions.findByPrincipalName(user)).toHaveLength(found.length - 1);
   } finally {

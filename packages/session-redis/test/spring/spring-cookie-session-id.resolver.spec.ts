@@ -19,6 +19,10 @@ it.each([
   expect(tokensIn(`a=b; SESSION=${value}`)).toEqual([id]);
 });
 
+it('reads an id once that is there in both forms', () => {
+  expect(tokensIn(`SESSION=${ID}; SESSION=${IN_BASE64}`)).toEqual([ID]);
+});
+
 it.each(['', '%', 'c2hvcnQ', `${IN_BASE64}==`, 'ZXhwaXJlczo1YjZiYjY4My1iM2RkLTQyMjUtOWRkOS02MjQxOTFjYzJiNDA'])(
   'takes nothing that is no id for one: %j',
   (value) => {

@@ -1,4 +1,4 @@
-import { groupedBy } from './grouped-by.js';
+import { groupedBy } from '../../src/verification/grouped-by.js';
 import type { Answer } from './instance.js';
 
 export type DeadlineOperation =
@@ -26,8 +26,8 @@ const random = (most: number) => Math.floor(Math.random() * most);
 export class DeadlineLedger {
   /** All that were scheduled, by their data. */
   readonly #all = new Map<string, KnownDeadline>();
-  /** The data of the one that waits under a key, or has come; undefined: none. */
-  readonly #last = new Map<string, string | undefined>();
+  /** The data of the one that waits under a key, or has come. */
+  readonly #last = new Map<string, string>();
   readonly #idle: string[];
 
   constructor(keys: number) {

@@ -9,13 +9,10 @@ export class Instance {
   #number = 0;
   #isStopping = false;
 
-  private constructor(
-    readonly program: string,
-    private readonly worker: WorkerProcess,
-  ) {}
+  private constructor(private readonly worker: WorkerProcess) {}
 
   static async start(program: string, environment: Record<string, string>): Promise<Instance> {
-    return new Instance(program, await WorkerProcess.start(environment, { program, ready: /^ready / }));
+    return new Instance(await WorkerProcess.start(environment, { program, ready: /^ready / }));
   }
 
   /** Where its packages stand. */

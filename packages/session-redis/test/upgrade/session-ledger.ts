@@ -1,4 +1,4 @@
-import { groupedBy } from './grouped-by.js';
+import { groupedBy } from '../../src/verification/grouped-by.js';
 import type { Answer } from './instance.js';
 
 export type SessionOperation =
@@ -43,6 +43,8 @@ export class SessionLedger {
   readonly #all = new Map<string, KnownSession>();
   /** The name by each id that it has had. */
   readonly #names = new Map<string, string>();
+  /** How many events there may be under an id that is not known. */
+  #unknown = 0;
   /** The names of those that wait for an operation. */
   readonly #idle: string[] = [];
 
@@ -87,6 +89,7 @@ export class SessionLedger {
     if (typeof answer === 'string') {
       // It has happened or not. Nobody uses the session again.
       session.perhaps = typesAfter(operation);
+      this.#unknown += session.perhaps.length;
       session.ends = [...session.ends, endAfter(operation, session)];
       return undefined;
     }
@@ -112,6 +115,9 @@ export class SessionLedger {
   /** What is wrong with the events that were heard, when all sessions have ended, or all that nobody used. */
   problems(heard: readonly HeardEvent[], which: 'all' | 'short' = 'all'): string[] {
     const byName = groupedBy(heard, ({ name, id }) => name ?? this.#names.get(id) ?? 'nobody knows');
+    const strangers = byName.get('nobody knows')?.length ?? 0;
+    if (strangers > this.#unknown)
+      return [`${strangers} events of unknown sessions, instead of ${this.#unknown} at most`];
     return [...this.#all]
       .filter(([, { isShort }]) => isShort || which === 'all')
       .filter(([name, session]) => !isReported(session, byName.get(name) ?? []))
