@@ -154,6 +154,7 @@ export interface ResolvedRedisSessionOptions {
     readonly concurrency: number;
   };
   readonly spring: SpringMode | undefined;
+  readonly isGuest: boolean;
   readonly serializer: AttributeSerializer;
   readonly encryption: SessionEncryption;
   readonly requireAtStart: boolean;
@@ -192,6 +193,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,
     spring,
+    isGuest: spring !== undefined,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),
     requireAtStart: reader.boolean('requireAtStart', false),

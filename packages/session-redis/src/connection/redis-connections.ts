@@ -26,8 +26,8 @@ export interface ConnectionOptions {
   readonly replicas: number;
   /** Whether an instance refuses to start without Redis. */
   readonly requireAtStart: boolean;
-  /** Set where Redis holds the sessions of another library, into whose keys nothing is written. */
-  readonly spring?: string | undefined;
+  /** Whether the namespace is that of another library, into whose keys nothing is written. @default false */
+  readonly isGuest?: boolean;
 }
 
 export const CONNECTION_OPTIONS = Symbol('CONNECTION_OPTIONS');

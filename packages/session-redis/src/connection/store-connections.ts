@@ -107,7 +107,7 @@ export class StoreConnections implements BackgroundService {
   }
 
   async #enter(connection: Connection, unsigned: (error: unknown) => void): Promise<void> {
-    if (this.options.spring === undefined) {
+    if (!this.options.isGuest) {
       // In this order: whoever moves the data to other partitions records that before he looks for instances.
       await this.instances.sign().catch(unsigned);
       await checkStore(connection, this.partitions);
