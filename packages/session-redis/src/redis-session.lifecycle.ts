@@ -17,12 +17,22 @@ import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { logger } from './logging/redis-session.logger.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
+import { SharedSessionListener } from './spring-shared/shared-session.listener.js';
+import { SpringApplicationCheck } from './spring-shared/spring-application.check.js';
 import { StartLog } from './start.log.js';
 
 /** What runs in the background, in the order in which it begins. */
 function servicesOf({ notifications, expirations, spring }: ResolvedRedisSessionOptions): ServicesOfStore {
   // Spring itself notices the ends of its sessions.
-  if (spring) return { foundation: [StoreConnections], sources: [StartLog], listeners: [], handling: [] };
+  if (spring === 'read') return { foundation: [StoreConnections], sources: [StartLog], listeners: [], handling: [] };
+  if (spring === 'shared') {
+    return {
+      foundation: [StoreConnections, LivingInstances],
+      sources: [SpringApplicationCheck, SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, StartLog],
+      listeners: [KeyspaceNotificationListener],
+      handling: [EventConsumer, EventBroadcaster],
+    };
+  }
   return {
     foundation: [StoreConnections, LivingInstances],
     sources: [

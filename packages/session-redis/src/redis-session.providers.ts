@@ -16,6 +16,7 @@ import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cle
 import { DuePoller } from './cleanup/due-poller.js';
 import { type DueList, DueSweeper } from './cleanup/due.sweeper.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
+import { problemsWithSpring } from './configuration/spring.options.js';
 import {
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
@@ -69,6 +70,9 @@ import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
 import { SpringSessionRepository } from './spring/spring-session.repository.js';
+import { SHARED_PROVIDERS } from './spring-shared/shared.providers.js';
+import { SharedSessionRepository } from './spring-shared/shared-session.repository.js';
+import { SharedSessionSweeper } from './spring-shared/shared-session.sweeper.js';
 import { StartLog } from './start.log.js';
 import { BackgroundLimiter } from './timing/background.limiter.js';
 
@@ -76,10 +80,6 @@ const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot(
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
-
-const HASHED_IDS =
-  "Option `spring` needs `sessionIds: 'plain'` in the options of SessionModule, because Spring Session knows a session by " +
-  'the id that its cookie holds: write SessionModule.forRoot(springSessions()).';
 
 /** Values, and the classes with one instance per connection. */
 const VALUES: Provider[] = [
@@ -149,7 +149,13 @@ const VALUES: Provider[] = [
   },
   {
     provide: DuePoller,
-    inject: [SortedSetExpirationStore, SessionPartitions, PartitionSignals],
+    inject: [
+      REDIS_SESSION_OPTIONS,
+      SortedSetExpirationStore,
+      SharedSessionSweeper,
+      SessionPartitions,
+      PartitionSignals,
+    ],
     useFactory: duePoller,
   },
 ];
@@ -166,6 +172,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   RedisForeignSessions,
   { provide: ForeignSessions, useExisting: RedisForeignSessions },
   SpringSessionRepository,
+  ...SHARED_PROVIDERS,
   {
     provide: IndexedSessionRepository,
     inject: [
@@ -173,12 +180,18 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
       { token: SESSION_OPTIONS, optional: true },
       RedisSessionRepository,
       SpringSessionRepository,
+      SharedSessionRepository,
     ],
     useFactory: chosenRepository,
   },
   { provide: SessionRepository, useExisting: IndexedSessionRepository },
   SessionExpirationSweeper,
-  { provide: DueSweeper, useExisting: SessionExpirationSweeper },
+  {
+    provide: DueSweeper,
+    inject: [REDIS_SESSION_OPTIONS, SessionExpirationSweeper, SharedSessionSweeper],
+    useFactory: ({ spring }: ResolvedRedisSessionOptions, own: DueSweeper, shared: DueSweeper) =>
+      spring ? shared : own,
+  },
   OlderSessionSweeper,
   ExpiredSessionListener,
   TimedSessionListener,
@@ -244,22 +257,26 @@ function repositoryOptions(
 
 function chosenRepository(
   { spring }: ResolvedRedisSessionOptions,
-  sessions: Pick<ResolvedSessionOptions, 'ids'> | undefined,
+  sessions: ResolvedSessionOptions | undefined,
   own: RedisSessionRepository,
-  ofSpring: SpringSessionRepository,
+  read: SpringSessionRepository,
+  shared: SharedSessionRepository,
 ): IndexedSessionRepository {
   if (!spring) return own;
-  if (sessions && sessions.ids.form !== 'plain')
-    throw new InvalidSessionOptionsError('RedisSessionModule', [HASHED_IDS]);
-  return ofSpring;
+  const problems = sessions ? problemsWithSpring(spring, sessions) : [];
+  if (problems.length > 0) throw new InvalidSessionOptionsError('RedisSessionModule', problems);
+  return spring === 'read' ? read : shared;
 }
 
 function duePoller(
+  { spring }: ResolvedRedisSessionOptions,
   store: SortedSetExpirationStore,
+  shared: SharedSessionSweeper,
   partitions: SessionPartitions,
   signals: PartitionSignals,
 ): DuePoller<SessionKeys> {
+  const list = spring ? shared : store;
   const claimIn: DueList<SessionKeys>['claimIn'] = (keys, tally, options) =>
-    tracedPass('poll', partitions, tally, () => store.claimIn(keys, tally, options));
+    tracedPass('poll', partitions, tally, () => list.claimIn(keys, tally, options));
   return new DuePoller('sessions', { claimIn }, partitions.all, signals);
 }

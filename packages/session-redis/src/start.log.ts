@@ -15,6 +15,12 @@ import { settledWithin } from './timing/settled-within.js';
 // Milliseconds that the line waits for what it says. The application does not wait for the line.
 const PATIENCE = 2000;
 
+const WHAT = {
+  none: 'keeps sessions',
+  read: 'reads the sessions of Spring Session',
+  shared: 'shares sessions with Spring Session',
+} as const;
+
 /** Says in one line of the log what runs, as soon as Redis has told its version and whether it announces sessions. */
 @Injectable()
 export class StartLog implements BackgroundService {
@@ -50,14 +56,15 @@ export class StartLog implements BackgroundService {
     const { options, sessions, connections } = this;
     const server = `${this.#server ?? 'Redis of unknown version'}, ${shownKind(connections.background)}`;
     const facts = startFacts(options, sessions, this.#notifications);
-    const what = options.spring ? 'reads the sessions of Spring Session' : 'keeps sessions';
+    const what = WHAT[options.spring ?? 'none'];
     logger.log(`nest-session ${VERSION} ${what} in ${server}: ${shownAddress(options.connection)}; ${facts}`);
     logger.verbose(`Options that are in effect, on Node.js ${process.version}: ${startDetails(options, sessions)}`);
   }
 
   async #ask(): Promise<void> {
     const server = shownServer(this.connections.background).then((shown) => (this.#server = shown));
-    if (this.options.notifications === 'auto') this.#notifications = await this.expired.firstState;
+    if (this.options.notifications === 'auto' && !this.options.spring)
+      this.#notifications = await this.expired.firstState;
     await server;
   }
 }

@@ -1,9 +1,10 @@
-import { AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
+import { AttributeSerializer, type Duration } from '@nest-session/core';
 import { OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../partitions/partition-keys.js';
-import { readSpring, type SpringMode } from './spring.options.js';
+import { namespaceBeside } from '../spring-shared/shared-keys.js';
+import { readSerializer, readSpring, type SpringMode } from './spring.options.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
@@ -116,10 +117,12 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     concurrency?: number;
   };
   /**
-   * `'read'`: the sessions are those that Spring Session keeps in this Redis. They are found, and nothing is changed there:
-   * what would change a session throws a SessionStateError, and no event reaches your handlers. Needs
-   * `SessionModule.forRoot(springSessions())`. `namespace` is `'spring:session'` by default then. See
+   * The sessions are those that Spring Session keeps in this Redis. Needs `SessionModule.forRoot(springSessions())`.
+   * `namespace` is `'spring:session'` by default then. See
    * the page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this library
+   * - `'read'`: they are found, and not changed: what would change one throws a SessionStateError. There are no events.
+   * - `'shared'`: both applications create, change and end them, and hear of all events. Spring must use
+   *   `RedisIndexedSessionRepository` and JSON.
    */
   spring?: SpringMode;
   /** Turns attributes into text and back. @default JSON */
@@ -154,6 +157,8 @@ export interface ResolvedRedisSessionOptions {
     readonly concurrency: number;
   };
   readonly spring: SpringMode | undefined;
+  /** That of Spring; with `spring: 'shared'`, `namespace` is that of our own keys beside. */
+  readonly springNamespace: string;
   readonly isGuest: boolean;
   readonly serializer: AttributeSerializer;
   readonly encryption: SessionEncryption;
@@ -182,19 +187,20 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   const events = readEvents(reader.section('events'), grace);
   const resolved = {
     connection,
-    namespace,
+    namespace: spring === 'shared' ? namespaceBeside(namespace) : namespace,
+    springNamespace: namespace,
     partitions,
     grace,
     cron,
     batchSize,
-    notifications: reader.oneOf('notifications', ['auto', 'off'], spring ? 'off' : 'auto'),
+    notifications: reader.oneOf('notifications', ['auto', 'off'], spring === 'read' ? 'off' : 'auto'),
     expirations: readExpirations(reader, options.expirations),
     commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT }),
     replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,
     spring,
-    isGuest: spring !== undefined,
-    serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
+    isGuest: spring === 'read',
+    serializer: readSerializer(reader, spring, isSerializer),
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),
     requireAtStart: reader.boolean('requireAtStart', false),
   };

@@ -1,27 +1,31 @@
+import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
 import type { OptionReader } from '@nest-session/core/internal';
+import type { ResolvedSessionOptions } from '@nest-session/core/store';
+import { SpringJsonSerializer } from '../spring-shared/spring-json.serializer.js';
 import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
 /** How an application uses the sessions that Spring Session keeps. */
-export type SpringMode = 'read';
+export type SpringMode = 'read' | 'shared';
 
-/** They belong to a store that writes, in a format of its own. */
-const OF_OUR_STORE = [
-  'partitions',
-  'grace',
-  'cleanup',
-  'expirations',
-  'notifications',
-  'replicas',
-  'events',
-  'serializer',
-  'encryption',
-] as const satisfies readonly (keyof RedisSessionModuleOptions)[];
+/** Of a store with a format of its own. */
+const OF_OUR_FORMAT = ['partitions', 'grace', 'expirations', 'notifications', 'encryption'] as const;
+
+/** What has no effect beside the option. */
+const WITHOUT_EFFECT = {
+  read: [...OF_OUR_FORMAT, 'cleanup', 'replicas', 'events', 'serializer'],
+  shared: OF_OUR_FORMAT,
+} as const satisfies Record<SpringMode, readonly (keyof RedisSessionModuleOptions)[]>;
+
+const ON_CLUSTER =
+  "Option `spring: 'shared'` needs a single Redis, with replicas or without: on a Cluster the keys of a session of Spring are on " +
+  'several nodes, and no script can change them together.';
 
 /** The option `spring`, and the others that must not be set beside it. */
 export function readSpring(reader: OptionReader, options: RedisSessionModuleOptions): SpringMode | undefined {
-  const mode = reader.value('spring', isMode, "'read'");
+  const mode = reader.value('spring', isMode, "'read' or 'shared'");
   if (mode === undefined) return undefined;
-  for (const name of OF_OUR_STORE) {
+  if (mode === 'shared' && options.cluster !== undefined) reader.problem(ON_CLUSTER);
+  for (const name of WITHOUT_EFFECT[mode]) {
     if (options[name] === undefined) continue;
     reader.problem(`Option \`${name}\` has no effect with \`spring: '${mode}'\`: leave one of them out.`);
   }
@@ -29,5 +33,45 @@ export function readSpring(reader: OptionReader, options: RedisSessionModuleOpti
 }
 
 function isMode(value: unknown): value is SpringMode {
-  return value === 'read';
+  return value === 'read' || value === 'shared';
+}
+
+const NO_SPRING_JSON =
+  "Option `serializer` is a SpringJsonSerializer with `spring: 'shared'`, because Spring must be able to read what is written.";
+
+/** The option `serializer`, which Spring has a say in. */
+export function readSerializer(
+  reader: OptionReader,
+  mode: SpringMode | undefined,
+  isSerializer: (value: unknown) => value is AttributeSerializer,
+): AttributeSerializer {
+  const given = reader.value('serializer', isSerializer, 'an AttributeSerializer');
+  if (mode !== 'shared') return given ?? new JsonAttributeSerializer();
+  if (given && !(given instanceof SpringJsonSerializer)) reader.problem(NO_SPRING_JSON);
+  return given ?? new SpringJsonSerializer();
+}
+
+const HASHED_IDS =
+  "Option `spring` needs `sessionIds: 'plain'` in the options of SessionModule, because Spring Session knows a session by " +
+  'the id that its cookie holds: write SessionModule.forRoot(springSessions()).';
+
+/** What options of `SessionModule` the sessions of Spring cannot have. */
+export function problemsWithSpring(
+  mode: SpringMode,
+  { ids, timeout, anonymousTimeout, absoluteTimeout, maxSessions, devices }: ResolvedSessionOptions,
+): string[] {
+  const problems = ids.form === 'plain' ? [] : [HASHED_IDS];
+  if (mode === 'read') return problems;
+  const without = (name: string) =>
+    problems.push(
+      `Option \`${name}\` of SessionModule is not possible with \`spring: 'shared'\`: Spring does not know it.`,
+    );
+  if (absoluteTimeout >= 0) without('absoluteTimeout');
+  if (maxSessions) without('maxSessions');
+  if (devices) without('devices');
+  if (timeout < 0 || anonymousTimeout < 0)
+    problems.push(
+      "Options `timeout` and `anonymousTimeout` must be set with `spring: 'shared'`: Spring deletes sessions without one.",
+    );
+  return problems;
 }

@@ -5,17 +5,19 @@ type SessionOptions = Pick<ResolvedSessionOptions, 'security' | 'timeout' | 'ano
 
 /** What the log says at the start of how sessions are kept. */
 export function startFacts(
-  { namespace, partitions, expirations, events, spring }: ResolvedRedisSessionOptions,
+  { namespace, springNamespace, partitions, expirations, events, spring }: ResolvedRedisSessionOptions,
   { security }: SessionOptions,
   notifications: string,
 ): string {
-  if (spring) return listed({ namespace: JSON.stringify(namespace), spring, security });
+  if (spring === 'read') return listed({ namespace: JSON.stringify(namespace), spring, security });
+  const group = JSON.stringify(events.group) + (events.consume ? '' : ' (not handled here)');
+  if (spring) return listed({ namespace: JSON.stringify(springNamespace), spring, group, security });
   return listed({
     namespace: JSON.stringify(namespace),
     partitions,
     expirations: expirations.store + (expirations.timer ? ' with a timer' : ''),
     notifications,
-    group: JSON.stringify(events.group) + (events.consume ? '' : ' (not handled here)'),
+    group,
     security,
   });
 }

@@ -22,6 +22,7 @@ import {
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
+import { dataHere } from '../spring-shared/shared-event-data.js';
 import { deviceIn, toSessionRecord } from '../repository/session-hash.js';
 import { type EntryKind, fieldOf, nameOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
 
@@ -35,7 +36,7 @@ export const SESSION_ENTRIES: EntryKind = {
 };
 
 type StoredSessions = Pick<ResolvedRedisSessionOptions, 'serializer'> &
-  Partial<Pick<ResolvedRedisSessionOptions, 'encryption'>>;
+  Partial<Pick<ResolvedRedisSessionOptions, 'encryption' | 'spring'>>;
 
 /** The events of sessions, for the delivery. */
 @Injectable()
@@ -81,10 +82,13 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   }
 
   #initOf(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEventInit {
-    const { serializer, encryption } = this.stored;
+    const { serializer, encryption, spring } = this.stored;
     const sessionId = fieldOf(entry, 'session') ?? '';
     const dataLost = toSessionRecord(sessionId, data) === undefined;
-    const known: Record<string, string> = { ...(dataLost ? NO_TIMES : data), ...whoIn(entry) };
+    const known: Record<string, string> = {
+      ...(dataLost ? NO_TIMES : spring ? dataHere(data) : data),
+      ...whoIn(entry),
+    };
     const stored = toSessionRecord(sessionId, known)!;
     // A missing key fails the handler that reads an attribute, so that the event is kept and handled again.
     const session = new SessionSnapshot(encryption?.decrypted(stored) ?? stored, serializer, this.options?.ids);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type SessionEvent } from '@nest-session/core';
 import { SteppableRedisCluster, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import type { SessionRepositoryOptions } from '@nest-session/core/store';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
@@ -21,6 +22,12 @@ import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { scriptsOn } from '../../src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import type { SessionEventProducer } from '../../src/session-events/session-event-producer.js';
+import { namespaceBeside, SharedKeys } from '../../src/spring-shared/shared-keys.js';
+import { SharedSessionRepository } from '../../src/spring-shared/shared-session.repository.js';
+import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
+import type { SpringJsonSerializer } from '../../src/spring-shared/spring-json.serializer.js';
+import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
 import { sessionEvents } from './event-scripts.js';
 
@@ -28,7 +35,7 @@ const BATCH_SIZE = 100;
 const NAME = 'contract';
 
 /** What instrumentations of ioredis may see: hidden arguments, hashes of scripts, and those of reading the events stream. */
-const HARMLESS = /^(\?|[0-9a-f]{40}|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\d-]+\}:)?events)$/;
+const HARMLESS = /^(\?|[0-9a-f]{40}|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\d-]+\}:|nest:)?events)$/;
 
 /** The connections of one node of an application. */
 type Connections = Pick<RedisConnections, 'request' | 'background'>;
@@ -111,6 +118,28 @@ export class ContractRedis {
     };
   }
 
+  /** A store that is shared with Spring, where `serializer` says which JSON Spring keeps. */
+  sharedStore(options: SessionRepositoryOptions, serializer: SpringJsonSerializer): ContractStore {
+    const spring = `store-${++this.#stores}`;
+    const partitions = new SessionPartitions(namespaceBeside(spring), 1);
+    const [own] = partitions.all;
+    const keys = new SharedKeys(spring, own!, 0);
+    const nodes = this.nodes.map(({ request }) => {
+      const connection = new RequestConnection(request, { commandTimeout: this.commandTimeout });
+      return new SharedSessionRepository(connection, keys, { serializer }, { ...options, serializer });
+    });
+    const [{ background }] = this.nodes;
+    const sweeper = new SharedSessionSweeper(background, keys, { batchSize: BATCH_SIZE });
+    return {
+      repository: nodes[0]!,
+      other: nodes[1]!,
+      advance: (milliseconds) => this.server.stepClock(milliseconds),
+      reportExpired: () => sweeper.claimIn(own!, new SweepCounter(false), {}),
+      events: () => this.#loaded(own!, sessionEvents(undefined, { serializer, spring: 'shared' })),
+      outage: (step) => this.#withoutConnection(step),
+    };
+  }
+
   async close(): Promise<void> {
     await this.disconnect();
     await this.server.stop();
@@ -121,9 +150,13 @@ export class ContractRedis {
     return events.flat().toSorted((a, b) => a.at - b.at);
   }
 
-  async #eventsIn(partition: SessionKeys, { encryption }: RedisRepositoryOptions): Promise<SessionEvent[]> {
+  #eventsIn(partition: SessionKeys, { encryption }: RedisRepositoryOptions): Promise<SessionEvent[]> {
+    return this.#loaded(partition, sessionEvents(encryption));
+  }
+
+  async #loaded(partition: SessionKeys, producer: SessionEventProducer): Promise<SessionEvent[]> {
     const [{ background: client }] = this.nodes;
-    const loader = new EventLoader(client, sessionEvents(encryption));
+    const loader = new EventLoader(client, producer);
     const replies = await client.xrange(partition.events, '-', '+');
     const events = await Promise.all(replies.map((reply) => loader.load(toStreamEntry(partition, reply))));
     return events.filter((event) => event !== undefined);

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+--[[
+  delete-session: deletes a live session as Spring does, and records its `deleted` event. Follows our forwarding marks.
+
+  KEYS[1] events stream
+  KEYS[2] index of Spring that must list the session; none: any session
+  ARGV[1] what Spring's keys begin with
+  ARGV[2] what ours begin with
+  ARGV[3] the trace that causes it, as a W3C traceparent; empty: none
+  ARGV[4] id
+  ARGV[5] why: a SessionDeletedReason of session-core
+  ARGV[6] the principal of that index; empty: none
+
+  Returns
+    {'deleted'}
+    {'forwarded'}  deleted, under a later id than the given one
+    {'gone'}       there is no live session, or the index does not list it
+]]
+-- include: clock, shared-session, shared-end
+local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
+local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_ms()
+
+local session = live_shared(place, id, now)
+if not session then return { 'gone' } end
+if index and redis.call('SISMEMBER', index, '"' .. session.id .. '"') == 0 then return { 'gone' } end
+end_shared(place, session, 'deleted', cause, now, name)
+return { session.id == id and 'deleted' or 'forwarded' }

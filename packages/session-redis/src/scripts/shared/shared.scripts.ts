@@ -1,0 +1,104 @@
+import { FORWARDING_TIME } from '@nest-session/core/internal';
+import type {
+  CreateReply,
+  CreateSession,
+  DeleteReply,
+  DeleteSession,
+  UpdateReply,
+  UpdateSession,
+} from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { ATTRIBUTE_FIELD } from '../../keys/session-keys.js';
+import type { SharedKeys } from '../../spring-shared/shared-keys.js';
+import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { pushChange, type ScriptReply, toCreateReply, toUpdateReply } from '../session/session-arguments.js';
+
+/** What a call has found: its word is the reply of the script. */
+export type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already';
+
+/** What was heard of a session. */
+export interface Heard {
+  readonly id: string;
+  /** `''`: something has happened to it. `was <id>`: it had that id. */
+  readonly what: '' | 'created' | `was ${string}`;
+}
+
+/** How the sessions stand that a call has looked at. */
+export interface SharedLook {
+  readonly outcomes: ReadonlyMap<string, LookOutcome>;
+  /** Milliseconds until the next one of our list is due; undefined when there is none. */
+  readonly next: number | undefined;
+}
+
+/** Who was signed in when a session was loaded, and who is from now on. */
+export interface PrincipalChange {
+  /** By Spring Security alone. */
+  readonly before: string | undefined;
+  /** Null: nobody; undefined: as before. */
+  readonly after: string | null | undefined;
+}
+
+const FILES = loadScripts('shared', {
+  createShared: 'create-session',
+  changeShared: 'change-session',
+  deleteShared: 'delete-session',
+  lookAtShared: 'look-at-sessions',
+});
+// Like every end, it runs when Redis is out of memory.
+const SOURCES = { ...FILES, endChangedShared: FILES.changeShared.replace('#!lua', '#!lua flags=allow-oom') };
+
+/** The scripts that change sessions where Spring keeps them. Each call is one round trip. */
+export class SharedScripts {
+  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+
+  constructor(
+    client: Redis,
+    private readonly keys: SharedKeys,
+    private readonly traceparent?: () => string | undefined,
+  ) {
+    this.#client = defineScripts(client, SOURCES);
+  }
+
+  /** `message`: how the JSON begins that tells Spring of it. */
+  async create(change: CreateSession, principal: string, message: string): Promise<CreateReply> {
+    const { own, spring, createdChannel } = this.keys;
+    const marks = [change.id, ...change.presentedIds].map((id) => own.forwardingMark(id));
+    const keys = [own.events, spring.session(change.id), ...marks];
+    const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
+    args.push(createdChannel, message);
+    for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
+    return toCreateReply(await this.#client.createShared(keys.length, keys, args)) as CreateReply;
+  }
+
+  async change(change: UpdateSession, { before, after }: PrincipalChange): Promise<UpdateReply> {
+    const { id, newId, clears } = change;
+    const args = [...this.#where(), id, newId ?? '', clears ? 1 : 0, FORWARDING_TIME];
+    args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
+    pushChange(args, change, undefined);
+    const script = change.maxInactiveInterval === 0 ? 'endChangedShared' : 'changeShared';
+    return toUpdateReply(await this.#client[script](1, this.keys.own.events, args)) as UpdateReply;
+  }
+
+  async delete({ id, listed, reason = 'revoked' }: DeleteSession): Promise<DeleteReply> {
+    const { own, spring } = this.keys;
+    const keys = [own.events, ...(listed ? [spring.index(listed.value)] : [])];
+    const args = [...this.#where(), id, reason, listed?.value ?? ''];
+    const [outcome] = (await this.#client.deleteShared(keys.length, keys, args)) as ScriptReply<DeleteReply['outcome']>;
+    return { outcome };
+  }
+
+  /** Looks at sessions, and at `most` of those that are due. */
+  async lookAt(heard: readonly Heard[], most: number): Promise<SharedLook> {
+    const { own, spring } = this.keys;
+    const args = [spring.prefix, own.prefix, most, ...heard.flatMap(({ id, what }) => [id, what])];
+    const reply = (await this.#client.lookAtShared(1, own.events, args)) as [number | '', ...string[]];
+    const [next, ...words] = reply;
+    const outcomes = new Map<string, LookOutcome>();
+    for (let i = 0; i < words.length; i += 2) outcomes.set(words[i]!, words[i + 1] as LookOutcome);
+    return { outcomes, next: next === '' ? undefined : next };
+  }
+
+  #where(): (string | number)[] {
+    return [this.keys.spring.prefix, this.keys.own.prefix, this.traceparent?.() ?? ''];
+  }
+}

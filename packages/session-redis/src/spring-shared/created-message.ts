@@ -1,0 +1,10 @@
+import type { SpringJson } from './spring-json.serializer.js';
+
+/** Our message has a blank where the form is not known: it tells other instances nothing of Spring's. */
+export const OF_UNKNOWN_FORM = '{ ';
+
+/** How the message begins that tells Spring of a new session. Without a class, a serializer with classes does not read it. */
+export function messageBegin(form: SpringJson | undefined): string {
+  if (form === 'plain') return '{';
+  return `${form ? '{' : OF_UNKNOWN_FORM}"@class":"java.util.HashMap",`;
+}

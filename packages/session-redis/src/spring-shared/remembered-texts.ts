@@ -1,0 +1,23 @@
+import { readStoredJson } from '../spring/stored-json.js';
+import type { PlainValue } from '../spring/plain-value.js';
+import { READING_LIMITS } from '../spring/reading-limits.js';
+
+/** The text that an object was read from, and what the object was then, as JSON. */
+interface RememberedText {
+  readonly text: string;
+  readonly plain: string;
+}
+
+const TEXTS = new WeakMap<object, RememberedText>();
+
+/** The value of a text of JSON that Spring keeps. An object remembers its text, which says which classes of Java it is of. */
+export function valueOfText(text: string): PlainValue {
+  const value = readStoredJson(text, READING_LIMITS);
+  if (typeof value === 'object' && value !== null) TEXTS.set(value, { text, plain: JSON.stringify(value) });
+  return value;
+}
+
+/** The text that a value was read from; undefined for any other value. */
+export function textRememberedOf(value: unknown): RememberedText | undefined {
+  return typeof value === 'object' && value !== null ? TEXTS.get(value) : undefined;
+}

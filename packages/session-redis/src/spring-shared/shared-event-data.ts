@@ -1,0 +1,17 @@
+import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
+import { nameHere } from '../spring/principal-attribute.js';
+import { addPrincipal } from './shared-record.js';
+
+/** The fields of a session in an event, with the names that attributes have here, and with who is signed in. */
+export function dataHere(data: Readonly<Record<string, string>>): Record<string, string> {
+  const others = Object.entries(data).filter(([field]) => !field.startsWith(ATTRIBUTE_FIELD));
+  const attributes = new Map<string, string>();
+  for (const [field, text] of Object.entries(data)) {
+    if (field.startsWith(ATTRIBUTE_FIELD)) attributes.set(nameHere(field.slice(ATTRIBUTE_FIELD.length)), text);
+  }
+  addPrincipal(attributes);
+  return Object.fromEntries([
+    ...others,
+    ...[...attributes].map(([name, text]) => [ATTRIBUTE_FIELD + name, text] as const),
+  ]);
+}

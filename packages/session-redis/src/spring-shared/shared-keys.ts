@@ -1,0 +1,32 @@
+import type { SessionKeys } from '../keys/session-keys.js';
+import { SpringKeys } from '../spring/spring-keys.js';
+
+/** What Spring's namespace has beside it: our own keys, of which Spring knows nothing. */
+export function namespaceBeside(ofSpring: string): string {
+  return `${ofSpring}:nest`;
+}
+
+/** The names of the keys of sessions that are shared with Spring. */
+export class SharedKeys {
+  readonly spring: SpringKeys;
+
+  constructor(
+    namespace: string,
+    /** Of the namespace beside. Its `ends` has all sessions that are known. */
+    readonly own: SessionKeys,
+    /** The number of the database. */
+    private readonly database: number,
+  ) {
+    this.spring = new SpringKeys(namespace);
+  }
+
+  /** STRING: when somebody signed in to a session here, and who, after a space. */
+  signedIn(id: string): string {
+    return `${this.own.prefix}sessions:signed-in:${id}`;
+  }
+
+  /** The channel of Spring's created events, before the id. */
+  get createdChannel(): string {
+    return `${this.spring.prefix}event:${this.database}:created:`;
+  }
+}

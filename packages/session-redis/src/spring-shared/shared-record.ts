@@ -1,0 +1,65 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import type { SessionRecord } from '@nest-session/core/store';
+import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
+import { nameHere } from '../spring/principal-attribute.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../spring/security.context.js';
+import { isAlive, readSpringSession } from '../spring/spring-session.js';
+import { readStoredValue } from '../spring/stored-value.js';
+
+type Fields = readonly (readonly [name: string, stored: Buffer])[];
+
+/** What a change needs to know of the session that was loaded. */
+export interface SharedMemo {
+  /** Who is signed in by Spring Security alone. */
+  readonly springName: string | undefined;
+}
+
+/**
+ * The live session in a session hash of Spring, with the texts of its attributes; undefined when there is none.
+ * @param signedIn when and who, as the key beside has it
+ */
+export function toSharedRecord(
+  id: string,
+  fields: Fields,
+  signedIn: string | null,
+  now: number,
+): SessionRecord | undefined {
+  const isTime = ([name]: Fields[number]) => !name.startsWith(ATTRIBUTE_FIELD);
+  const session = readSpringSession(fields.filter(isTime));
+  if (!session || session.maxInactiveInterval === 0 || !isAlive(session, now)) return undefined;
+  const { creationTime, lastAccessedTime, maxInactiveInterval } = session;
+  const attributes = new Map<string, string>();
+  for (const [name, stored] of fields) {
+    // Spring removes an attribute by emptying its field.
+    if (name.startsWith(ATTRIBUTE_FIELD) && stored.length > 0)
+      attributes.set(nameHere(name.slice(ATTRIBUTE_FIELD.length)), stored.toString());
+  }
+  const springName = addPrincipal(attributes);
+  return {
+    id,
+    creationTime,
+    lastAccessedTime,
+    maxInactiveInterval,
+    absoluteTimeout: -1,
+    authenticatedAt: signInOf(attributes, signedIn),
+    attributes,
+    timeToLive: maxInactiveInterval < 0 ? undefined : lastAccessedTime + maxInactiveInterval * 1000 - now,
+    memo: { springName } satisfies SharedMemo,
+  };
+}
+
+/** Spring looks into the context of Spring Security, where no attribute names the user. Returns that name. */
+export function addPrincipal(attributes: Map<string, string>): string | undefined {
+  const context = attributes.get(SECURITY_CONTEXT);
+  if (context === undefined || attributes.has(PRINCIPAL_NAME_INDEX_NAME)) return undefined;
+  const name = readSecurityContext(readStoredValue(Buffer.from(context)))?.name;
+  if (name !== undefined) attributes.set(PRINCIPAL_NAME_INDEX_NAME, JSON.stringify(name));
+  return name;
+}
+
+/** It counts for who signed in then. Spring may have signed in somebody else since. */
+function signInOf(attributes: ReadonlyMap<string, string>, beside: string | null): number | undefined {
+  const [, at, name] = /^(\d+) (.*)$/s.exec(beside ?? '') ?? [];
+  const signedIn = name === '' ? undefined : JSON.stringify(name);
+  return at !== undefined && signedIn === attributes.get(PRINCIPAL_NAME_INDEX_NAME) ? Number(at) : undefined;
+}

@@ -1,0 +1,132 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { REDIS_SESSION_OPTIONS, SHADOW_KEY_LISTENER } from '../configuration/redis-session.tokens.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import type { RedisNodes } from '../connection/redis-nodes.js';
+import { FailureLog } from '../logging/failure.log.js';
+import type { KeyspaceNotification } from '../notifications/keyspace-notification.js';
+import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
+import type { Heard } from '../scripts/shared/shared.scripts.js';
+import type { BackgroundService } from '../timing/background-service.js';
+import { OF_UNKNOWN_FORM } from './created-message.js';
+import { SharedKeys } from './shared-keys.js';
+import { SharedSessionSweeper } from './shared-session.sweeper.js';
+import type { SpringJsonSerializer } from './spring-json.serializer.js';
+
+// Milliseconds. Every instance hears everything, so each collects it, and the first one to look records it.
+const COLLECTION = 50;
+const AFTER_FAILURE = 1000;
+// Then it looks at all sessions that are known instead.
+const MOST_COLLECTED = 10_000;
+
+/**
+ * Hears what Spring does to shared sessions: its own created message, and key events of ends and new ids. It only makes events
+ * faster: the sweeper finds what it misses, except for the creation of a session that nobody has heard of for two minutes.
+ */
+@Injectable()
+export class SharedSessionListener implements BackgroundService {
+  readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog(
+    'Sessions that Spring has changed could not be looked at, and will be',
+    'Sessions that Spring has changed are looked at again',
+  );
+  #heard: Heard[] = [];
+  #hasMissed = false;
+  /** The former key of a rename whose later one comes next. */
+  #renamed: string | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> = Promise.resolve();
+
+  constructor(
+    @Inject(SHADOW_KEY_LISTENER) private readonly notifications: KeyspaceNotificationListener,
+    @InjectConnection('subscriber') private readonly nodes: RedisNodes,
+    @Inject(SharedKeys) private readonly keys: SharedKeys,
+    @Inject(SharedSessionSweeper) private readonly sweeper: Pick<SharedSessionSweeper, 'lookAt' | 'lookAtKnown'>,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'serializer'>,
+  ) {}
+
+  start(): void {
+    this.nodes.onOpen((subscriber) => this.#listenToSpring(subscriber));
+    this.notifications.listen({
+      events: ['del', 'expired', 'rename_from', 'rename_to'],
+      handler: (notification) => this.#hear(notification),
+      onGap: () => this.#miss(),
+    });
+    this.notifications.start();
+  }
+
+  /** Resolves when what it looks at has its replies. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    clearTimeout(this.#timer);
+    await Promise.all([this.notifications.stop(), this.#looking]);
+  }
+
+  #listenToSpring(subscriber: Redis): void {
+    const { createdChannel } = this.keys;
+    const pattern = `${escaped(createdChannel)}*`;
+    const subscribe = () =>
+      subscriber.psubscribe(pattern).catch((error: unknown) => {
+        if (!this.#stopping.signal.aborted) this.#failures.failed(error);
+      });
+    subscriber.on('pmessage', (heardBy: string, channel: string, message: string) => {
+      if (heardBy !== pattern) return;
+      if (!message.startsWith(OF_UNKNOWN_FORM)) (this.options.serializer as SpringJsonSerializer).see(message);
+      this.#collect({ id: channel.slice(createdChannel.length), what: 'created' });
+    });
+    subscriber.on('ready', subscribe);
+    if (subscriber.status === 'ready') void subscribe();
+  }
+
+  #hear({ event, key }: KeyspaceNotification): void {
+    const known = this.keys.spring.read(key);
+    if (event === 'rename_from') this.#renamed = known?.kind === 'session' ? known.id : undefined;
+    else if (event === 'rename_to') {
+      const former = this.#renamed;
+      this.#renamed = undefined;
+      if (known?.kind === 'session') this.#collect({ id: known.id, what: former === undefined ? '' : `was ${former}` });
+    } else if (known?.kind === 'shadow') this.#collect({ id: key.slice(this.keys.spring.shadow('').length), what: '' });
+  }
+
+  #collect(heard: Heard): void {
+    if (this.#stopping.signal.aborted) return;
+    if (this.#heard.length >= MOST_COLLECTED) return this.#miss();
+    this.#heard.push(heard);
+    this.#schedule(COLLECTION);
+  }
+
+  #miss(): void {
+    this.#hasMissed = true;
+    this.#schedule(0);
+  }
+
+  #schedule(wait: number): void {
+    if (this.#timer || this.#stopping.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#looking = this.#looking.then(() => this.#look());
+    }, wait).unref();
+  }
+
+  async #look(): Promise<void> {
+    const [heard, hasMissed] = [this.#heard, this.#hasMissed];
+    [this.#heard, this.#hasMissed] = [[], false];
+    try {
+      await this.sweeper.lookAt(heard);
+      if (hasMissed) await this.sweeper.lookAtKnown(this.#stopping.signal);
+      this.#failures.succeeded();
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      this.#failures.failed(error);
+      this.#heard = [...heard, ...this.#heard].slice(0, MOST_COLLECTED);
+      this.#hasMissed ||= hasMissed;
+      this.#schedule(AFTER_FAILURE);
+    }
+  }
+}
+
+/** A pattern of Redis that matches a text alone. */
+function escaped(text: string): string {
+  return text.replace(/[*?[\\\]]/g, '\\$&');
+}

@@ -1,0 +1,89 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import type { DueList, DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
+import type { SweepCounter } from '../cleanup/sweep.counter.js';
+import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import { timeOf } from '../connection/redis-time.js';
+import { pages } from '../expiration/scan-pages.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
+import { idsEndingSoon } from './ending-soon.js';
+import { SharedKeys } from './shared-keys.js';
+
+// How far it looks ahead, in minutes: the cleanup job runs in each, and Spring deletes a bucket when its minute begins.
+const AHEAD = 2;
+const PER_PAGE = 500;
+
+/**
+ * Finds what happened to shared sessions and nobody has told us: it looks at those that are due by our own list, and at those that
+ * Spring expects to end soon, which may have been there before us.
+ */
+@Injectable()
+export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<SessionKeys> {
+  readonly what = 'sessions';
+  readonly #scripts: SharedScripts;
+  readonly #batchSize: number;
+
+  constructor(
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(SharedKeys) private readonly keys: SharedKeys,
+    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+  ) {
+    this.#scripts = new SharedScripts(client, keys);
+    this.#batchSize = batchSize;
+  }
+
+  async sweep(partitions: readonly SessionKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
+    const [partition] = partitions;
+    if (!partition) return;
+    try {
+      await this.#lookAtSoon(tally, options);
+      await this.claimIn(partition, tally, options);
+    } catch (error) {
+      tally.failures.push(error);
+    }
+  }
+
+  async claimIn(partition: SessionKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<number | undefined> {
+    while (!signal?.aborted) {
+      const { outcomes, next } = await this.#scripts.lookAt([], this.#batchSize);
+      for (const [id, outcome] of outcomes) count(partition, tally, id, outcome);
+      if (outcomes.size < this.#batchSize) return next;
+    }
+    return undefined;
+  }
+
+  /** Looks at sessions of which something was heard. */
+  async lookAt(heard: readonly Heard[]): Promise<void> {
+    for (let i = 0; i < heard.length; i += this.#batchSize) {
+      await this.#scripts.lookAt(heard.slice(i, i + this.#batchSize), 0);
+    }
+  }
+
+  /** Looks at all sessions that are known: something may have happened while nothing was heard. */
+  async lookAtKnown(signal: AbortSignal): Promise<void> {
+    const { ends } = this.keys.own;
+    for await (const page of pages((cursor) => this.client.zscan(ends, cursor, 'COUNT', PER_PAGE))) {
+      if (signal.aborted) return;
+      await this.lookAt(page.filter((_, i) => i % 2 === 0).map((id) => ({ id, what: '' })));
+    }
+  }
+
+  async #lookAtSoon(tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
+    const now = await timeOf(this.client);
+    for await (const ids of idsEndingSoon(this.client, this.keys.spring, now, AHEAD)) {
+      for (let i = 0; i < ids.length && !signal?.aborted; i += this.#batchSize) {
+        const batch = ids.slice(i, i + this.#batchSize).map((id) => ({ id, what: '' as const }));
+        const { outcomes } = await this.#scripts.lookAt(batch, 0);
+        for (const [id, outcome] of outcomes) count(this.keys.own, tally, id, outcome);
+      }
+    }
+  }
+}
+
+function count(partition: SessionKeys, tally: SweepCounter, id: string, outcome: string): void {
+  const word = outcome === 'claimed' || outcome === 'already' ? outcome : 'alive';
+  tally.count(partition, partition.memberOf(id), { outcome: word }, Infinity, 0);
+}

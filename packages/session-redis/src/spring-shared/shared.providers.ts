@@ -1,0 +1,25 @@
+import type { Provider } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { connectionToken } from '../connection/redis-connections.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import { SharedKeys } from './shared-keys.js';
+import { SharedSessionListener } from './shared-session.listener.js';
+import { SharedSessionRepository } from './shared-session.repository.js';
+import { SharedSessionSweeper } from './shared-session.sweeper.js';
+import { SpringApplicationCheck } from './spring-application.check.js';
+
+/** What shares sessions with Spring. It does nothing unless `spring` is `'shared'`. */
+export const SHARED_PROVIDERS: Provider[] = [
+  {
+    provide: SharedKeys,
+    inject: [REDIS_SESSION_OPTIONS, SessionPartitions, connectionToken('background')],
+    useFactory: ({ springNamespace }: ResolvedRedisSessionOptions, { all }: SessionPartitions, client: Redis) =>
+      new SharedKeys(springNamespace, all[0]!, client.options.db ?? 0),
+  },
+  SharedSessionRepository,
+  SharedSessionSweeper,
+  SharedSessionListener,
+  SpringApplicationCheck,
+];

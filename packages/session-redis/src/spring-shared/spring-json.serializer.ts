@@ -1,0 +1,126 @@
+import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
+import type { PlainValue } from '../spring/plain-value.js';
+import { READING_LIMITS } from '../spring/reading-limits.js';
+import { jsonFormOf, readStoredJson } from '../spring/stored-json.js';
+import { textRememberedOf, valueOfText } from './remembered-texts.js';
+
+/**
+ * Which JSON an application of Spring keeps:
+ * - `plain`: `GenericJacksonJsonRedisSerializer.builder().build()`;
+ * - `typed`: `RedisSerializer.json()`, which writes the class of each object and list;
+ * - `security`: the same by the Jackson modules of Spring Security, which are needed to share who is signed in to it.
+ */
+export type SpringJson = 'plain' | 'typed' | 'security';
+
+const FORMS: readonly SpringJson[] = ['plain', 'typed', 'security'];
+
+/** Jackson reads no deeper ones, and a list with its class is two lists. */
+const DEEPEST = 200;
+const HALF_OF_A_PAIR = /(?<!\\)(?:\\\\)*\\ud[89a-f]/i;
+
+const UNKNOWN =
+  'is an object or a list, and nothing in Redis shows yet which JSON the Spring application keeps: say so with the option ' +
+  "`serializer: new SpringJsonSerializer('plain')` of RedisSessionModule, or 'typed', or 'security'";
+
+/**
+ * Turns attributes into the JSON that a Spring application keeps, and back: the serializer of `spring: 'shared'`. An object
+ * that Java has written reads as its fields, and is written as it was. It refuses what Java could not read.
+ */
+export class SpringJsonSerializer extends JsonAttributeSerializer {
+  #form: SpringJson | undefined;
+  readonly #isStated: boolean;
+
+  /**
+   * @param form by default what is seen in Redis. Until something is seen, objects and lists are refused.
+   * @throws TypeError for anything else
+   */
+  constructor(form?: SpringJson) {
+    super();
+    if (form !== undefined && !FORMS.includes(form)) {
+      throw new TypeError("SpringJsonSerializer takes 'plain', 'typed' or 'security'");
+    }
+    this.#form = form;
+    this.#isStated = form !== undefined;
+  }
+
+  /** @internal What is known of the JSON that the Spring application keeps; undefined: nothing. */
+  get form(): SpringJson | undefined {
+    return this.#form;
+  }
+
+  /** @internal Sees a text that Spring has stored. What was stated counts more. */
+  see(text: string): void {
+    const isObject = text.startsWith('{') || text.startsWith('[');
+    if (!isObject || this.#isStated || this.#form === 'security') return;
+    const seen = jsonFormOf(text);
+    if (seen === 'security-json') this.#form = 'security';
+    else if (seen === 'typed-json') this.#form = 'typed';
+    // With classes, an immutable list has none.
+    else if (seen === 'plain-json') this.#form ??= 'plain';
+  }
+
+  override serialize(value: unknown): string {
+    const read = textRememberedOf(value);
+    if (!read) return this.#written(value);
+    if (JSON.stringify(value) === read.plain) return this.#unchanged(read.text);
+    if (this.#written(JSON.parse(read.plain)) !== read.text) {
+      throw new SerializationProblem(
+        'was written by Java, with classes that a change of its fields would lose: let Spring change it, or set a copy',
+      );
+    }
+    return this.#written(value);
+  }
+
+  override deserialize(text: string): unknown {
+    this.see(text);
+    return valueOfText(text);
+  }
+
+  override hasText(value: unknown, text: string): boolean {
+    const read = textRememberedOf(value);
+    return read ? read.text === text && JSON.stringify(value) === read.plain : super.hasText(value, text);
+  }
+
+  /** Only what Spring Security itself has written, or what is written for it, has its classes. */
+  #unchanged(text: string): string {
+    if (jsonFormOf(text) === 'security-json' && this.#form !== 'security') {
+      throw new SerializationProblem(
+        'is for Spring Security, which must keep its sessions with SecurityJacksonModules: say that it does with the option ' +
+          "`serializer: new SpringJsonSerializer('security')` of RedisSessionModule",
+      );
+    }
+    return text;
+  }
+
+  #written(value: unknown): string {
+    const plain = super.serialize(value);
+    if (HALF_OF_A_PAIR.test(plain)) {
+      throw new SerializationProblem('holds half of a surrogate pair, which Java cannot store again: remove it');
+    }
+    if (typeof value !== 'object') return this.#readable(plain, plain);
+    if (!this.#form) throw new SerializationProblem(UNKNOWN);
+    const copy = JSON.parse(plain) as PlainValue;
+    const text = this.#form === 'plain' ? plain : JSON.stringify(withClasses(copy, 1));
+    if (this.#form === 'plain') withClasses(copy, 1);
+    return this.#readable(text, plain);
+  }
+
+  /** A list that looks like one with its class, or a number that Java reads as another one. */
+  #readable(text: string, plain: string): string {
+    if (JSON.stringify(readStoredJson(text, READING_LIMITS)) === plain) return text;
+    throw new SerializationProblem(
+      'holds a value that would be another one in Java, such as a number without an exact integer, or a list or an object that names a class of Java: ' +
+        'store it as text',
+    );
+  }
+}
+
+/** With the classes that every serializer of Spring with classes reads, at every depth. */
+function withClasses(value: PlainValue, depth: number): PlainValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > DEEPEST / 2)
+    throw new SerializationProblem(`is nested deeper than ${DEEPEST / 2} levels: store a flatter value`);
+  if (Array.isArray(value)) return ['java.util.ArrayList', value.map((each) => withClasses(each, depth + 1))];
+  const members = Object.entries(value).map(([name, each]) => [name, withClasses(each, depth + 1)] as const);
+  return { '@class': 'java.util.LinkedHashMap', ...Object.fromEntries(members) };
+}
