@@ -27,8 +27,8 @@ function servicesOf({ notifications, expirations, spring }: ResolvedRedisSession
   if (spring === 'read') return { foundation: [StoreConnections], sources: [StartLog], listeners: [], handling: [] };
   if (spring === 'shared') {
     return {
-      foundation: [StoreConnections, LivingInstances],
-      sources: [SpringApplicationCheck, SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, StartLog],
+      foundation: [StoreConnections, SpringApplicationCheck, LivingInstances],
+      sources: [SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, StartLog],
       listeners: [KeyspaceNotificationListener],
       handling: [EventConsumer, EventBroadcaster],
     };

@@ -7,7 +7,11 @@ import { SECURITY_CONTEXT, type SpringAuthentication } from './security.context.
  * that keeps its sessions by SecurityJacksonModules. Spring finds a `User` without password, with these authorities.
  * @throws SessionAttributeError when Spring is not known to keep its sessions so
  */
-export function signInAs(session: Session, user: SpringAuthentication, options?: Parameters<Session['signIn']>[1]): void {
+export function signInAs(
+  session: Session,
+  user: SpringAuthentication,
+  options?: Parameters<Session['signIn']>[1],
+): void {
   session.signIn(user.name, options);
   session.setAttribute(SECURITY_CONTEXT, valueOfText(JSON.stringify(contextOf(user))));
 }

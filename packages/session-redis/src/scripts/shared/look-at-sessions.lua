@@ -48,13 +48,15 @@ local function look_at(id, heard)
   local ends_at = session and next_look(session)
   if ends_at then return look_at_live(session, heard, ends_at) end
   local score, was_recorded = redis.call('ZSCORE', ends, id), redis.call('EXISTS', place.own .. 'sessions:ended:' .. id) == 1
+  -- It has got another id, of which somebody else will tell.
+  if not session and score and tonumber(score) > now then return 'already' end
   redis.call('ZREM', ends, id)
   if was_recorded then return 'already' end
   if session then
     if session.interval == 0 then record_end(place, session, 'deleted', 'invalidated', now) else record_end(place, session, 'expired', '', now) end
     return 'claimed'
   end
-  -- Spring keeps for some time what has ended. What is gone sooner has another id.
+  -- Spring keeps for some time what has ended. What is gone sooner has got another id.
   if not score or score + SPRING_GRACE > now then return 'already' end
   record(place, 'expired', id, digits(now), 'data', '{}')
   return 'claimed'

@@ -1,0 +1,308 @@
+import { Controller, Get, Post } from '@nestjs/common';
+import {
+  Authenticated,
+  IndexedSessionRepository,
+  InvalidSessionOptionsError,
+  Session,
+  SessionAttributeError,
+  SessionCreatedEvent,
+  SessionDeletedEvent,
+  SessionExpiredEvent,
+  SessionIdChangedEvent,
+  SessionStateError,
+} from '@nest-session/core';
+import {
+  type RedisSessionModuleOptions,
+  signedInAs,
+  signInAs,
+  SpringJsonSerializer,
+  springSessions,
+} from '@nest-session/redis';
+import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
+import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { App } from '../support/app.fixture.js';
+import { SpringWriter } from '../support/spring-writer.js';
+
+LeakGuard.install();
+
+@Controller()
+class SignInController {
+  @Post('sign-in')
+  signIn(@Session() session: Session) {
+    signInAs(session, { name: 'ann', authorities: ['ROLE_USER'] });
+    return { ok: true };
+  }
+
+  @Get('user')
+  @Authenticated()
+  user(@Session() session: Session) {
+    return signedInAs(session);
+  }
+}
+
+let server: SteppableRedisServer;
+let client: Redis;
+let spring: SpringWriter;
+beforeAll(async () => {
+  server = await SteppableRedisServer.start();
+  client = new Redis(server.url);
+  spring = new SpringWriter(client);
+});
+beforeEach(() => client.flushall());
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+
+function start(redis?: RedisSessionModuleOptions, options?: { readonly handlers?: boolean }): Promise<App> {
+  return App.start({
+    session: springSessions(),
+    redis: { url: server.url, spring: 'shared', commandTimeout: '30s', ...redis },
+    controllers: [SignInController],
+    ...options,
+  });
+}
+
+const cookieOf = (id: string) => ({ headers: { cookie: `SESSION=${Buffer.from(id).toString('base64')}` } });
+const idIn = (cookie: string) => Buffer.from(/SESSION=([^;]*)/.exec(cookie)![1]!, 'base64').toString();
+
+describe('two instances', () => {
+  let apps: [App, App];
+  beforeEach(async () => {
+    apps = [await start(), await start()];
+    for (const { events } of apps) events.clear();
+  });
+  afterEach(() => Promise.all(apps.map((app) => app.stop())));
+  const all = () => apps.flatMap(({ events }) => events.all());
+  const typesOf = (id: string) =>
+    all()
+      .filter((event) => event.sessionId === id)
+      .map(({ type }) => type);
+
+  it('hear of each session that Spring creates, changes and deletes once, with its data', async () => {
+    const id = await spring.create({ color: 'red', n: 1 });
+    await eventually(() => expect(typesOf(id)).toEqual(['created']));
+    await spring.set(id, 'color', 'blue');
+    await spring.invalidate(id);
+    await eventually(() => expect(typesOf(id)).toEqual(['created', 'deleted']));
+    const deleted = all().find((event) => event instanceof SessionDeletedEvent)!;
+    expect([deleted.session.getAttribute('color'), deleted.dataLost]).toEqual(['blue', false]);
+    // Nobody else reports it, however often it is looked at.
+    await sweep();
+    expect(typesOf(id)).toEqual(['created', 'deleted']);
+  });
+
+  it('follow a session whose id Spring changes', async () => {
+    const id = await spring.create({ color: 'red' });
+    await eventually(() => expect(typesOf(id)).toEqual(['created']));
+    const newId = await spring.changeId(id);
+    await eventually(() => expect(typesOf(newId)).toEqual(['id-changed']));
+    const changed = all().find((event) => event instanceof SessionIdChangedEvent)!;
+    expect([changed.previousSessionId, changed.session.getAttribute('color')]).toEqual([id, 'red']);
+    expect(typesOf(id)).toEqual(['created']);
+  });
+
+  it('hear of an expiry once, with the data, and so does Spring', async () => {
+    const heard: string[] = [];
+    const listener = client.duplicate();
+    try {
+      await listener.subscribe('__keyevent@0__:expired');
+      listener.on('message', (_, key: string) => heard.push(key));
+      const id = await spring.create({ color: 'red' }, 1);
+      await eventually(() => expect(typesOf(id)).toEqual(['created', 'expired']));
+      const expired = all().find((event) => event instanceof SessionExpiredEvent)!;
+      expect(expired.session.getAttribute('color')).toBe('red');
+      await eventually(() => expect(heard).toContain(spring.shadow(id)));
+      await sweep();
+      expect(typesOf(id)).toEqual(['created', 'expired']);
+    } finally {
+      listener.disconnect();
+    }
+  });
+
+  it('report no end of a session that Spring has renewed', async () => {
+    const id = await spring.create({}, 2);
+    await eventually(() => expect(typesOf(id)).toEqual(['created']));
+    await client.hset(spring.session(id), 'maxInactiveInterval', 1800);
+    await spring.set(id, 'a', 1);
+    await server.stepClock(60_000);
+    await sweep();
+    expect(typesOf(id)).toEqual(['created']);
+    expect(await client.zscore('spring:session:nest:ends', id)).not.toBeNull();
+  });
+
+  it('do not report again what a late request of Spring has brought back', async () => {
+    const id = await spring.create({ color: 'red' }, 60);
+    await eventually(() => expect(typesOf(id)).toEqual(['created']));
+    await spring.invalidate(id);
+    await eventually(() => expect(typesOf(id)).toEqual(['created', 'deleted']));
+    // Its save writes the shadow key and the bucket again, for a session that nobody can load.
+    await client.set(spring.shadow(id), '', 'PX', 1);
+    await client.hset(spring.session(id), 'lastAccessedTime', await spring.now());
+    await sweep();
+    expect(typesOf(id)).toEqual(['created', 'deleted']);
+  });
+
+  async function sweep(): Promise<void> {
+    for (const { nest } of apps) {
+      const [partition] = nest.get(SessionPartitions, { strict: false }).all;
+      const tally = new SweepCounter(false);
+      await nest.get(SharedSessionSweeper, { strict: false }).sweep([partition!], tally, {});
+      expect(tally.failures).toEqual([]);
+    }
+  }
+});
+
+it('finds what ended while no instance was there, within the grace period of Spring', async () => {
+  const first = await start();
+  const [expiring, deleted] = [await spring.create({ color: 'red' }, 60), await spring.create({ color: 'red' }, 1800)];
+  await eventually(() => expect(first.events.all()).toHaveLength(2));
+  await first.stop();
+  await spring.invalidate(deleted);
+  await server.stepClock(61_000);
+  const later = await start();
+  try {
+    await eventually(() => expect(later.events.all()).toHaveLength(2));
+    const told = later.events
+      .all()
+      .map(({ type, sessionId, session }) => [type, sessionId, session.getAttribute('color')]);
+    expect(told.toSorted()).toEqual([
+      ['deleted', deleted, 'red'],
+      ['expired', expiring, 'red'],
+    ]);
+  } finally {
+    await later.stop();
+  }
+});
+
+it('writes nothing into the keys of Spring but what Spring writes there', async () => {
+  const app = await start({ serializer: new SpringJsonSerializer('security') });
+  try {
+    const agent = app.agent();
+    const [cookie] = (await agent.post('/sign-in')).setCookies;
+    const id = idIn(cookie!);
+    await app.events.next(SessionCreatedEvent, id);
+    const keys = (await client.keys('spring:session:*')).filter((key) => !key.startsWith('spring:session:nest:'));
+    const [bucket, ...more] = keys.filter((key) => key.includes(':expirations:'));
+    expect(more).toEqual([]);
+    const others = keys.filter((key) => key !== bucket);
+    expect(others.toSorted()).toEqual([spring.index('ann'), spring.session(id), spring.shadow(id)].toSorted());
+    expect(await client.smembers(bucket!)).toEqual([`"expires:${id}"`]);
+    expect(await client.smembers(spring.index('ann'))).toEqual([`"${id}"`]);
+    const fields = Object.keys(await client.hgetall(spring.session(id)));
+    expect(fields.filter((field) => !field.startsWith('sessionAttr:')).toSorted()).toEqual([
+      'creationTime',
+      'lastAccessedTime',
+      'maxInactiveInterval',
+    ]);
+    expect((await agent.get('/user')).json()).toEqual({ name: 'ann', authorities: ['ROLE_USER'] });
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    expect((await sessions.findByPrincipalName('ann')).map((each) => each.id)).toEqual([id]);
+    expect(await sessions.deleteByIndex('org', 'ann')).toBe(0);
+    expect(await sessions.deleteById(id)).toBe(true);
+    expect(await client.hget(spring.session(id), 'maxInactiveInterval')).toBe('0');
+    expect(await client.exists(spring.shadow(id), spring.index('ann'), bucket!)).toBe(0);
+    expect((await agent.get('/user')).status).toBe(401);
+  } finally {
+    await app.stop();
+  }
+});
+
+it('reads the session of Spring, and Spring that of NestJS', async () => {
+  const app = await start();
+  try {
+    const id = await spring.create({ color: 'red', cart: { items: [1] } });
+    const read = await app.agent().get('/read', cookieOf(id));
+    expect(read.json()).toMatchObject({ id, attributes: { color: 'red', cart: { items: [1] } } });
+    expect((await app.agent().post('/set/list', { value: [{ a: 1 }] }, cookieOf(id))).status).toBe(201);
+    expect(await client.hget(spring.session(id), 'sessionAttr:list')).toBe('[{"a":1}]');
+  } finally {
+    await app.stop();
+  }
+});
+
+describe('the JSON of Spring', () => {
+  it('is unknown at first, so that objects and lists are refused, and other values are not', async () => {
+    const app = await start();
+    try {
+      expect((await app.agent().post('/set/a', { value: 'text' })).status).toBe(201);
+      const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+      const session = sessions.createSession();
+      const set = () => session.setAttribute('cart', { items: [1] });
+      expect(set).toThrow(SessionAttributeError);
+      expect(set).toThrow(/new SpringJsonSerializer\('plain'\)/);
+    } finally {
+      await app.stop();
+    }
+  });
+
+  it('is known from what is in Redis, and from what Spring says of a new session', async () => {
+    const typed = '{"@class":"java.util.LinkedHashMap","a":1}';
+    const id = await spring.create();
+    await client.hset(spring.session(id), 'sessionAttr:map', typed);
+    const app = await start();
+    try {
+      await app.agent().post('/set/list', { value: [{ b: 2 }] }, cookieOf(id));
+      expect(await client.hget(spring.session(id), 'sessionAttr:list')).toBe(
+        '["java.util.ArrayList",[{"@class":"java.util.LinkedHashMap","b":2}]]',
+      );
+    } finally {
+      await app.stop();
+    }
+  });
+
+  it('of another kind is refused at the start', async () => {
+    const id = await spring.create();
+    await client.hset(spring.session(id), 'sessionAttr:a', Buffer.from('rO0ABXQAAWE=', 'base64'));
+    await expect(start()).rejects.toThrow(/needs JSON.*nest-session-redis spring/s);
+  });
+
+  it('keeps the classes of Java, and refuses to change an object of one in place', async () => {
+    const app = await start({ serializer: new SpringJsonSerializer('typed') });
+    try {
+      const [cart, map] = ['{"@class":"com.example.Cart","n":1}', '{"@class":"java.util.LinkedHashMap","n":1}'];
+      const id = await spring.create();
+      await client.hset(spring.session(id), 'sessionAttr:cart', cart, 'sessionAttr:map', map);
+      const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+      const session = (await sessions.findById(id))!;
+      const [ofJava, plain] = [
+        session.getAttribute<{ n: number }>('cart')!,
+        session.getAttribute<{ n: number }>('map')!,
+      ];
+      plain.n = 2;
+      await sessions.save(session);
+      expect(await client.hmget(spring.session(id), 'sessionAttr:cart', 'sessionAttr:map')).toEqual([
+        cart,
+        '{"@class":"java.util.LinkedHashMap","n":2}',
+      ]);
+      ofJava.n = 2;
+      await expect(sessions.save(session)).rejects.toThrow(/was written by Java/);
+      expect(await client.hget(spring.session(id), 'sessionAttr:cart')).toBe(cart);
+    } finally {
+      await app.stop();
+    }
+  });
+});
+
+it('refuses what Spring does not have, at the start and later', async () => {
+  const shared = { url: server.url, spring: 'shared' } as const;
+  await expect(App.start({ session: { ...springSessions(), absoluteTimeout: '1d' }, redis: shared })).rejects.toThrow(
+    /`absoluteTimeout`.*is not possible with `spring: 'shared'`/,
+  );
+  await expect(App.start({ session: { ...springSessions(), timeout: 'never' }, redis: shared })).rejects.toThrow(
+    /must be set with `spring: 'shared'`/,
+  );
+  const cluster: RedisSessionModuleOptions = { cluster: { nodes: [{ host: '127.0.0.1', port: 1 }] }, spring: 'shared' };
+  await expect(App.start({ session: springSessions(), redis: cluster })).rejects.toThrow(InvalidSessionOptionsError);
+  const app = await start();
+  try {
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    await expect(Promise.resolve().then(() => sessions.endEverySession())).rejects.toThrow(SessionStateError);
+  } finally {
+    await app.stop();
+  }
+});
