@@ -91,7 +91,7 @@ export class SpringSessionRepository extends IndexedSessionRepository {
     const reply = await this.connection.write((client) => this.#scripts(client).renew(keys, prefix, id), keys[0]);
     if (reply.outcome === 'unreadable') {
       throw new SessionStoreError(
-        `The session cannot be renewed: Spring Session does not write ${reply.time} like that`,
+        `The session was not renewed: its ${reply.time} in Redis has a form that Spring Session does not write`,
       );
     }
     return reply;

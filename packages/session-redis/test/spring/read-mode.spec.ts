@@ -146,7 +146,6 @@ describe.each(['express', 'fastify'] as const)('%s', (adapter) => {
     const calls = [
       () => sessions.save(session),
       () => sessions.save(created),
-      () => sessions.touch(session),
       () => sessions.deleteById(id),
       () => sessions.deleteByIndex('tenant', 'ann'),
       () => sessions.endEverySession(),

@@ -26,12 +26,14 @@ local function bucket_of(ends_at)
 end
 
 -- Where the indexed repository has the session; nil for one of the simple repository. `form`: a field of the session.
-local function place_of(form, former_end, ends_at)
+local function place_of(form, former_end, ends_at, now)
   local member, listed = as_spring_text('expires:' .. id, form), as_spring_text(id, form)
   local from, to, mark = bucket_of(former_end), bucket_of(ends_at), read('GET', shadow)
   if mark == nil then error(wrong_type('string', shadow, id)) end
   local is_in_bucket, score = read('SISMEMBER', from, member) == 1, read('ZSCORE', expirations, listed)
-  if not (mark or is_in_bucket or score) then return nil end
+  -- Whatever became of its other keys, its session hash outlives it.
+  local outlives = now + redis.call('PTTL', session) > former_end + GRACE / 2
+  if not (mark or is_in_bucket or score or outlives) then return nil end
   -- A member that is in neither is in the one that other sessions have.
   local is_in_set = score or not is_in_bucket and (read('ZCARD', expirations) or 0) > 0
   if is_in_set and not is_in_bucket then return { listed = listed } end
@@ -63,7 +65,7 @@ if interval == 0 or interval > 0 and accessed + interval <= now then return { 'g
 -- The clock of an application may be ahead.
 local accessed_now = math.max(accessed, now)
 local ends_at = accessed_now + interval
-local place = interval > 0 and shadow and place_of(form, accessed + interval, ends_at)
+local place = interval > 0 and shadow and place_of(form, accessed + interval, ends_at, now)
 redis.call('HSET', session, 'lastAccessedTime', as_spring_long(accessed_now, form))
 -- One that never ends keeps the times to live that Spring has given it.
 if interval < 0 then return { 'touched' } end
