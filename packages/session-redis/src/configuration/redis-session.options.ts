@@ -116,8 +116,8 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     concurrency?: number;
   };
   /**
-   * `'read'`: the sessions are those that Spring Session keeps in this Redis. They are found, and nothing is changed there:
-   * what would change a session throws a SessionStateError, and no event reaches your handlers. Needs
+   * `'read'`: the sessions are those that Spring Session keeps in this Redis. They are found, and `SessionRepository.touch()`
+   * renews them. What would change a session throws a SessionStateError, and no event reaches your handlers. Needs
    * `SessionModule.forRoot(springSessions())`. `namespace` is `'spring:session'` by default then. See
    * the page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this library
    */
