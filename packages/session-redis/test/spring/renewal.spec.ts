@@ -127,7 +127,7 @@ describe.each(FORMS)('a session of %s', (from) => {
       expect(readStoredValue(after)).toBe(now);
       const isJava = before[0] === 0xac;
       if (isJava) expect(after.subarray(0, -8)).toEqual(before.subarray(0, -8));
-      else expect(`${after}`).toBe(`${before}`.replace(/\d{13}/, `${now}`));
+      else expect(after.toString()).toBe(before.toString().replace(/\d{13}/, `${now}`));
     }
   });
 
@@ -193,7 +193,7 @@ function withTime(field: string, time: number): string {
   const [name, hex] = field.split('=') as [string, string];
   const value = Buffer.from(hex, 'hex');
   if (value[0] === 0xac) value.writeBigInt64BE(BigInt(time), value.length - 8);
-  const changed = value[0] === 0xac ? value : Buffer.from(`${value}`.replace(/\d{13}/, `${time}`));
+  const changed = value[0] === 0xac ? value : Buffer.from(value.toString().replace(/\d{13}/, `${time}`));
   return `${name}=${changed.toString('hex')}`;
 }
 

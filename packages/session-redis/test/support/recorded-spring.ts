@@ -56,14 +56,18 @@ async function contentOf(client: Redis, key: string): Promise<string[]> {
   switch (await client.type(key)) {
     case 'hash': {
       const items = (await client.callBuffer('HGETALL', key)) as Buffer[];
-      const fields = items.flatMap((item, i) => (i % 2 === 0 ? [`${item}=${items[i + 1]!.toString('hex')}`] : []));
+      const fields = items.flatMap((item, i) =>
+        i % 2 === 0 ? [`${item.toString()}=${items[i + 1]!.toString('hex')}`] : [],
+      );
       return fields.toSorted();
     }
     case 'set':
       return hex(await client.smembersBuffer(key)).toSorted();
     case 'zset': {
       const items = await client.zrangeBuffer(key, '0', '-1', 'WITHSCORES');
-      return items.flatMap((item, i) => (i % 2 === 0 ? [`${item.toString('hex')}=${items[i + 1]}`] : [])).toSorted();
+      return items
+        .flatMap((item, i) => (i % 2 === 0 ? [`${item.toString('hex')}=${items[i + 1]!.toString()}`] : []))
+        .toSorted();
     }
     case 'string':
       return [(await client.getBuffer(key))!.toString('hex')];

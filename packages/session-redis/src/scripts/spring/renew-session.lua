@@ -36,14 +36,19 @@ local function place_of(form, former_end, ends_at, now)
   if not (mark or is_in_bucket or score or outlives) then return nil end
   -- A member that is in neither is in the one that other sessions have.
   local is_in_set = score or not is_in_bucket and (read('ZCARD', expirations) or 0) > 0
-  if is_in_set and not is_in_bucket then return { listed = listed } end
+  local place = { has_shadow = mark, listed = is_in_set and listed }
+  if is_in_set and not is_in_bucket then return place end
   read_typed('set', 'SISMEMBER', to, member)
-  return { listed = is_in_set and listed, member = member, bucket = to, former = is_in_bucket and from ~= to and from }
+  place.member, place.bucket, place.former = member, to, is_in_bucket and from ~= to and from
+  return place
 end
 
 local function renew_indexed(place, ends_at, interval)
-  redis.call('APPEND', shadow, '')
-  redis.call('PEXPIRE', shadow, interval)
+  if place.has_shadow then
+    redis.call('PEXPIRE', shadow, interval)
+  else
+    redis.call('SET', shadow, '', 'PX', interval)
+  end
   redis.call('PEXPIRE', session, interval + GRACE)
   if place.listed then redis.call('ZADD', expirations, ends_at, place.listed) end
   if not place.bucket then return end
