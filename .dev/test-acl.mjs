@@ -39,7 +39,9 @@ await main(async () => {
 /** A program that starts redis-server with the users. */
 async function withUsers(redisServer) {
   const text = await readFile(join(root, 'docs/redis-acl.md'), 'utf8');
-  const rules = [...text.matchAll(/^ACL SETUSER app (.+)$/gm)].flatMap(([, line]) => line.match(/"[^"]*"|\S+/g));
+  const all = [...text.matchAll(/^ACL SETUSER app (.+)$/gm)].flatMap(([, line]) => line.match(/"[^"]*"|\S+/g));
+  // Only the user of that namespace reaches it.
+  const rules = all.filter((rule) => !rule.startsWith('~spring:'));
   // The documentation says it of the option `partitions`, without a line of its own.
   const [channel] = rules.filter((rule) => rule.startsWith('&__keyspace@'));
   rules.push(channel.replace('nest:session:', 'nest:session:{*}:'));

@@ -768,6 +768,56 @@ redis.call('HSET', key, unpack(change.set))`,
     test: 'incomplete sessions are those without one of their times, and are removed with their shadow keys',
   },
 
+  // Renewals of the sessions of Spring.
+  {
+    mistake: 'A session of Spring that has ended is renewed',
+    in: 'spring/renew-session',
+    code: 'if interval == 0 or interval > 0 and accessed + interval <= now then',
+    instead: 'if interval == 0 then',
+    spec: 'spring/renewal',
+    test: 'a session of one-jdk is not renewed from its end on',
+  },
+  {
+    mistake: 'The last access of a session of Spring goes back',
+    in: 'spring/renew-session',
+    code: 'local accessed_now = math.max(accessed, now)',
+    instead: 'local accessed_now = now',
+    spec: 'spring/renewal',
+    test: 'the last access never goes back: one-jdk',
+  },
+  {
+    mistake: 'A renewed session of Spring stays in its former bucket',
+    in: 'spring/renew-session',
+    code: "if place.former then redis.call('SREM', place.former, place.member) end",
+    instead: '',
+    spec: 'spring/renewal',
+    test: 'a session of one-jdk is renewed by the clock of Redis, and nothing else is changed',
+  },
+  {
+    mistake: 'A bucket of Spring has its time to live before its first member',
+    in: 'spring/renew-session',
+    code: "redis.call('PEXPIRE', place.bucket, interval + GRACE)",
+    instead: '',
+    spec: 'spring/renewal',
+    test: 'a session of one-json-plain is renewed by the clock of Redis, and nothing else is changed',
+  },
+  {
+    mistake: 'A session of Spring without a shadow key counts as one of the simple repository',
+    in: 'spring/renew-session',
+    code: 'if not (mark or is_in_bucket or score or outlives) then return nil end',
+    instead: 'if not mark then return nil end',
+    spec: 'spring/renewal',
+    test: 'a session of the indexed repository whose shadow key is gone gets it again: one-jdk',
+  },
+  {
+    mistake: 'A stray key in the place of a bucket of Spring is found too late',
+    in: 'spring/renew-session',
+    code: "read_typed('set', 'SISMEMBER', to, member)",
+    instead: '',
+    spec: 'spring/renewal',
+    test: 'a key of another type in the place of the new bucket is an error, before anything is written',
+  },
+
   // Erasure: of one user, completely.
   {
     mistake: 'An erasure ends the sessions of other users',

@@ -12,9 +12,12 @@ const PRINCIPALS = 'index:org.springframework.session.FindByIndexNameSessionRepo
 /** The names of the keys of Spring Session in a namespace. */
 export class SpringKeys {
   readonly prefix: string;
+  /** The sorted set that tells when sessions end, where there are no buckets. */
+  readonly expirations: string;
 
   constructor(readonly namespace: string) {
     this.prefix = `${namespace}:`;
+    this.expirations = `${this.prefix}sessions:expirations`;
   }
 
   session(id: string): string {
@@ -33,7 +36,7 @@ export class SpringKeys {
   /** Undefined for a key of somebody else. */
   read(key: string): SpringKey | undefined {
     const name = key.slice(this.prefix.length);
-    if (name === 'sessions:expirations') return { kind: 'expirations' };
+    if (key === this.expirations) return { kind: 'expirations' };
     if (name.startsWith('sessions:expires:')) return { kind: 'shadow' };
     if (name.startsWith('index:')) return { kind: 'index', isOfPrincipals: name.startsWith(PRINCIPALS) };
     const [, id, minute] = /^(?:sessions:([^:]+)|expirations:(\d{1,16}))$/.exec(name) ?? [];

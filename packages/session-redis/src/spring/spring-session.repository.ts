@@ -1,11 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
+import {
+  IndexedSessionRepository,
+  PRINCIPAL_NAME_INDEX_NAME,
+  SessionStateError,
+  SessionStoreError,
+} from '@nest-session/core';
 import { isWellFormedIdOrToken } from '@nest-session/core/internal';
-import type { SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
+import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { isOfCluster } from '../connection/redis-address.options.js';
 import { timeOf } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
+import { scriptsOn } from '../scripts/define-scripts.js';
+import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring-session.scripts.js';
 import type { PlainValue } from './plain-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
 import { readSpringFields } from './spring-fields.js';
@@ -14,27 +22,36 @@ import { isAlive, readSpringSession, type SpringSession } from './spring-session
 import { readStoredValue } from './stored-value.js';
 
 const READ_ONLY =
-  "This application reads the sessions of Spring Session and changes nothing: option `spring: 'read'` of " +
+  "This application reads and renews the sessions of Spring Session, and changes nothing else: option `spring: 'read'` of " +
   'RedisSessionModule. Let the Spring application change, sign in and end its sessions.';
+
+const ON_SEVERAL_NODES =
+  'On a Redis Cluster, no session of RedisIndexedSessionRepository can be renewed here, because its keys are on several ' +
+  "nodes: option `spring: 'read'` of RedisSessionModule. Let a request to the Spring application renew it.";
 
 const LOADED_AT_ONCE = 500;
 
 /**
  * Reads the sessions that Spring Session keeps in Redis: of either repository, with any of its serializers. A load takes one
  * round trip. A session is alive until `lastAccessedTime` and `maxInactiveInterval` have passed, by the clock of Redis. Loads
- * renew nothing. Calls that would change something throw a SessionStateError.
+ * renew nothing. `touch()` renews a session as a request of Spring does. Calls that would change something else throw a
+ * SessionStateError.
  */
 @Injectable()
 export class SpringSessionRepository extends IndexedSessionRepository {
   readonly #keys: SpringKeys;
+  readonly #scripts = scriptsOn((client) => new SpringSessionScripts(client));
+  readonly #isOnCluster: boolean;
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(REDIS_SESSION_OPTIONS) { namespace }: Pick<ResolvedRedisSessionOptions, 'namespace'>,
+    @Inject(REDIS_SESSION_OPTIONS)
+    { namespace, connection: address }: Pick<ResolvedRedisSessionOptions, 'namespace' | 'connection'>,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
   ) {
     super(options);
     this.#keys = new SpringKeys(namespace);
+    this.#isOnCluster = isOfCluster(address);
   }
 
   protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
@@ -64,8 +81,28 @@ export class SpringSessionRepository extends IndexedSessionRepository {
     return this.connection.run(timeOf);
   }
 
-  protected write(): Promise<WriteReply> {
-    return readOnly();
+  protected write(change: SessionChange): Promise<WriteReply> {
+    return change.kind === 'touch' ? this.#renew(change.id) : readOnly();
+  }
+
+  async #renew(id: string): Promise<WriteReply> {
+    const keys = await this.#keysToRenew(id);
+    const { prefix } = this.#keys;
+    const reply = await this.connection.write((client) => this.#scripts(client).renew(keys, prefix, id), keys[0]);
+    if (reply.outcome === 'unreadable') {
+      throw new SessionStoreError(
+        `The session was not renewed: its ${reply.time} in Redis has a form that Spring Session does not write`,
+      );
+    }
+    return reply;
+  }
+
+  async #keysToRenew(id: string): Promise<RenewedKeys> {
+    const [session, shadow] = [this.#keys.session(id), this.#keys.shadow(id)];
+    if (!this.#isOnCluster) return [session, shadow, this.#keys.expirations];
+    const isIndexed = (await this.connection.run((client) => client.exists(shadow), shadow)) > 0;
+    if (isIndexed) throw new SessionStateError(ON_SEVERAL_NODES);
+    return [session];
   }
 
   protected override endListed(): Promise<number> {

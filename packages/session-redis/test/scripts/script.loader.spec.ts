@@ -76,6 +76,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'spring/remove-lost-members': null,
   'spring/expire-buckets': null,
   'spring/remove-incomplete-sessions': null,
+  'spring/renew-session': 'RenewSessionReply',
   'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',

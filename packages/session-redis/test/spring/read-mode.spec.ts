@@ -1,9 +1,19 @@
-import { Controller, Get } from '@nestjs/common';
+import {
+  type CallHandler,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+  UseInterceptors,
+} from '@nestjs/common';
 import {
   Authenticated,
   IndexedSessionRepository,
   InvalidSessionOptionsError,
   Session,
+  SessionContext,
   SessionRepository,
   Sessions,
   SessionStateError,
@@ -11,8 +21,11 @@ import {
 import { type HealthLook, SESSION_HEALTH } from '@nest-session/core/internal';
 import { type RedisSessionModuleOptions, signedInAs, springSessions } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
-import { Redis } from 'ioredis';
+import { RedisCluster } from '@nest-session/testing';
+import { Cluster, Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+import { commandStats } from '../support/command.stats.js';
+import { documentedCommands, documentedLines } from '../support/documented.rights.js';
 import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';
 import { RECORDED_KEYS, RECORDED_SIMPLE } from '../support/spring.records.js';
 
@@ -24,6 +37,28 @@ class UserController {
   @Authenticated()
   user(@Session() session: Session) {
     return { name: session.principalName, ...signedInAs(session) };
+  }
+}
+
+@Injectable()
+class RenewalInterceptor implements NestInterceptor {
+  constructor(
+    @Inject(SessionContext) private readonly context: SessionContext,
+    @Inject(SessionRepository) private readonly sessions: SessionRepository,
+  ) {}
+
+  async intercept(_context: ExecutionContext, next: CallHandler) {
+    await this.sessions.touch(this.context.session);
+    return next.handle();
+  }
+}
+
+@Controller()
+@UseInterceptors(RenewalInterceptor)
+class RenewingController {
+  @Get('renewing')
+  read(@Session() { isNew }: Session) {
+    return { isNew };
   }
 }
 
@@ -43,7 +78,7 @@ function start(adapter: 'express' | 'fastify' = 'express', redis?: RedisSessionM
     adapter,
     session: springSessions(),
     redis: { url: server.url, spring: 'read', ...redis },
-    controllers: [UserController],
+    controllers: [UserController, RenewingController],
   });
 }
 
@@ -113,6 +148,25 @@ describe.each(['express', 'fastify'] as const)('%s', (adapter) => {
     expect((await get('/read', base64(id))).json()).toMatchObject({ isNew: true });
   });
 
+  it('renews it where the application asks for that, and nowhere else', async () => {
+    const key = `${NAMESPACE}:sessions:${id}`;
+    const ends = () => Promise.all([client.pexpiretime(key), client.hget(key, 'lastAccessedTime')]);
+    const before = await ends();
+    const now = snapshot.at + 600_000;
+    await server.stopClock(now);
+    await get('/read', base64(id));
+    expect(await ends()).toEqual(before);
+    expect((await get('/renewing', base64(id))).json()).toEqual({ isNew: false });
+    expect(await ends()).toEqual([now + 2_100_000, `${now}`]);
+  });
+
+  it('has nothing to renew in a request without a session', async () => {
+    const before = await allBytes(client);
+    expect((await app.agent().get('/renewing')).json()).toEqual({ isNew: true });
+    expect((await get('/renewing', base64('an-id-that-nobody-knows'))).json()).toEqual({ isNew: true });
+    expect(await allBytes(client)).toEqual(before);
+  });
+
   it.each(['jdk', 'secmods'] as const)(
     'knows who is signed in by Spring Security, and with which authorities: %s',
     async (form) => {
@@ -146,7 +200,6 @@ describe.each(['express', 'fastify'] as const)('%s', (adapter) => {
     const calls = [
       () => sessions.save(session),
       () => sessions.save(created),
-      () => sessions.touch(session),
       () => sessions.deleteById(id),
       () => sessions.deleteByIndex('tenant', 'ann'),
       () => sessions.endEverySession(),
@@ -191,10 +244,9 @@ it('writes nothing into the namespace while it starts, serves and stops', async 
 
 it('needs no right to change anything', async () => {
   await restoreRecorded(server, client, recorded('one-jdk', '15-principal'));
-  const rights = '+ping +info +client +time +hgetall +smembers'.split(' ');
-  await client.call('ACL', 'SETUSER', 'reader', 'on', '>secret', 'resetkeys', `~${NAMESPACE}:*`, '-@all', ...rights);
+  for (const line of documentedLines(['spring renewal']).slice(0, 2)) await client.acl('SETUSER', 'app', ...line);
   await client.call('ACL', 'LOG', 'RESET');
-  const app = await start('express', { url: server.url.replace('//', '//reader:secret@') });
+  const app = await start('express', { url: server.url.replace('//', '//app:a-long-secret@') });
   try {
     const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
     const { says } = recorded('one-jdk', '15-principal');
@@ -203,9 +255,111 @@ it('needs no right to change anything', async () => {
   } finally {
     await app.stop();
     const denied = ((await client.call('ACL', 'LOG')) as unknown[][]).map((entry) => entry[5]);
-    await client.call('ACL', 'DELUSER', 'reader');
+    await client.acl('DELUSER', 'app');
     expect(denied).toEqual([]);
   }
+});
+
+/** The commands that ran in the meantime, those of scripts included. */
+async function commandsOf(work: () => Promise<unknown>): Promise<string[]> {
+  await client.config('RESETSTAT');
+  await work();
+  const stats = await commandStats(client);
+  const needNoRight = ['auth', 'client|setinfo', 'config|resetstat', 'hello', 'quit'];
+  return [...stats].flatMap(([name, { calls }]) => (calls > 0 && !needNoRight.includes(name) ? [name] : []));
+}
+
+it('needs the documented rights to renew sessions, and no others', async () => {
+  for (const line of documentedLines(['spring renewal'])) await client.acl('SETUSER', 'app', ...line);
+  await client.acl('LOG', 'RESET');
+  const used = new Set<string>();
+  const note = async (work: () => Promise<unknown>) => {
+    for (const command of await commandsOf(work)) used.add(command);
+  };
+  let app: App | undefined;
+  try {
+    await note(async () => (app = await start('express', { url: server.url.replace('//', '//app:a-long-secret@') })));
+    const sessions = app!.nest.get(IndexedSessionRepository, { strict: false });
+    for (const from of ['simple-jdk', 'one-jdk', 'one-json-plain', 'one-json-typed-sorted-set-store']) {
+      const snapshot = READ_BY_JAVA.find((each) => each.from === from)!;
+      await restoreRecorded(server, client, snapshot);
+      // Then it has neither a shadow key nor a bucket.
+      if (from === 'one-json-plain') await client.del(await client.keys('*:expir*'));
+      await server.stopClock(snapshot.at + 60_000);
+      await note(async () => {
+        await sessions.findByPrincipalName('ann');
+        expect(await sessions.touch((await sessions.findById(snapshot.says!.id))!)).toBe('touched');
+      });
+    }
+  } finally {
+    await app?.stop();
+    const denied = ((await client.acl('LOG')) as string[][]).map((entry) => entry[entry.indexOf('object') + 1]);
+    await client.acl('DELUSER', 'app');
+    expect(denied).toEqual([]);
+  }
+  expect([...used].toSorted()).toEqual(documentedCommands(['spring renewal']).toSorted());
+});
+
+describe('on a Cluster', () => {
+  let servers: RedisCluster;
+  let cluster: Cluster;
+  let app: App;
+  let sessions: SessionRepository;
+  beforeAll(async () => {
+    servers = await RedisCluster.start();
+    cluster = new Cluster([...servers.addresses]);
+    for (const { url } of servers.nodes) await allowRenewals(url);
+    const login = { username: 'app', password: 'a-long-secret' };
+    const redis = { cluster: { nodes: servers.addresses }, spring: 'read', ...login } as const;
+    app = await App.start({ session: springSessions(), redis });
+    sessions = app.nest.get(SessionRepository, { strict: false });
+  }, 60_000);
+  afterAll(async () => {
+    await app.stop();
+    cluster.disconnect();
+    await servers.stop();
+  }, 60_000);
+
+  /** Makes the user of the documentation. */
+  async function allowRenewals(url: string): Promise<void> {
+    const admin = new Redis(url);
+    for (const line of [...documentedLines(['spring renewal', 'cluster']), ['+exists']])
+      await admin.acl('SETUSER', 'app', ...line);
+    admin.disconnect();
+  }
+
+  const ids = Array.from({ length: 8 }, (_, i) => `session-of-spring-number-${i}`);
+  const keyOf = (id: string) => `${NAMESPACE}:sessions:${id}`;
+
+  async function created(id: string): Promise<number> {
+    const time = Date.now() - 60_000;
+    await cluster.hset(keyOf(id), { creationTime: time, lastAccessedTime: time, maxInactiveInterval: 1800 });
+    await cluster.pexpireat(keyOf(id), time + 1_800_000);
+    return time;
+  }
+
+  it('renews a session of the simple repository', async () => {
+    for (const id of ids) {
+      const time = await created(id);
+      expect(await sessions.touch((await sessions.findById(id))!)).toBe('touched');
+      const { lastAccessedTime } = (await sessions.findById(id))!;
+      expect(lastAccessedTime).toBeGreaterThanOrEqual(time + 60_000);
+      expect(await cluster.pexpiretime(keyOf(id))).toBe(lastAccessedTime + 1_800_000);
+    }
+  });
+
+  it('refuses to renew one of the indexed repository, and writes nothing', async () => {
+    for (const id of ids) {
+      const time = await created(id);
+      await cluster.set(`${NAMESPACE}:sessions:expires:${id}`, '', 'PX', 1_740_000);
+      const session = (await sessions.findById(id))!;
+      const error: unknown = await sessions.touch(session).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(SessionStateError);
+      expect((error as Error).message).toMatch(/Redis Cluster.*RedisIndexedSessionRepository/);
+      expect((await sessions.findById(id))!.lastAccessedTime).toBe(time);
+      expect(await cluster.pexpiretime(keyOf(id))).toBe(time + 1_800_000);
+    }
+  });
 });
 
 it('is healthy, although no job of ours runs', async () => {

@@ -20,7 +20,8 @@ export type RightsName =
   | 'takeover'
   | 'bullmq'
   | 'reading commands'
-  | 'spring';
+  | 'spring'
+  | 'spring renewal';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to a user. */
 export function documentedLines(names: readonly RightsName[]): string[][] {

@@ -34,3 +34,44 @@ export async function allBytes(client: Redis): Promise<unknown[]> {
   const keys = (await client.keys('*')).toSorted();
   return Promise.all(keys.map(async (key) => [key, await client.pttl(key), await client.dumpBuffer(key)]));
 }
+
+/** What a key has, as bytes in hexadecimal digits, and when it ends in epoch milliseconds; -1 for never. */
+export interface KeptKey {
+  content: string[];
+  readonly end: number;
+}
+
+/** All keys, in the order of their names. Redis reorders a hash or a set when it likes to. */
+export async function keptIn(client: Redis): Promise<Record<string, KeptKey>> {
+  const keys = (await client.keys('*')).toSorted();
+  const all = keys.map(async (key) => [
+    key,
+    { content: await contentOf(client, key), end: await client.pexpiretime(key) },
+  ]);
+  return Object.fromEntries(await Promise.all(all)) as Record<string, KeptKey>;
+}
+
+async function contentOf(client: Redis, key: string): Promise<string[]> {
+  const hex = (items: Buffer[]) => items.map((item) => item.toString('hex'));
+  switch (await client.type(key)) {
+    case 'hash': {
+      const items = (await client.callBuffer('HGETALL', key)) as Buffer[];
+      const fields = items.flatMap((item, i) =>
+        i % 2 === 0 ? [`${item.toString()}=${items[i + 1]!.toString('hex')}`] : [],
+      );
+      return fields.toSorted();
+    }
+    case 'set':
+      return hex(await client.smembersBuffer(key)).toSorted();
+    case 'zset': {
+      const items = await client.zrangeBuffer(key, '0', '-1', 'WITHSCORES');
+      return items
+        .flatMap((item, i) => (i % 2 === 0 ? [`${item.toString('hex')}=${items[i + 1]!.toString()}`] : []))
+        .toSorted();
+    }
+    case 'string':
+      return [(await client.getBuffer(key))!.toString('hex')];
+    default:
+      return [(await client.dumpBuffer(key))!.toString('hex')];
+  }
+}

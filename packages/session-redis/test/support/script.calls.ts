@@ -6,6 +6,7 @@ import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js'
 import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
+import { SpringSessionScripts } from '../../src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
@@ -53,6 +54,12 @@ const DEADLINE = {
 } as const;
 const FIRING = { batchSize: 10, maxLength: 100, knownFor: MINUTE, maxDeadLetterSize: 1000 };
 const scheduled = ({ client }: Store) => new DeadlineScripts(client).schedule(DEADLINE_KEYS, 'order', [DEADLINE], 10);
+
+const OF_SPRING = {
+  creationTime: 1_795_206_008_503,
+  lastAccessedTime: 1_795_206_008_503,
+  maxInactiveInterval: 2_000_000_000,
+};
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
@@ -189,6 +196,17 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     send: (client) => new DeadlineScripts(client).lookAt(DEADLINE_KEYS),
     reply: [{ name: 'order', count: 1, overdue: 0 }],
     reads: true,
+  },
+  {
+    script: 'renew-session',
+    what: 'a session of Spring',
+    prepare: async ({ client, keys }) => {
+      await client.hset(`${keys.prefix}of-spring`, OF_SPRING);
+      await client.set(`${keys.prefix}shadow`, '');
+    },
+    send: (client, { keys: { prefix } }) =>
+      new SpringSessionScripts(client).renew([`${prefix}of-spring`, `${prefix}shadow`, `${prefix}set`], prefix, ID),
+    reply: { outcome: 'touched' },
   },
   {
     script: 'create-session',
