@@ -5,6 +5,8 @@ import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
+import { SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
+import { SharedKeys } from '../../src/spring-shared/shared-keys.js';
 import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
 import { SpringSessionScripts } from '../../src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
@@ -60,6 +62,23 @@ const OF_SPRING = {
   lastAccessedTime: 1_795_206_008_503,
   maxInactiveInterval: 2_000_000_000,
 };
+
+const sharedScripts = (client: Redis, { keys }: Store) =>
+  new SharedScripts(client, new SharedKeys('nest:session:spring', keys, 0));
+const SHARED_CONTENT = {
+  attributes: new Map([[PRINCIPAL_NAME_INDEX_NAME, '"ann"']]),
+  indexes: new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]),
+};
+const SHARED_SESSION = {
+  kind: 'create',
+  id: ID,
+  presentedIds: [],
+  maxInactiveInterval: 1800,
+  absoluteTimeout: -1,
+} as const;
+const createShared = (client: Redis, store: Store) =>
+  sharedScripts(client, store).create({ ...SHARED_SESSION, ...SHARED_CONTENT }, 'ann', '{');
+const openShared = (store: Store) => createShared(store.client, store);
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
 const oneOf = (...words: string[]) => expect.stringMatching(new RegExp(`^(${words.join('|')})$`)) as string;
@@ -207,6 +226,31 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     send: (client, { keys: { prefix } }) =>
       new SpringSessionScripts(client).renew([`${prefix}of-spring`, `${prefix}shadow`, `${prefix}set`], prefix, ID),
     reply: { outcome: 'touched' },
+  },
+  {
+    script: 'create-shared-session',
+    what: 'a new session beside those of Spring',
+    prepare: () => Promise.resolve(),
+    send: createShared,
+    reply: { outcome: 'created', creationTime: expect.any(Number) as number },
+  },
+  {
+    script: 'change-shared-session',
+    what: 'a sign-in to a session that is shared with Spring',
+    prepare: openShared,
+    send: (client, store) =>
+      sharedScripts(client, store).change(
+        { kind: 'update', id: ID, newId: NEW_ID, signIn: { butNot: [] }, ...SHARED_CONTENT },
+        { before: undefined, after: 'ann' },
+      ),
+    reply: { outcome: 'saved', authenticatedAt: expect.any(Number) as number },
+  },
+  {
+    script: 'delete-shared-session',
+    what: 'a session that is shared with Spring',
+    prepare: openShared,
+    send: (client, store) => sharedScripts(client, store).delete({ kind: 'delete', id: ID }),
+    reply: { outcome: 'deleted' },
   },
   {
     script: 'create-session',
@@ -383,6 +427,20 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
 
 /** The calls of background services: sent until there is a reply. */
 export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
+  {
+    script: 'look-at-shared-sessions',
+    what: 'a session that Spring has ended',
+    prepare: async (store) => {
+      await openShared(store);
+      await store.client.hset(`nest:session:spring:sessions:${ID}`, 'maxInactiveInterval', 0);
+    },
+    send: async (client, store) => {
+      const { outcomes } = await sharedScripts(client, store).lookAt([{ id: ID, what: '' }], 10);
+      return outcomes.get(ID);
+    },
+    // A repeated call finds that the first one has recorded it.
+    reply: oneOf('claimed', 'already'),
+  },
   {
     script: 'fire-deadlines',
     what: 'a deadline that is due',

@@ -13,6 +13,10 @@ import type { SharedKeys } from '../../spring-shared/shared-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import { pushChange, type ScriptReply, toCreateReply, toUpdateReply } from '../session/session-arguments.js';
 
+/** Spring has no limit that could refuse a session. */
+type SharedCreateOutcome = 'created' | 'collision' | 'gone';
+type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full';
+
 /** What a call has found: its word is the reply of the script. */
 export type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already';
 
@@ -39,10 +43,10 @@ export interface PrincipalChange {
 }
 
 const FILES = loadScripts('shared', {
-  createShared: 'create-session',
-  changeShared: 'change-session',
-  deleteShared: 'delete-session',
-  lookAtShared: 'look-at-sessions',
+  createShared: 'create-shared-session',
+  changeShared: 'change-shared-session',
+  deleteShared: 'delete-shared-session',
+  lookAtShared: 'look-at-shared-sessions',
 });
 // Like every end, it runs when Redis is out of memory.
 const SOURCES = { ...FILES, endChangedShared: FILES.changeShared.replace('#!lua', '#!lua flags=allow-oom') };
@@ -67,7 +71,8 @@ export class SharedScripts {
     const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
     args.push(createdChannel, message);
     for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
-    return toCreateReply(await this.#client.createShared(keys.length, keys, args)) as CreateReply;
+    const reply = (await this.#client.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
+    return toCreateReply(reply) as CreateReply;
   }
 
   async change(change: UpdateSession, { before, after }: PrincipalChange): Promise<UpdateReply> {
@@ -76,7 +81,8 @@ export class SharedScripts {
     args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
     pushChange(args, change, undefined);
     const script = change.maxInactiveInterval === 0 ? 'endChangedShared' : 'changeShared';
-    return toUpdateReply(await this.#client[script](1, this.keys.own.events, args)) as UpdateReply;
+    const reply = (await this.#client[script](1, this.keys.own.events, args)) as ScriptReply<SharedUpdateOutcome>;
+    return toUpdateReply(reply) as UpdateReply;
   }
 
   async delete({ id, listed, reason = 'revoked' }: DeleteSession): Promise<DeleteReply> {

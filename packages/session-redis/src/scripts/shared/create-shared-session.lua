@@ -1,6 +1,6 @@
 #!lua
 --[[
-  create-session: stores a new session where Spring's indexed repository has its sessions, and tells Spring of it.
+  create-shared-session: stores a new session where Spring's indexed repository has its sessions, and tells Spring of it.
 
   KEYS[1] events stream
   KEYS[2] session hash

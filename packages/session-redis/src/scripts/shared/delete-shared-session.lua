@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  delete-session: deletes a live session as Spring does, and records its `deleted` event. Follows our forwarding marks.
+  delete-shared-session: deletes a live session as Spring does, and records its `deleted` event. Follows our forwarding marks.
 
   KEYS[1] events stream
   KEYS[2] index of Spring that must list the session; none: any session

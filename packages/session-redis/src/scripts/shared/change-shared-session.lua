@@ -1,6 +1,6 @@
 #!lua
 --[[
-  change-session: writes the changes of a live session where Spring's indexed repository has its sessions, with a new id if there
+  change-shared-session: writes the changes of a live session where Spring's indexed repository has its sessions, with a new id if there
   is to be one. Either all of it happens or nothing. Follows our forwarding marks. Without changes it is a touch.
 
   KEYS[1] events stream

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  look-at-sessions: looks how sessions stand that Spring may have changed, and records what nobody has recorded yet: that they were
+  look-at-shared-sessions: looks how sessions stand that Spring may have changed, and records what nobody has recorded yet: that they were
   created, got another id, or have ended. Whoever looks first records it.
 
   KEYS[1] events stream
