@@ -1,11 +1,16 @@
 import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
-import { SpringJsonSerializer } from '../spring-shared/spring-json.serializer.js';
+import { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
 /** How an application uses the sessions that Spring Session keeps. */
 export type SpringMode = 'read' | 'shared';
+
+/** What Spring's namespace has beside it: our own keys, of which Spring knows nothing. */
+export function namespaceBeside(ofSpring: string): string {
+  return `${ofSpring}:nest`;
+}
 
 /** Of a store with a format of its own. */
 const OF_OUR_FORMAT = ['partitions', 'grace', 'expirations', 'notifications', 'encryption'] as const;

@@ -22,7 +22,7 @@ import {
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
-import { dataHere } from '../spring-shared/shared-event-data.js';
+import { dataHere } from './shared-event-data.js';
 import { deviceIn, toSessionRecord } from '../repository/session-hash.js';
 import { type EntryKind, fieldOf, nameOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
 

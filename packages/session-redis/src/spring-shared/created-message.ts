@@ -1,4 +1,4 @@
-import type { SpringJson } from './spring-json.serializer.js';
+import type { SpringJson } from '../spring-values/spring-json.serializer.js';
 
 /** Our message has a blank where the form is not known: it tells other instances nothing of Spring's. */
 export const OF_UNKNOWN_FORM = '{ ';

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { pages } from '../expiration/scan-pages.js';
 import type { SpringKeys } from '../spring/spring-keys.js';
-import { readStoredValue } from '../spring/stored-value.js';
+import { readStoredValue } from '../spring-values/stored-value.js';
 
 const MINUTE = 60_000;
 const PER_PAGE = 500;

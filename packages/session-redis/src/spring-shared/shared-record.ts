@@ -1,10 +1,8 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { SessionRecord } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
-import { nameHere } from '../spring/principal-attribute.js';
-import { readSecurityContext, SECURITY_CONTEXT } from '../spring/security.context.js';
+import { addPrincipal, nameHere } from '../spring-values/principal-attribute.js';
 import { isAlive, readSpringSession } from '../spring/spring-session.js';
-import { readStoredValue } from '../spring/stored-value.js';
 
 type Fields = readonly (readonly [name: string, stored: Buffer])[];
 
@@ -46,15 +44,6 @@ export function toSharedRecord(
     timeToLive: maxInactiveInterval < 0 ? undefined : lastAccessedTime + maxInactiveInterval * 1000 - now,
     memo: { springName } satisfies SharedMemo,
   };
-}
-
-/** Spring looks into the context of Spring Security, where no attribute names the user. Returns that name. */
-export function addPrincipal(attributes: Map<string, string>): string | undefined {
-  const context = attributes.get(SECURITY_CONTEXT);
-  if (context === undefined || attributes.has(PRINCIPAL_NAME_INDEX_NAME)) return undefined;
-  const name = readSecurityContext(readStoredValue(Buffer.from(context)))?.name;
-  if (name !== undefined) attributes.set(PRINCIPAL_NAME_INDEX_NAME, JSON.stringify(name));
-  return name;
 }
 
 /** It counts for who signed in then. Spring may have signed in somebody else since. */

@@ -10,9 +10,9 @@ import type { KeyspaceNotificationListener } from '../notifications/keyspace-not
 import type { Heard } from '../scripts/shared/shared.scripts.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { OF_UNKNOWN_FORM } from './created-message.js';
-import { SharedKeys } from './shared-keys.js';
+import { SharedKeys } from '../spring/shared-keys.js';
 import { SharedSessionSweeper } from './shared-session.sweeper.js';
-import type { SpringJsonSerializer } from './spring-json.serializer.js';
+import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
 // Milliseconds. Every instance hears everything, so each collects it, and the first one to look records it.
 const COLLECTION = 50;
@@ -66,17 +66,18 @@ export class SharedSessionListener implements BackgroundService {
   #listenToSpring(subscriber: Redis): void {
     const { createdChannel } = this.keys;
     const pattern = `${escaped(createdChannel)}*`;
-    const subscribe = () =>
+    const subscribe = () => {
       subscriber.psubscribe(pattern).catch((error: unknown) => {
         if (!this.#stopping.signal.aborted) this.#failures.failed(error);
       });
+    };
     subscriber.on('pmessage', (heardBy: string, channel: string, message: string) => {
       if (heardBy !== pattern) return;
       if (!message.startsWith(OF_UNKNOWN_FORM)) (this.options.serializer as SpringJsonSerializer).see(message);
       this.#collect({ id: channel.slice(createdChannel.length), what: 'created' });
     });
     subscriber.on('ready', subscribe);
-    if (subscriber.status === 'ready') void subscribe();
+    if (subscriber.status === 'ready') subscribe();
   }
 
   #hear({ event, key }: KeyspaceNotification): void {

@@ -16,14 +16,14 @@ import { timeOf } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
-import { nameInSpring } from '../spring/principal-attribute.js';
-import { SECURITY_CONTEXT } from '../spring/security.context.js';
+import { nameInSpring } from '../spring-values/principal-attribute.js';
+import { SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import { readSpringFields } from '../spring/spring-fields.js';
-import { readStoredValue } from '../spring/stored-value.js';
+import { readStoredValue } from '../spring-values/stored-value.js';
 import { messageBegin } from './created-message.js';
-import { SharedKeys } from './shared-keys.js';
+import { SharedKeys } from '../spring/shared-keys.js';
 import { type SharedMemo, toSharedRecord } from './shared-record.js';
-import type { SpringJsonSerializer } from './spring-json.serializer.js';
+import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
 type Options = Pick<ResolvedRedisSessionOptions, 'serializer'>;
 
@@ -129,14 +129,14 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     );
   }
 
-  #update(client: Parameters<ScriptsOn<SharedScripts>>[0], { device: _, ...change }: UpdateSession) {
+  #update(client: Parameters<ScriptsOn<SharedScripts>>[0], change: UpdateSession) {
     const attributes = new Map(inSpring(change.attributes));
     const text = change.attributes.get(PRINCIPAL_NAME_INDEX_NAME);
     const isChanged = change.indexes.has(PRINCIPAL_NAME_INDEX_NAME);
     // Whoever is signed in here is not whom Spring Security knows.
     if (isChanged && !attributes.has(SECURITY_CONTEXT)) attributes.set(SECURITY_CONTEXT, null);
     return this.#scripts(client).change(
-      { ...change, attributes },
+      { ...change, attributes, device: undefined },
       {
         before: (change.memo as SharedMemo | undefined)?.springName,
         after: isChanged ? (nameIn(text) ?? null) : undefined,

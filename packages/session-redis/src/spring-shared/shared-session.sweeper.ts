@@ -10,7 +10,7 @@ import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { idsEndingSoon } from './ending-soon.js';
-import { SharedKeys } from './shared-keys.js';
+import { SharedKeys } from '../spring/shared-keys.js';
 
 // How far it looks ahead, in minutes: the cleanup job runs in each, and Spring deletes a bucket when its minute begins.
 const AHEAD = 2;

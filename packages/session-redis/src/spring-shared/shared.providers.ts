@@ -4,7 +4,7 @@ import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js'
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { connectionToken } from '../connection/redis-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { SharedKeys } from './shared-keys.js';
+import { SharedKeys } from '../spring/shared-keys.js';
 import { SharedSessionListener } from './shared-session.listener.js';
 import { SharedSessionRepository } from './shared-session.repository.js';
 import { SharedSessionSweeper } from './shared-session.sweeper.js';

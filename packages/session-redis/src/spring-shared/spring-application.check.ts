@@ -7,11 +7,11 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import { pages } from '../expiration/scan-pages.js';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import { readSpringFields } from '../spring/spring-fields.js';
-import { formOf } from '../spring/stored-value.js';
+import { formOf } from '../spring-values/stored-value.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import { SharedKeys } from './shared-keys.js';
-import type { SpringJsonSerializer } from './spring-json.serializer.js';
+import { SharedKeys } from '../spring/shared-keys.js';
+import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
 const SCANNED_PER_CALL = 500;
 const MOST_CALLS = 20;

@@ -7,7 +7,7 @@ import { type Finding, FindingCounter } from '../verification/findings.js';
 import type { Pace } from '../verification/pace.js';
 import type { SpringRule } from './spring-rules.js';
 import type { SpringKeys } from './spring-keys.js';
-import { readStoredValue } from './stored-value.js';
+import { readStoredValue } from '../spring-values/stored-value.js';
 
 // Milliseconds. Spring works at a bucket when its minute is over, and at indexes after the session hash.
 const MINUTE_IS_OVER = 120_000;

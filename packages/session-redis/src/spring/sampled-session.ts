@@ -3,7 +3,7 @@ import { timeOf } from '../connection/redis-time.js';
 import { readSpringFields } from './spring-fields.js';
 import type { SpringKeys } from './spring-keys.js';
 import { readSpringSession, type SpringSession } from './spring-session.js';
-import { formOf, type StoredForm } from './stored-value.js';
+import { formOf, type StoredForm } from '../spring-values/stored-value.js';
 
 /** A session that was looked at more closely. */
 export interface SampledSession {

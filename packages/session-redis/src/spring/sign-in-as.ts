@@ -1,6 +1,6 @@
 import type { Session } from '@nest-session/core';
-import { valueOfText } from '../spring-shared/remembered-texts.js';
-import { SECURITY_CONTEXT, type SpringAuthentication } from './security.context.js';
+import { valueOfText } from '../spring-values/remembered-texts.js';
+import { SECURITY_CONTEXT, type SpringAuthentication } from '../spring-values/security.context.js';
 
 /**
  * Signs a user in to NestJS and to Spring Security, as `session.signIn()` does: `spring: 'shared'` with a Spring application

@@ -1,6 +1,6 @@
 import type { Session } from '@nest-session/core';
-import { readSecurityContext, SECURITY_CONTEXT, type SpringAuthentication } from './security.context.js';
-import type { PlainValue } from './plain-value.js';
+import { readSecurityContext, SECURITY_CONTEXT, type SpringAuthentication } from '../spring-values/security.context.js';
+import type { PlainValue } from '../spring-values/plain-value.js';
 
 /**
  * Returns who is signed in to a session by Spring Security, and their authorities such as `ROLE_ADMIN`. Undefined if nobody

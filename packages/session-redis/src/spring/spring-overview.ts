@@ -1,8 +1,8 @@
-import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import type { SampledSession } from './sampled-session.js';
 import type { SpringKey } from './spring-keys.js';
 import { isAlive } from './spring-session.js';
-import type { StoredForm } from './stored-value.js';
+import type { StoredForm } from '../spring-values/stored-value.js';
 
 /** Keys of each kind. */
 export type KeyCounts = Record<SpringKey['kind'], number> & { indexOfPrincipals: number };

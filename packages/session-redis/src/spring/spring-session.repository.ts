@@ -14,12 +14,12 @@ import { timeOf } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring-session.scripts.js';
-import type { PlainValue } from './plain-value.js';
-import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
+import type { PlainValue } from '../spring-values/plain-value.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import { readSpringFields } from './spring-fields.js';
 import { SpringKeys } from './spring-keys.js';
 import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
-import { readStoredValue } from './stored-value.js';
+import { readStoredValue } from '../spring-values/stored-value.js';
 
 const READ_ONLY =
   "This application reads and renews the sessions of Spring Session, and changes nothing else: option `spring: 'read'` of " +

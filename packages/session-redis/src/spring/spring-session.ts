@@ -1,5 +1,5 @@
-import type { PlainValue } from './plain-value.js';
-import { readStoredValue } from './stored-value.js';
+import type { PlainValue } from '../spring-values/plain-value.js';
+import { readStoredValue } from '../spring-values/stored-value.js';
 
 /** A session as Spring Session has stored it. */
 export interface SpringSession {

@@ -1,4 +1,4 @@
-import { readStoredValue } from '../../src/spring/stored-value.js';
+import { readStoredValue } from '../../src/spring-values/stored-value.js';
 import { RECORDED_VALUES, stored } from '../support/spring.records.js';
 
 /** What attributes of a running application come out as. */

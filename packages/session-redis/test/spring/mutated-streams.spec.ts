@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { READING_LIMITS } from '../../src/spring/reading-limits.js';
-import { readStoredValue } from '../../src/spring/stored-value.js';
+import { READING_LIMITS } from '../../src/spring-values/reading-limits.js';
+import { readStoredValue } from '../../src/spring-values/stored-value.js';
 import { RECORDED_CONTEXTS, RECORDED_VALUES, stored } from '../support/spring.records.js';
 
 const RUNS = 10_000;

@@ -3,7 +3,7 @@ import { storePrimitivesOf } from '@nest-session/core/internal';
 import { springSessions } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
-import { readStoredValue } from '../../src/spring/stored-value.js';
+import { readStoredValue } from '../../src/spring-values/stored-value.js';
 import { App } from '../support/app.fixture.js';
 import { keptIn, NAMESPACE, restoreRecorded } from '../support/recorded-spring.js';
 import {

@@ -1,6 +1,6 @@
-import { readSecurityContext } from '../../src/spring/security.context.js';
-import type { PlainValue } from '../../src/spring/plain-value.js';
-import { readStoredValue } from '../../src/spring/stored-value.js';
+import { readSecurityContext } from '../../src/spring-values/security.context.js';
+import type { PlainValue } from '../../src/spring-values/plain-value.js';
+import { readStoredValue } from '../../src/spring-values/stored-value.js';
 import { RECORDED_CONTEXTS, stored } from '../support/spring.records.js';
 
 const ROLES = ['ROLE_ADMIN', 'ROLE_USER'];

@@ -1,6 +1,6 @@
 import { SessionStateError } from '@nest-session/core';
 import { sessionRepositoryContract } from '@nest-session/testing/contracts';
-import { SpringJsonSerializer } from '../../src/spring-shared/spring-json.serializer.js';
+import { SpringJsonSerializer } from '../../src/spring-values/spring-json.serializer.js';
 import { ContractRedis } from '../support/contract.redis.js';
 import { NOT_SHARED, REFUSED } from '../support/shared-contract.js';
 

@@ -169,11 +169,8 @@ it('finds what ended while no instance was there, within the grace period of Spr
     await eventually(() => expect(later.events.all()).toHaveLength(2));
     const told = later.events
       .all()
-      .map(({ type, sessionId, session }) => [type, sessionId, session.getAttribute('color')]);
-    expect(told.toSorted()).toEqual([
-      ['deleted', deleted, 'red'],
-      ['expired', expiring, 'red'],
-    ]);
+      .map(({ type, sessionId, session }) => `${type} ${sessionId} ${session.getAttribute<string>('color')}`);
+    expect(told.toSorted()).toEqual([`deleted ${deleted} red`, `expired ${expiring} red`]);
   } finally {
     await later.stop();
   }

@@ -1,5 +1,5 @@
-import { READING_LIMITS } from '../../src/spring/reading-limits.js';
-import { readStoredValue } from '../../src/spring/stored-value.js';
+import { READING_LIMITS } from '../../src/spring-values/reading-limits.js';
+import { readStoredValue } from '../../src/spring-values/stored-value.js';
 
 const read = (text: string) => readStoredValue(Buffer.from(text));
 

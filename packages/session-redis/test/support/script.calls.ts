@@ -6,7 +6,7 @@ import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js'
 import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
-import { SharedKeys } from '../../src/spring-shared/shared-keys.js';
+import { SharedKeys } from '../../src/spring/shared-keys.js';
 import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
 import { SpringSessionScripts } from '../../src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';

@@ -9,7 +9,7 @@ import type {
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { ATTRIBUTE_FIELD } from '../../keys/session-keys.js';
-import type { SharedKeys } from '../../spring-shared/shared-keys.js';
+import type { SharedKeys } from '../../spring/shared-keys.js';
 import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
 import { pushChange, type ScriptReply, toCreateReply, toUpdateReply } from '../session/session-arguments.js';
 
@@ -18,7 +18,7 @@ type SharedCreateOutcome = 'created' | 'collision' | 'gone';
 type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full';
 
 /** What a call has found: its word is the reply of the script. */
-export type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already';
+type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already';
 
 /** What was heard of a session. */
 export interface Heard {

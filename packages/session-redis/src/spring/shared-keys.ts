@@ -1,11 +1,6 @@
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SpringKeys } from '../spring/spring-keys.js';
 
-/** What Spring's namespace has beside it: our own keys, of which Spring knows nothing. */
-export function namespaceBeside(ofSpring: string): string {
-  return `${ofSpring}:nest`;
-}
-
 /** The names of the keys of sessions that are shared with Spring. */
 export class SharedKeys {
   readonly spring: SpringKeys;

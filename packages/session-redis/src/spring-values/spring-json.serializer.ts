@@ -1,7 +1,7 @@
 import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
-import type { PlainValue } from '../spring/plain-value.js';
-import { READING_LIMITS } from '../spring/reading-limits.js';
-import { jsonFormOf, readStoredJson } from '../spring/stored-json.js';
+import type { PlainValue } from './plain-value.js';
+import { READING_LIMITS } from './reading-limits.js';
+import { jsonFormOf, readStoredJson } from './stored-json.js';
 import { textRememberedOf, valueOfText } from './remembered-texts.js';
 
 /**
@@ -31,8 +31,9 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   readonly #isStated: boolean;
 
   /**
-   * @param form by default what is seen in Redis. Until something is seen, objects and lists are refused.
-   * @throws TypeError for anything else
+   * Writes the JSON that the Spring application keeps. `form`: which one that is; by default it is seen in Redis, and objects and
+   * lists are refused until then.
+   * @throws TypeError for another form
    */
   constructor(form?: SpringJson) {
     super();
@@ -59,6 +60,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
     else if (seen === 'plain-json') this.#form ??= 'plain';
   }
 
+  /** The text that Spring reads. @throws SerializationProblem for a value that Java could not read as the same */
   override serialize(value: unknown): string {
     const read = textRememberedOf(value);
     if (!read) return this.#written(value);
@@ -71,11 +73,13 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
     return this.#written(value);
   }
 
+  /** The value of a text, without the classes of Java. */
   override deserialize(text: string): unknown {
     this.see(text);
     return valueOfText(text);
   }
 
+  /** Whether an object still is what its text says. */
   override hasText(value: unknown, text: string): boolean {
     const read = textRememberedOf(value);
     return read ? read.text === text && JSON.stringify(value) === read.plain : super.hasText(value, text);

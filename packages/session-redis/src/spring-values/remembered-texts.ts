@@ -1,6 +1,6 @@
-import { readStoredJson } from '../spring/stored-json.js';
-import type { PlainValue } from '../spring/plain-value.js';
-import { READING_LIMITS } from '../spring/reading-limits.js';
+import { readStoredJson } from './stored-json.js';
+import type { PlainValue } from './plain-value.js';
+import { READING_LIMITS } from './reading-limits.js';
 
 /** The text that an object was read from, and what the object was then, as JSON. */
 interface RememberedText {

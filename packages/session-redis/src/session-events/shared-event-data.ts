@@ -1,6 +1,5 @@
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
-import { nameHere } from '../spring/principal-attribute.js';
-import { addPrincipal } from './shared-record.js';
+import { addPrincipal, nameHere } from '../spring-values/principal-attribute.js';
 
 /** The fields of a session in an event, with the names that attributes have here, and with who is signed in. */
 export function dataHere(data: Readonly<Record<string, string>>): Record<string, string> {
