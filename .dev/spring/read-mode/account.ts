@@ -23,7 +23,7 @@ class AccountController {
       name: session.principalName,
       authorities: inAttribute ?? [],
     };
-    return { name, authorities: authorities.toSorted() };
+    return { name, authorities };
   }
 
   /** Without those that say who is signed in. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { UnfetchedPackagesError } from './unfetched-packages.error.js';
 
 const CACHE = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'nest-session');
@@ -32,7 +32,7 @@ async function hashOf(folder: string): Promise<string> {
 async function filesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
-  return files.map((entry) => join(entry.parentPath, entry.name).slice(folder.length));
+  return files.map((entry) => relative(folder, join(entry.parentPath, entry.name)));
 }
 
 async function build(folder: string, packaged: string): Promise<void> {

@@ -29,7 +29,7 @@ export class SpringVisitor {
 
   /** By Spring Security: ann is ROLE_USER and ROLE_ADMIN, bob is ROLE_USER. The session id changes. */
   async signIn(name: string): Promise<void> {
-    const body = `${new URLSearchParams({ username: name, password: 'secret' })}`;
+    const body = new URLSearchParams({ username: name, password: 'secret' }).toString();
     const { status, text } = await this.agent.request('POST', '/login', { ...FORM, body });
     if (status !== 204) throw new Error(`POST /login: ${status} ${text}`);
   }

@@ -79,7 +79,7 @@ record ShownSession(
     if (!(value instanceof SecurityContext context)) return null;
     var user = context.getAuthentication();
     if (user == null || user instanceof AnonymousAuthenticationToken) return null;
-    var authorities = user.getAuthorities().stream().map(GrantedAuthority::getAuthority).sorted().toList();
+    var authorities = user.getAuthorities().stream().map(GrantedAuthority::getAuthority).toList();
     return new SignedInUser(user.getName(), authorities);
   }
 }
