@@ -14,22 +14,27 @@ import { writePrograms } from './spring/page-programs.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const FOLDER = join(root, '.dev/spring');
-const REPOSITORIES = ['simple', 'indexed'];
+const REPOSITORIES = { simple: { REPOSITORY: 'simple' }, indexed: { REPOSITORY: 'indexed' } };
+const SORTED_SET = { REPOSITORY: 'indexed', EXPIRATIONS: 'sorted-set' };
 const SERIALIZERS = ['jdk', 'plain', 'typed', 'security'];
 
 /** Checks of a folder, and the environments in which they run. `heading`: of the programs of the page that they need. */
 const SUITES = [
   {
     checks: 'read-mode',
-    trials: REPOSITORIES.flatMap((repository) =>
-      SERIALIZERS.map((serializer) => ({
-        title: [repository, serializer],
-        env: { REPOSITORY: repository, SERIALIZER: serializer },
-      })),
-    ),
+    trials: [
+      ...Object.entries(REPOSITORIES).flatMap(([repository, env]) =>
+        SERIALIZERS.map((serializer) => readModeTrial(repository, serializer, env)),
+      ),
+      readModeTrial('indexed, sorted set', 'plain', SORTED_SET),
+    ],
   },
   pageSuite('Read the sessions of Spring', 'page'),
 ];
+
+function readModeTrial(repository, serializer, env) {
+  return { title: [repository, serializer], env: { ...env, SERIALIZER: serializer } };
+}
 
 function pageSuite(heading, checks) {
   return { checks, heading, trials: [{ title: ['page', heading], env: {} }] };
@@ -47,24 +52,24 @@ await main(async () => {
   await ensurePackages();
   process.env.REDIS_SERVER = await ensureRedis();
   await runQuietly('npm', ['run', '--silent', 'build']);
+  // Built by the time it is asked for.
+  const java = await import('../libs/test-infrastructure/dist/spring.js');
+  const missing = java.missingJava();
+  if (missing) return conclude(skipped(chosen, missing), values.outputFile);
   const rows = [];
-  for (const suite of chosen) rows.push(...(await runSuite(suite)));
+  for (const suite of chosen) rows.push(...(await runSuite(suite, java)));
   return conclude(rows, values.outputFile);
 });
 
 /** Resolves to the rows of the table. */
-async function runSuite({ checks, heading, trials }) {
-  // Built by the time it is asked for.
-  const java = await import('../libs/test-infrastructure/dist/spring.js');
-  const missing = java.missingJava();
-  if (missing) return skipped(trials, `There is no ${missing}.`);
+async function runSuite({ checks, heading, trials }, java) {
   const folder = join(temporaryFolder('spring'), checks);
   await cp(join(FOLDER, checks), folder, { recursive: true });
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   await writeFile(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
   if (heading) await writePrograms(heading, folder);
   const packaged = await packageJava(java, heading ? join(folder, 'java') : join(FOLDER, 'application'));
-  if (packaged.unfetched) return skipped(trials, `Maven cannot fetch what it needs:\n${packaged.output}`);
+  if (packaged.unfetched) return skipped([{ trials }], `Maven cannot fetch what it needs:\n${packaged.output}`);
   const rows = [report([checks, 'Maven'], packaged), report([checks, 'types'], await compileIn(folder))];
   return countsOf(rows).failed > 0 ? rows : [...rows, ...(await runTwoAtATime(trials, folder))];
 }
@@ -96,8 +101,9 @@ async function runTwoAtATime(trials, folder) {
 }
 
 /** What could not be tried counts, and nobody overlooks it. */
-function skipped(trials, reason) {
+function skipped(suites, reason) {
   console.log(`\n${'!'.repeat(40)}\nNOT TESTED beside Spring Boot. ${reason}\n${'!'.repeat(40)}`);
+  const trials = suites.flatMap((suite) => suite.trials);
   return trials.map(({ title }) =>
     report(title, { output: '', checks: [{ name: 'beside a running Spring Boot', result: 'skipped' }] }),
   );

@@ -15,6 +15,7 @@ import { Redis } from 'ioredis';
 import { atAccount, PRINCIPAL, startAccount } from './account.js';
 
 const REPOSITORY = process.env['REPOSITORY'] as SpringApplicationOptions['repository'];
+const EXPIRATIONS = process.env['EXPIRATIONS'] as SpringApplicationOptions['expirations'];
 const SERIALIZER = process.env['SERIALIZER'] as SpringApplicationOptions['serializer'];
 const ADAPTERS = ['express', 'fastify'] as const;
 
@@ -28,6 +29,9 @@ const TIMES_AS_NUMBERS = {
   times: { at: 1_704_164_645.678, for: 'PT1M30S' },
 };
 
+/** What `nest-session-redis spring --json` prints. */
+type SpringReport = Record<'repository' | 'expirations' | 'serializer' | 'unreadableAttributes' | 'findings', unknown>;
+
 let redis: RedisServer;
 let client: Redis;
 let spring: SpringApplication;
@@ -36,7 +40,7 @@ let accounts: INestApplication[];
 before(async () => {
   redis = await RedisServer.start();
   client = new Redis(redis.url);
-  const how = { repository: REPOSITORY, serializer: SERIALIZER };
+  const how = { repository: REPOSITORY, serializer: SERIALIZER, expirations: EXPIRATIONS };
   spring = await SpringApplication.start({ ...how, namespace: 'spring:session', redisUrl: redis.url });
   accounts = await Promise.all(ADAPTERS.map((adapter) => startAccount(adapter, redis.url)));
 });
@@ -122,11 +126,10 @@ test('the command says which repository and which serializer Spring has', async 
   await (await signedIn('ann')).setKinds();
   const args = ['node_modules/.bin/nest-session-redis', 'spring', '--json', '--url', redis.url];
   const { stdout } = await promisify(execFile)(process.execPath, args);
-  const { repository, serializer, unreadableAttributes, findings } = JSON.parse(stdout) as Record<string, unknown>;
-  assert.deepEqual(
-    { repository, serializer, unreadableAttributes, findings },
-    { repository: REPOSITORY, serializer: SHOWN_SERIALIZERS[SERIALIZER], unreadableAttributes: [], findings: [] },
-  );
+  const { repository, expirations, serializer, unreadableAttributes, findings } = JSON.parse(stdout) as SpringReport;
+  assert.deepEqual([repository, serializer], [REPOSITORY, SHOWN_SERIALIZERS[SERIALIZER]]);
+  if (REPOSITORY === 'indexed') assert.equal(expirations, EXPIRATIONS ?? 'buckets');
+  assert.deepEqual([unreadableAttributes, findings], [[], []]);
 });
 
 async function signedIn(name: string): Promise<SpringVisitor> {

@@ -2,15 +2,15 @@ import { spawnSync } from 'node:child_process';
 
 const OLDEST_JAVA = 17;
 
-/** Says what is missing here for applications of Java, and how to get it. Undefined when nothing is. */
+/** Says in a sentence what is missing here for applications of Java, and how to get it. Undefined when nothing is. */
 export function missingJava(): string | undefined {
   const missing: string[] = [];
-  if (versionOfJava() < OLDEST_JAVA) missing.push(`a JDK of Java ${OLDEST_JAVA} or later`);
-  if (spawnSync('mvn', ['--version']).status !== 0) missing.push('Maven');
+  if (versionOfJava() < OLDEST_JAVA) missing.push(`no JDK of Java ${OLDEST_JAVA} or later`);
+  if (spawnSync('mvn', ['--version']).status !== 0) missing.push('no Maven');
   if (missing.length === 0) return undefined;
   return (
-    `${missing.join(' and ')} on the PATH. Install it (Debian and Ubuntu: sudo apt-get install ` +
-    `openjdk-${OLDEST_JAVA}-jdk-headless maven; macOS: brew install openjdk@${OLDEST_JAVA} maven)`
+    `There is ${missing.join(' and ')} on the PATH: install both (Debian and Ubuntu: sudo apt-get install ` +
+    `openjdk-${OLDEST_JAVA}-jdk-headless maven; macOS: brew install openjdk@${OLDEST_JAVA} maven).`
   );
 }
 

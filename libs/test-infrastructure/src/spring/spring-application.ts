@@ -12,7 +12,7 @@ export interface SpringApplicationOptions {
   /** `RedisSessionRepository`, which has no events and no index, or `RedisIndexedSessionRepository`. */
   readonly repository: 'simple' | 'indexed';
   /** Where the indexed repository has the ends of sessions. @default 'buckets' */
-  readonly expirations?: 'buckets' | 'sorted-set';
+  readonly expirations?: 'buckets' | 'sorted-set' | undefined;
   /**
    * That of Java; JSON; JSON with the class of each object and list; the same by the modules of Spring Security. Spring
    * Security has its context in the session with the first and the last. With the others, it has name and authorities in
