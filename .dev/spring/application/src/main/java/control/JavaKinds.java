@@ -43,8 +43,9 @@ class JavaKinds {
     values.put("list", new ArrayList<Object>(List.of("a", 1, 2L, true, new ArrayList<>(List.of(1.5)))));
     values.put("set", new LinkedHashSet<>(List.of("a", "b")));
     values.put("map", new HashMap<>(Map.of("k", "v", "day", LocalDate.of(2024, 1, 2))));
-    values.put("times", new HashMap<>(Map.of("at", Instant.parse("2024-01-02T03:04:05.678Z"), "for", Duration.ofSeconds(90))));
-    values.put("instant", Instant.parse("2024-01-02T03:04:05.678Z"));
+    var instant = Instant.parse("2024-01-02T03:04:05.678Z");
+    values.put("times", new HashMap<>(Map.of("at", instant, "for", Duration.ofSeconds(90))));
+    values.put("instant", instant);
     values.put("duration", Duration.ofSeconds(90));
     values.put("date", new Date(1_404_360_000_123L));
     values.put("uuid", UUID.fromString("3f2c1a84-7d6e-4b0f-9c55-0123456789ab"));
