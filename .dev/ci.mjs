@@ -36,6 +36,7 @@ await main(() =>
       npm('test:matrix', { report: 'checks' }),
       npm('test:applications', { report: 'checks' }),
     ],
+    npm('test:spring', { report: 'checks' }),
     // Counts of commands, and ratios of times in Redis: another machine, or other work on it, does not change them.
     npm('bench', { args: ['budgets', '--quick', '--check', '--node=here'] }),
     // Most of the time they wait.

@@ -99,15 +99,21 @@ async function countsIn(file) {
 function conclude(results, wanted, began) {
   const sum = (field) => results.reduce((total, result) => total + result[field], 0);
   console.log('');
-  for (const { title, seconds, failed, failures } of results) {
-    console.log(`${duration(seconds).padStart(8)}  ${failed > 0 ? 'FAILED' : 'ok    '}  ${title}`);
-    for (const each of failures) console.log(`                    ${each}`);
+  for (const { title, seconds, failures, ...counts } of results) {
+    console.log(`${duration(seconds).padStart(8)}  ${resultOf(counts).padEnd(7)}  ${title}`);
+    for (const each of failures) console.log(`                     ${each}`);
   }
   console.log(`${duration(secondsSince(began)).padStart(8)}  in all`);
   const left = wanted - results.length;
   if (left > 0) console.log(`FAILED: ${left} more steps were not run`);
   console.log(`\n${sum('passed')} passed, ${sum('failed')} failed, ${sum('skipped')} skipped`);
   return sum('failed') === 0 && left === 0 ? 0 : 1;
+}
+
+/** A step that has skipped all of its tests has shown nothing. */
+function resultOf({ passed, failed, skipped }) {
+  if (failed > 0) return 'FAILED';
+  return passed === 0 && skipped > 0 ? 'SKIPPED' : 'ok';
 }
 
 function secondsSince(began) {

@@ -20,7 +20,8 @@ export { Gate } from './gate/gate.js';
 export { LogRecorder } from './logging/log.recorder.js';
 export { standStill } from './time/stand-still.js';
 
-// a process of Node.js
+// processes
+export { BoundProcess } from './processes/bound.process.js';
 export { Program } from './processes/program.js';
 
 // nothing left behind
