@@ -3,8 +3,13 @@
 import { appendFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 
-const OWN = /^(.+):(request|background|subscriber|notifications|reader|broadcast)$/;
-const DENIED = /^NOPERM|The user executing the script can't/;
+// ioredis puts a prefix before the name of the connection on which it asks a Cluster for its slots.
+const OWN =
+  /^(?:ioredis-cluster\(\w+\):)?(.+):(request|writes|background|subscriber|notifications|signals|reader|broadcast)$/;
+/** The namespace of a test in which nobody logs in. */
+const ANONYMOUS = 'anonymous';
+// The password is only wrong where a namespace has no user: see NAMESPACES in test-acl.mjs.
+const DENIED = /^NOPERM|^WRONGPASS|The user executing the script can't/;
 // It only tells Redis the name of ioredis.
 const NOT_MISSED = /client\|setinfo/;
 
@@ -19,7 +24,7 @@ function logIn() {
     const { options } = this;
     const namespace = OWN.exec(options.connectionName ?? '')?.[1];
     // A test that logs in by itself is about that.
-    if (namespace !== undefined && !options.username && !options.password) {
+    if (namespace !== undefined && namespace !== ANONYMOUS && !options.username && !options.password) {
       Object.assign(options, { username: namespace, password: 'a-long-secret' });
     }
     return connect.apply(this, args);

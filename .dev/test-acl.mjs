@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { main, root, run } from './processes.mjs';
 
-/** Those of the tests. In another one, the library cannot log in. */
+/** Those of the tests. In another one, the library cannot log in, which is told as denied. */
 // prettier-ignore
 const NAMESPACES = [
   'nest:session', 'nest:deadlines', 'spring:session', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
-  'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'cron', 'poll', 'timer', 'five', 'six', 'n1', 'n4',
+  'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'cron', 'poll', 'timer', 'five', 'six', 'six-due', 'n1', 'n4',
 ];
 const LOGIN = join(root, '.dev/acl-login.mjs');
 

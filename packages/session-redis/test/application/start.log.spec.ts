@@ -132,7 +132,9 @@ describe('the line at the start', () => {
     try {
       const { start, all } = await linesOf({ redis: { url: own.url.replace('//', '//limited:secret@') } });
       expect(start.join()).toContain(`; notifications ${state}; `);
-      expect(all.join()).not.toMatch(/limited|secret/);
+      // Redis after 7.0 and Valkey name the user in the reply that a line quotes: an operator sees who lacks the right.
+      const lines = all.join().replace('NOPERM User limited has no permissions', 'NOPERM');
+      expect(lines).not.toMatch(/limited|secret/);
     } finally {
       admin.disconnect();
       await own.stop();

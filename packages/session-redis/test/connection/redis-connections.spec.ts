@@ -161,7 +161,8 @@ it('a new reason of an outage is one line, however often and with however many c
 
 it('a Redis whose password the url does not have is logged with what to do', async () => {
   const redis = await RedisServer.start({ args: ['--requirepass', 'a-secret'] });
-  const own = createConnections(resolveRedisSessionOptions({ url: redis.url }));
+  // In this namespace, also `npm run test:acl` does not log in.
+  const own = createConnections(resolveRedisSessionOptions({ url: redis.url, namespace: 'anonymous' }));
   try {
     own.background.connect().catch(() => undefined);
     const line =

@@ -28,7 +28,12 @@ describe.each([1, 4])('the reader of deadlines with %d partitions', (partitions)
 
   beforeAll(async () => {
     server = await RedisServer.start();
-    const options = { url: server.url, namespace: 'app', partitions, events: { attempts: 1, group: 'billing' } };
+    const options = {
+      url: server.url,
+      namespace: 'shop:deadlines',
+      partitions,
+      events: { attempts: 1, group: 'billing' },
+    };
     module = await Test.createTestingModule({
       imports: [DeadlineModule, RedisDeadlineModule.forRoot(options)],
       providers: [Failing],
@@ -42,7 +47,7 @@ describe.each([1, 4])('the reader of deadlines with %d partitions', (partitions)
   });
 
   it('knows the group and the namespace, and the work of its instance', () => {
-    expect(reader).toMatchObject({ group: 'billing', namespace: 'app' });
+    expect(reader).toMatchObject({ group: 'billing', namespace: 'shop:deadlines' });
     expect(reader.cleanupAge).toBeGreaterThan(0);
   });
 
