@@ -29,6 +29,16 @@ const SUITES = [
       readModeTrial('indexed, sorted set', 'plain', SORTED_SET),
     ],
   },
+  {
+    checks: 'shared-mode',
+    trials: [
+      ...['plain', 'typed', 'security'].map((serializer) => ({
+        title: ['shared', serializer],
+        env: { SERIALIZER: serializer },
+      })),
+      { title: ['shared, sorted set', 'plain'], env: { SERIALIZER: 'plain', EXPIRATIONS: 'sorted-set' } },
+    ],
+  },
   pageSuite('Read the sessions of Spring', 'page'),
 ];
 

@@ -1,0 +1,89 @@
+// Spring Boot and two instances of NestJS share sessions: random operations from both sides. Prints TAP; ends by itself if nothing
+// is left open.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { SpringApplication, type SpringApplicationOptions } from '@nest-session/test-infrastructure/spring';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { type NestSide, startNest } from './nest.js';
+import { Player } from './player.js';
+import { Random } from './random.js';
+
+const EXPIRATIONS = process.env['EXPIRATIONS'] as SpringApplicationOptions['expirations'];
+const SERIALIZER = process.env['SERIALIZER'] as 'plain' | 'typed' | 'security';
+const OPERATIONS = Number(process.env['OPERATIONS'] ?? 5000);
+const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
+
+let redis: RedisServer;
+let spring: SpringApplication;
+let sides: NestSide[];
+let player: Player;
+
+before(async () => {
+  redis = await RedisServer.start();
+  const where = { namespace: 'spring:session', redisUrl: redis.url };
+  const how = { repository: 'indexed', serializer: SERIALIZER, expirations: EXPIRATIONS } as const;
+  spring = await SpringApplication.start({ ...how, ...where });
+  sides = [await startNest(redis.url, SERIALIZER), await startNest(redis.url, SERIALIZER)];
+  player = new Player(new Random(SEED), sides, spring);
+});
+
+after(async () => {
+  await Promise.all(sides.map(({ context }) => context.close()));
+  await spring.stop();
+  await redis.stop();
+});
+
+test('each session can be read by both after each step, and no write of NestJS makes a request of Spring fail', async () => {
+  console.log(`# seed ${SEED}`);
+  for (let i = 0; i < OPERATIONS; i++) {
+    await player.step().catch((error: unknown) => {
+      throw new Error(`Operation ${i}, seed ${SEED}: ${(error as Error).message}`, { cause: error });
+    });
+  }
+  assert.ok(player.ended.length > OPERATIONS / 50 && player.refused > 0, 'It has ended sessions and refused values');
+});
+
+test('each side hears of the beginning and the end of each session once', async () => {
+  const all = [...player.live, ...player.ended];
+  const ended = player.ended.map(({ id }) => id).toSorted();
+  const heardHere = () => sides.flatMap(({ events }) => events.all());
+  const here = (type: string) =>
+    heardHere()
+      .filter((event) => event.type === type)
+      .map(({ sessionId }) => sessionId)
+      .toSorted();
+  await eventually(() => {
+    assert.deepEqual(here('deleted'), ended);
+    assert.deepEqual(here('created'), all.map(({ ids }) => ids[0]!).toSorted());
+    assert.deepEqual(here('id-changed'), all.flatMap(({ ids }) => ids.slice(1)).toSorted());
+  });
+  assert.equal(heardHere().filter(({ dataLost }) => dataLost).length, 0);
+  await eventually(async () => {
+    const java = await spring.events();
+    const inJava = (type: string) =>
+      java
+        .filter((event) => event.type === type)
+        .map(({ session }) => session.id)
+        .toSorted();
+    assert.deepEqual(inJava('deleted'), ended);
+    assert.deepEqual(inJava('created'), all.map(({ ids }) => ids[0]!).toSorted());
+    assert.deepEqual(inJava('expired'), []);
+  });
+});
+
+test('a session of either side expires for both, with one event here and one in Java', async () => {
+  const mine = sides[0]!.sessions.createSession();
+  mine.setAttribute('of', 'NestJS');
+  mine.maxInactiveInterval = 2;
+  await mine.save();
+  const ofSpring = await spring.create({ attributes: { of: 'Spring' }, maxInactiveInterval: 2 });
+  const ids = [mine.id, ofSpring.id].toSorted();
+  await eventually(async () => {
+    const here = sides.flatMap(({ events }) => events.all()).filter(({ type }) => type === 'expired');
+    assert.deepEqual(here.map(({ sessionId }) => sessionId).toSorted(), ids);
+    assert.deepEqual(here.map(({ session }) => session.getAttribute('of')).toSorted(), ['NestJS', 'Spring']);
+    const java = (await spring.events()).filter(({ type }) => type === 'expired');
+    assert.deepEqual(java.map(({ session }) => session.id).toSorted(), ids);
+  });
+  for (const id of ids) assert.deepEqual([await spring.load(id), await sides[1]!.sessions.findById(id)], [null, null]);
+});
