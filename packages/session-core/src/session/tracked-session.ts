@@ -1,5 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { assertFree, assertPrincipalName, assertRemember, isOwnAttribute } from './attribute-names.js';
+import { assertFree, assertPrincipalName, assertRemember, isOwnAttribute, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
@@ -8,7 +8,7 @@ import type { SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import { SessionSaver } from './session.saver.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SessionSignIn } from './session.js';
+import type { SaveOutcome, Session, SessionSignIn } from './session.js';
 import { describeSession, shownBy } from './shown-session.js';
 import { newRecord, StoredSession } from './stored-session.js';
 import { type CreatedSession, type SessionBinding, UnsavedChanges } from './unsaved-changes.js';
@@ -88,7 +88,7 @@ export class TrackedSession implements Session {
   }
 
   get principalName(): string | undefined {
-    const name = this.getAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    const name = this.getAttribute(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 
@@ -96,7 +96,7 @@ export class TrackedSession implements Session {
     if (name !== undefined) assertPrincipalName(name);
     // Once the headers are sent, the client would not get the new token.
     const rotates =
-      this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+      this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     this.setPrincipal(name);
     // Nobody has shown to be the new one, unless it is the name of who has just signed in.
     if (rotates && !this.#changes.signsIn) this.#changes.signOut();

@@ -7,7 +7,11 @@ export type SpringKey =
   | { readonly kind: 'expirations' }
   | { readonly kind: 'index'; readonly isOfPrincipals: boolean };
 
-const PRINCIPALS = 'index:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME:';
+/** Spring's name of the index of principals, and of the attribute that an application sets for it without Spring Security. */
+export const SPRING_PRINCIPAL_NAME =
+  'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
+
+const PRINCIPALS = `index:${SPRING_PRINCIPAL_NAME}:`;
 
 /** The names of the keys of Spring Session in a namespace. */
 export class SpringKeys {
