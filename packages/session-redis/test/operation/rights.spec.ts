@@ -268,7 +268,7 @@ async function operateGroups(): Promise<void> {
 async function hearOfExpiry(): Promise<void> {
   const instance = await start({ events: { consume: false } });
   const { id } = await storedBriefly(instance);
-  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"expired"'));
+  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('expired'));
   await instance.stop();
 }
 
@@ -487,7 +487,7 @@ describe('notifications', () => {
     const { id } = await storedBriefly(instance);
     await eventually(async () => expect(await admin.exists(`nest:session:sessions:expires:${id}`)).toBe(0));
     await instance.get(SessionExpirationSweeper).runOnce({ ahead: 60_000 });
-    expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"expired"');
+    expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('expired');
     expect(EventInstance.log.lines).toHaveLength(1);
     await instance.stop();
   });

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionEventType } from '@nest-session/core/internal';
 import {
   type CreateSession,
@@ -564,7 +565,7 @@ export class SessionModel {
       at: this.now,
       dataLost,
       creationTime: dataLost ? 0 : session.creationTime,
-      principalName: attributes[PRINCIPAL_NAME_INDEX_NAME] as string | undefined,
+      principalName: attributes[PRINCIPAL_ATTRIBUTE] as string | undefined,
       attributes,
     };
   }
