@@ -291,7 +291,8 @@ export class SessionModel {
       times,
       times.toSorted((a, b) => b - a),
     );
-    const given = this.#valid.filter(({ attributes }) => attributes.get(indexName) === JSON.stringify(value));
+    const attribute = indexName === PRINCIPAL_NAME_INDEX_NAME ? PRINCIPAL_ATTRIBUTE : indexName;
+    const given = this.#valid.filter(({ attributes }) => attributes.get(attribute) === JSON.stringify(value));
     expectSame(`have ${value}`, sortedIds(given), expected);
   }
 
