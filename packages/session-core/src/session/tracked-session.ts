@@ -1,5 +1,11 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { assertFree, assertPrincipalName, assertRemember, isOwnAttribute, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import {
+  assertFree,
+  assertPrincipalName,
+  assertRemember,
+  isOwnAttribute,
+  PRINCIPAL_ATTRIBUTE,
+} from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
@@ -95,8 +101,7 @@ export class TrackedSession implements Session {
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
     // Once the headers are sent, the client would not get the new token.
-    const rotates =
-      this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
+    const rotates = this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     this.setPrincipal(name);
     // Nobody has shown to be the new one, unless it is the name of who has just signed in.
     if (rotates && !this.#changes.signsIn) this.#changes.signOut();

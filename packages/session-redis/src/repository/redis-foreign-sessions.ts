@@ -1,6 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { JsonAttributeSerializer, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { type ForeignSessionData, ForeignSessions, PRINCIPAL_ATTRIBUTE, SessionIndexes } from '@nest-session/core/internal';
+import {
+  type ForeignSessionData,
+  ForeignSessions,
+  PRINCIPAL_ATTRIBUTE,
+  SessionIndexes,
+} from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
