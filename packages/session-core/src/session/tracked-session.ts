@@ -1,11 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import {
-  assertFree,
-  assertPrincipalName,
-  assertRemember,
-  isOwnAttribute,
-  PRINCIPAL_ATTRIBUTE,
-} from './attribute-names.js';
+import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
@@ -154,7 +148,7 @@ export class TrackedSession implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return forDisconnected(this.#updateAttribute(name, update, isOwnAttribute(name)));
+    return forDisconnected(this.#updateAttribute(name, update, true));
   }
 
   /** The same, for the attributes that only the library sets. */
@@ -162,9 +156,9 @@ export class TrackedSession implements Session {
     return forDisconnected(this.#updateAttribute(name, update, false));
   }
 
-  async #updateAttribute<T>(name: string, update: Update<T>, isRefused: boolean): Promise<T | undefined> {
+  async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
     this.#changes.assertWritable();
-    if (isRefused) assertFree(name, update);
+    if (mustBeFree) assertFree(name, update);
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || this.#stored.attributes.isLeft(name)) {
       this.setOwnAttribute(name, update(this.getAttribute<T>(name)));
