@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SpringApplication, type SpringApplicationOptions } from '@nest-session/test-infrastructure/spring';
 import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { type NestSide, startNest } from './nest.js';
 import { Player } from './player.js';
 import { Random } from './random.js';
@@ -14,12 +15,14 @@ const OPERATIONS = Number(process.env['OPERATIONS'] ?? 5000);
 const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
 let redis: RedisServer;
+let client: Redis;
 let spring: SpringApplication;
 let sides: NestSide[];
 let player: Player;
 
 before(async () => {
   redis = await RedisServer.start();
+  client = new Redis(redis.url);
   const where = { namespace: 'spring:session', redisUrl: redis.url };
   const how = { repository: 'indexed', serializer: SERIALIZER, expirations: EXPIRATIONS } as const;
   spring = await SpringApplication.start({ ...how, ...where });
@@ -30,14 +33,17 @@ before(async () => {
 after(async () => {
   await Promise.all(sides.map(({ context }) => context.close()));
   await spring.stop();
+  client.disconnect();
   await redis.stop();
 });
 
 test('each session can be read by both after each step, and no write of NestJS makes a request of Spring fail', async () => {
   console.log(`# seed ${SEED}`);
   for (let i = 0; i < OPERATIONS; i++) {
-    await player.step().catch((error: unknown) => {
-      throw new Error(`Operation ${i}, seed ${SEED}: ${(error as Error).message}`, { cause: error });
+    await player.step().catch(async (error: unknown) => {
+      const stored = JSON.stringify(await client.hgetall(`spring:session:sessions:${player.lastId}`));
+      const { message } = error as Error;
+      throw new Error(`Operation ${i}, seed ${SEED}: ${message}\nRedis has: ${stored}`, { cause: error });
     });
   }
   assert.ok(player.ended.length > OPERATIONS / 50 && player.refused > 0, 'It has ended sessions and refused values');

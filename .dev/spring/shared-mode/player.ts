@@ -1,6 +1,6 @@
 // Plays random operations on shared sessions from both sides, and knows what each session must have.
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionAttributeError } from '@nest-session/core';
+import { type Session, SessionAttributeError } from '@nest-session/core';
 import type { ShownSession, SpringApplication } from '@nest-session/test-infrastructure/spring';
 import type { NestSide } from './nest.js';
 import type { Random } from './random.js';
@@ -20,6 +20,8 @@ export class Player {
   readonly live: Known[] = [];
   readonly ended: Known[] = [];
   refused = 0;
+  /** Of the session that was looked at last. */
+  lastId = '';
   readonly played = new Map<string, number>();
   readonly #steps: readonly (readonly [name: string, step: () => Promise<Known | undefined>])[] = [
     ['nest creates', () => this.#createByNest()],
@@ -62,6 +64,7 @@ export class Player {
   }
 
   async #check(session: Known, what: string): Promise<void> {
+    this.lastId = session.id;
     const [java, here] = await Promise.all([this.spring.load(session.id), this.#nest.findById(session.id)]);
     if (this.ended.includes(session)) return assert.deepEqual([java, here], [null, null], what);
     assert.ok(java && here, `${what}: ${session.id} is found by ${java ? 'Java' : here ? 'NestJS' : 'nobody'}`);
@@ -283,7 +286,8 @@ function ofJava({ attributes }: ShownSession): Map<string, unknown> {
 }
 
 function ofNest(session: Session): Map<string, unknown> {
-  const names = session.attributeNames.filter((name) => name !== PRINCIPAL_NAME_INDEX_NAME);
+  // The principal has a name of its own here.
+  const names = session.attributeNames.filter((name) => !name.startsWith('nest-session.'));
   return new Map(names.map((name) => [name, session.getAttribute(name)]));
 }
 

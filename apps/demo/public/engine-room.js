@@ -5,7 +5,6 @@ const MOST_REQUESTS = 8;
 /** Milliseconds: an instance that has asked for events since then is alive. */
 const ALIVE = 10_000;
 const TIMES = ['creationTime', 'lastAccessedTime', 'authenticatedAt', 'bucket', 'due', 'at'];
-const LONG = 'org.springframework.session.FindByIndexNameSessionRepository.';
 
 const requests = [];
 
@@ -20,7 +19,7 @@ export function showRoom(room) {
   $('c-key').textContent = short(c?.key ?? '');
   fill(
     'fields',
-    fields.flatMap(([name, value]) => row(name.replace(LONG, '… '), shown(name, value))),
+    fields.flatMap(([name, value]) => row(name, shown(name, value))),
   );
   const rows = b ? row(`until ${timeOf(b.minute)}`, short(b.member), short(b.key)) : [];
   const ofIndexes = indexes.map(({ key, member, score }) =>
@@ -92,7 +91,7 @@ function shown(name, value) {
 
 /** Ids in full are for those who look closely: the middle of each is left out. */
 function short(text) {
-  return text.replace(LONG, '… ').replace(/([\w-]{6})[\w-]{31}([\w-]{6})(?![\w-])/g, '$1…$2');
+  return text.replace(/([\w-]{6})[\w-]{31}([\w-]{6})(?![\w-])/g, '$1…$2');
 }
 
 function entry(position, parts) {

@@ -53,7 +53,12 @@ export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { BesideTheLog } from './security-events/on-security-event.decorator.js';
 export { SecurityEvents } from './security-events/security.events.js';
-export { COOKIE_MAX_AGE_ATTRIBUTE, INITIALIZED_ATTRIBUTE, isOwnAttribute } from './session/attribute-names.js';
+export {
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  INITIALIZED_ATTRIBUTE,
+  isOwnAttribute,
+  PRINCIPAL_ATTRIBUTE,
+} from './session/attribute-names.js';
 export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,

@@ -48,5 +48,5 @@ export class SessionInspector {
 
 /** The index entries of a session, as name and value. */
 function indexesIn({ index, ended }: Readonly<Record<string, string>>): readonly (readonly string[])[] {
-  return index === undefined || ended !== undefined ? [] : JSON.parse(JSON.parse(index));
+  return index === undefined || ended !== undefined ? [] : JSON.parse(index);
 }

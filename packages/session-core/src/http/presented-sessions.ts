@@ -1,6 +1,7 @@
 import { findPrincipals, type SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS } from '../resolvers/session-id.resolver.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
+import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
+import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 
 // Browsers send one token of their own. More are old ones of other paths, or planted. Only these cost a second round
@@ -83,6 +84,6 @@ function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number
 
 /** The principal of a session; undefined without one, and when it cannot be decoded. */
 export function principalOf(session: Session | null): string | undefined {
-  const name = session && TrackedSession.of(session).peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+  const name = session && TrackedSession.of(session).peekAttribute(PRINCIPAL_ATTRIBUTE);
   return typeof name === 'string' ? name : undefined;
 }

@@ -4,7 +4,8 @@ import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { type SessionBounds, sizeOf, UNBOUNDED } from '../session/session-bounds.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from '../session/session.js';
+import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
+import type { SaveOutcome, Session } from '../session/session.js';
 import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
@@ -108,7 +109,7 @@ export abstract class SessionRepository {
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
       restore: (record) => repository.restore(record),
     });
-    toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_NAME_INDEX_NAME]);
+    toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_ATTRIBUTE]);
     toSignOut = (repository, id) => repository.#delete(id, 'signed-out');
     toCalls = (repository) => repository.#calls;
   }

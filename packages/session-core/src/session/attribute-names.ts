@@ -1,11 +1,13 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 
 /**
  * The prefix of attributes that are bound to the visitor. No sign-in keeps them: an attacker who planted the session
  * before the sign-in could know or choose their values.
  */
 export const VISITOR_PREFIX = 'nest-session.visitor.';
+
+/** The attribute with the name of the principal. */
+export const PRINCIPAL_ATTRIBUTE = 'nest-session.principal';
 
 /** The attribute with the id of the session for which the CSRF token was drawn, a colon and the token. */
 export const CSRF_ATTRIBUTE = `${VISITOR_PREFIX}csrf`;
@@ -22,7 +24,7 @@ export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 /** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
   [
-    PRINCIPAL_NAME_INDEX_NAME,
+    PRINCIPAL_ATTRIBUTE,
     'is the principal: call session.signIn(name) or session.signOut(), or assign session.principalName',
   ],
   [CSRF_ATTRIBUTE, 'is the CSRF token: call csrfTokenOf(session)'],
@@ -45,7 +47,7 @@ export function assertFree(name: string, value: unknown): void {
   const instead = OWN.get(name);
   if (instead === undefined) return;
   const isRemoved = value === undefined || value === null;
-  if (!isRemoved || name === PRINCIPAL_NAME_INDEX_NAME) throw new SessionAttributeError(name, instead);
+  if (!isRemoved || name === PRINCIPAL_ATTRIBUTE) throw new SessionAttributeError(name, instead);
 }
 
 /** @throws TypeError for a name that stores could not keep */

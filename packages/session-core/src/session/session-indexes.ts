@@ -1,4 +1,5 @@
 import { SessionIndexError } from '../errors/session.errors.js';
+import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { indexNameProblem, indexNameTerm, indexTerm, isWellFormed } from './index-terms.js';
 import type { AttributeChanges, IndexChanges } from './session-change.js';
@@ -84,7 +85,7 @@ class IndexedAttributes implements IndexedSession {
   constructor(private readonly read: (name: string) => unknown) {}
 
   get principalName(): string | undefined {
-    const name = this.read(PRINCIPAL_NAME_INDEX_NAME);
+    const name = this.read(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 

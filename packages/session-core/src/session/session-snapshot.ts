@@ -1,6 +1,7 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
+import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
+import type { ReadonlySession } from './session.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionIds } from './session-token.js';
@@ -42,7 +43,7 @@ export class SessionSnapshot implements ReadonlySession {
   }
 
   get principalName(): string | undefined {
-    const name = this.getAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    const name = this.getAttribute(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 

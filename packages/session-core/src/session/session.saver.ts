@@ -5,7 +5,7 @@ import {
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
-import { assertName } from './attribute-names.js';
+import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
 import {
@@ -259,7 +259,7 @@ export class SessionSaver {
   #limitOf(indexes: IndexChanges, newId?: string): SessionLimit | undefined {
     const { maxSessions } = this.writer;
     if (!maxSessions) return undefined;
-    const principalName = newId === undefined ? undefined : this.changes.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
+    const principalName = newId === undefined ? undefined : this.changes.attributes.peek(PRINCIPAL_ATTRIBUTE);
     return limitOf(maxSessions, indexes, principalName);
   }
 

@@ -181,6 +181,5 @@ export interface SessionSignIn {
 /** The result of a save. `gone` means that the session had ended, so that nothing was stored. */
 export type SaveOutcome = 'saved' | 'gone';
 
-/** The name of the attribute that holds the principal's name, and of its index. It is Spring Session's name. */
-export const PRINCIPAL_NAME_INDEX_NAME =
-  'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
+/** The name of the index of principals, for `findByIndex()` and stores. A session has `principalName`. */
+export const PRINCIPAL_NAME_INDEX_NAME = 'principal';

@@ -1,7 +1,6 @@
-import { assertName } from './attribute-names.js';
+import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { assertAttributeFits, assertSessionFits, type BoundedSession, SessionContent } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 import type { NameTest, StoredAttributes } from './stored-attributes.js';
 
 interface Entry {
@@ -191,7 +190,7 @@ export class TrackedAttributes {
     const { left } = this.#stored;
     return (
       assigned &&
-      (current !== text || this.#stored.isLeft(name) || (left !== undefined && name === PRINCIPAL_NAME_INDEX_NAME))
+      (current !== text || this.#stored.isLeft(name) || (left !== undefined && name === PRINCIPAL_ATTRIBUTE))
     );
   }
 

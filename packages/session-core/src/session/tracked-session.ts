@@ -1,5 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { assertFree, assertPrincipalName, assertRemember, isOwnAttribute } from './attribute-names.js';
+import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
@@ -8,7 +8,7 @@ import type { SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import { SessionSaver } from './session.saver.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session, type SessionSignIn } from './session.js';
+import type { SaveOutcome, Session, SessionSignIn } from './session.js';
 import { describeSession, shownBy } from './shown-session.js';
 import { newRecord, StoredSession } from './stored-session.js';
 import { type CreatedSession, type SessionBinding, UnsavedChanges } from './unsaved-changes.js';
@@ -88,15 +88,14 @@ export class TrackedSession implements Session {
   }
 
   get principalName(): string | undefined {
-    const name = this.getAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    const name = this.getAttribute(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
     // Once the headers are sent, the client would not get the new token.
-    const rotates =
-      this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_NAME_INDEX_NAME);
+    const rotates = this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     this.setPrincipal(name);
     // Nobody has shown to be the new one, unless it is the name of who has just signed in.
     if (rotates && !this.#changes.signsIn) this.#changes.signOut();
@@ -149,7 +148,7 @@ export class TrackedSession implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return forDisconnected(this.#updateAttribute(name, update, isOwnAttribute(name)));
+    return forDisconnected(this.#updateAttribute(name, update, true));
   }
 
   /** The same, for the attributes that only the library sets. */
@@ -157,9 +156,9 @@ export class TrackedSession implements Session {
     return forDisconnected(this.#updateAttribute(name, update, false));
   }
 
-  async #updateAttribute<T>(name: string, update: Update<T>, isRefused: boolean): Promise<T | undefined> {
+  async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
     this.#changes.assertWritable();
-    if (isRefused) assertFree(name, update);
+    if (mustBeFree) assertFree(name, update);
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || this.#stored.attributes.isLeft(name)) {
       this.setOwnAttribute(name, update(this.getAttribute<T>(name)));

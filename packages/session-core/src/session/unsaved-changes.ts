@@ -1,7 +1,7 @@
 import { SessionGoneError, SessionStateError } from '../errors/session.errors.js';
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
-import { REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import { PRINCIPAL_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
 import { assertRotatable, assertStartable } from './headers-sent.js';
 import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
@@ -10,7 +10,6 @@ import type { SessionResponse } from './session-response.js';
 import { endsNow, haveChanged, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 import type { StoredAttributes } from './stored-attributes.js';
 import type { StoredSession } from './stored-session.js';
 import { type AttributesSession, TrackedAttributes } from './tracked-attributes.js';
@@ -90,7 +89,7 @@ export class UnsavedChanges implements AttributesSession {
 
   /** Reports that a bound, or the limit of another option, refuses a change. */
   reached(limit: string): void {
-    const name = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME);
+    const name = this.attributes.peek(PRINCIPAL_ATTRIBUTE);
     const principalName = typeof name === 'string' ? name : undefined;
     this.report('limit-reached', { limit, sessionId: this.stored.id, principalName });
   }
@@ -147,7 +146,7 @@ export class UnsavedChanges implements AttributesSession {
 
   /** The same for a sign-in that does not say: of the user whose session is remembered, and of no other one. */
   #keptFor(name: string, remember: boolean | undefined): number | undefined {
-    const stays = remember === undefined && this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME) === name;
+    const stays = remember === undefined && this.attributes.peek(PRINCIPAL_ATTRIBUTE) === name;
     return stays && this.attributes.peek(REMEMBER_ME_ATTRIBUTE) === true ? this.response?.rememberedFor : undefined;
   }
 
@@ -197,11 +196,11 @@ export class UnsavedChanges implements AttributesSession {
     if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.writer;
     // First, because nothing may have changed when the name is too long.
-    this.attributes.encode(PRINCIPAL_NAME_INDEX_NAME, name);
+    this.attributes.encode(PRINCIPAL_ATTRIBUTE, name);
     const kept = keptAttributes(keep, visitorAttributes);
     this.authentication = { kept, at: Date.now() };
     this.attributes.leave((each) => !isKept(each, kept));
-    this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
     this.setTimeout('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     this.setTimeout('absoluteTimeout', timeouts.absoluteTimeout);
@@ -211,8 +210,8 @@ export class UnsavedChanges implements AttributesSession {
   setPrincipal(name: string | undefined): void {
     this.assertStartable();
     const { timeouts, anonymousTimeout } = this.writer;
-    const hadOne = this.attributes.peek(PRINCIPAL_NAME_INDEX_NAME) !== undefined;
-    this.attributes.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    const hadOne = this.attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
+    this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (!hadOne && name !== undefined) this.#exchangeTimeout(anonymousTimeout, timeouts.maxInactiveInterval);
     if (hadOne && name === undefined) this.#exchangeTimeout(timeouts.maxInactiveInterval, anonymousTimeout);
     if (name === undefined) this.signOut();

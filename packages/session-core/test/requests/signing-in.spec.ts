@@ -1,12 +1,12 @@
 import { Controller, Get, Headers, Param, Post, Res } from '@nestjs/common';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { type HttpAgent, type HttpResponse, ManualClock } from '@nest-session/testing';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import {
   CompositeSessionIdResolver,
   CookieSessionIdResolver,
   csrfTokenOf,
   HeaderSessionIdResolver,
-  PRINCIPAL_NAME_INDEX_NAME,
   Session,
 } from '../../src/index.js';
 import { generateSessionKey } from '../../src/internal.js';
@@ -84,7 +84,7 @@ class TestController {
 
   @Post('refused/:how')
   async refused(@Session() session: Session, @Param('how') how: string) {
-    const name = PRINCIPAL_NAME_INDEX_NAME;
+    const name = PRINCIPAL_ATTRIBUTE;
     const calls: Record<string, () => unknown> = {
       set: () => session.setAttribute(name, 'ann'),
       remove: () => session.removeAttribute(name),
@@ -108,7 +108,7 @@ class TestController {
   @Get('me')
   me(@Session() session: Session) {
     const { isNew, principalName, maxInactiveInterval, authenticatedAt } = session;
-    const names = session.attributeNames.filter((name) => name !== PRINCIPAL_NAME_INDEX_NAME);
+    const names = session.attributeNames.filter((name) => name !== PRINCIPAL_ATTRIBUTE);
     const attributes = Object.fromEntries(names.map((name) => [name, session.getAttribute(name)]));
     return { isNew, name: principalName ?? null, maxInactiveInterval, attributes, authenticatedAt };
   }

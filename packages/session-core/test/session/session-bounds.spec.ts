@@ -1,7 +1,12 @@
 import { inspect } from 'node:util';
 import { type SessionBound, SessionBoundError } from '../../src/errors/session.errors.js';
-import { COOKIE_MAX_AGE_ATTRIBUTE, CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../../src/session/attribute-names.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../../src/session/session.js';
+import {
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  CSRF_ATTRIBUTE,
+  REMEMBER_ME_ATTRIBUTE,
+  PRINCIPAL_ATTRIBUTE,
+} from '../../src/session/attribute-names.js';
+import { type Session } from '../../src/session/session.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { SecurityEvents } from '../../src/security-events/security.events.js';
@@ -210,11 +215,11 @@ describe('a session with bounds', () => {
     for (const name of ['a0', 'a1', 'a2']) session.setAttribute(name, 'x'.repeat(80));
     session.signIn('ann');
     await expect(session.save()).resolves.toBe('saved');
-    expect(writer.attributes[0]).toMatchObject({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' });
+    expect(writer.attributes[0]).toMatchObject({ [PRINCIPAL_ATTRIBUTE]: '"ann"' });
   });
 
   it('changes nothing in a sign-in with a name that is too long', async () => {
-    const session = writer.restore({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"', 'nest-session.visitor.a': '1' });
+    const session = writer.restore({ [PRINCIPAL_ATTRIBUTE]: '"ann"', 'nest-session.visitor.a': '1' });
     const { id } = session;
     expect(() => session.signIn('x'.repeat(1000))).toThrow(SessionBoundError);
     expect(() => (session.principalName = 'x'.repeat(1000))).toThrow(SessionBoundError);

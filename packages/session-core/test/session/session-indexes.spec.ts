@@ -1,4 +1,5 @@
 import { Controller, Get, Post } from '@nestjs/common';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import {
   InvalidSessionOptionsError,
   JsonAttributeSerializer,
@@ -34,7 +35,7 @@ describe('the changes of indexes', () => {
   it('follow from the attribute that each index reads, and from no other', () => {
     expect(changesOf({ tenant }, { user: { tenant: 'acme' }, other: 1 })).toEqual({ tenant: 'acme' });
     expect(changesOf({ tenant }, { other: 1 })).toEqual({});
-    expect(changesOf({ tenant }, { [PRINCIPAL_NAME_INDEX_NAME]: 'ann' })).toEqual({
+    expect(changesOf({ tenant }, { [PRINCIPAL_ATTRIBUTE]: 'ann' })).toEqual({
       [PRINCIPAL_NAME_INDEX_NAME]: 'ann',
     });
     for (const user of [null, {}, { tenant: '' }]) expect(changesOf({ tenant }, { user })).toEqual({ tenant: null });
@@ -42,7 +43,7 @@ describe('the changes of indexes', () => {
 
   it('can follow from the name of the principal, and from an attribute with a default', () => {
     const company: SessionIndex = ({ principalName }) => principalName?.split('@')[1];
-    const changes = changesOf({ company }, { [PRINCIPAL_NAME_INDEX_NAME]: 'ann@acme' });
+    const changes = changesOf({ company }, { [PRINCIPAL_ATTRIBUTE]: 'ann@acme' });
     expect(changes).toEqual({ [PRINCIPAL_NAME_INDEX_NAME]: 'ann@acme', company: 'acme' });
     const User = sessionAttribute<{ tenant?: string }>('user', {});
     expect(changesOf({ tenant: (session) => User.get(session).tenant }, { user: { tenant: 'acme' } })).toEqual({

@@ -1,5 +1,5 @@
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 
 describe('SessionSnapshot', () => {
@@ -8,7 +8,7 @@ describe('SessionSnapshot', () => {
   it('decodes at each read, so that readers do not see changes of each other', () => {
     const attributes: [string, string][] = [
       ['items', '["a"]'],
-      [PRINCIPAL_NAME_INDEX_NAME, '"ann"'],
+      [PRINCIPAL_ATTRIBUTE, '"ann"'],
     ];
     const snapshot = new SessionSnapshot({ ...record, attributes }, new JsonAttributeSerializer());
     snapshot.getRequiredAttribute<string[]>('items').push('b');

@@ -1,3 +1,4 @@
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TooManySessionsError } from '../../src/errors/session.errors.js';
 import type { UpdateSession } from '../../src/session/session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
@@ -145,7 +146,7 @@ describe('TrackedSession', () => {
       session.setAttribute('captcha', 2);
       session.setAttribute('b', 2);
       session.signIn('ann');
-      expect(session.attributeNames).toEqual(['a', 'b', PRINCIPAL_NAME_INDEX_NAME]);
+      expect(session.attributeNames).toEqual(['a', 'b', PRINCIPAL_ATTRIBUTE]);
       session.setAttribute(VISITORS, 3);
       writer.reply({ outcome: 'saved', authenticatedAt: 5000 });
       await session.save();
@@ -158,7 +159,7 @@ describe('TrackedSession', () => {
           absoluteTimeout: -1,
         }),
       ]);
-      expect(writer.attributes).toEqual([{ b: '2', [PRINCIPAL_NAME_INDEX_NAME]: '"ann"', [VISITORS]: '3' }]);
+      expect(writer.attributes).toEqual([{ b: '2', [PRINCIPAL_ATTRIBUTE]: '"ann"', [VISITORS]: '3' }]);
       session.setAttribute('b', 4);
       await session.save();
       expect(updates()[1]).not.toHaveProperty('signIn');
@@ -174,7 +175,7 @@ describe('TrackedSession', () => {
       await saving;
       await session.save();
       expect(updates().map(({ signIn }) => signIn !== undefined)).toEqual([false, true]);
-      expect(session.attributeNames).toEqual(['a', PRINCIPAL_NAME_INDEX_NAME]);
+      expect(session.attributeNames).toEqual(['a', PRINCIPAL_ATTRIBUTE]);
     });
 
     it('during a save of a sign-in signs in again', async () => {
@@ -231,7 +232,7 @@ describe('TrackedSession', () => {
     });
 
     it('tells the store when the user has signed out', async () => {
-      const session = writer.restore({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { authenticatedAt: 1500 });
+      const session = writer.restore({ [PRINCIPAL_ATTRIBUTE]: '"ann"' }, { authenticatedAt: 1500 });
       session.principalName = 'anna';
       await session.save();
       expect([session.authenticatedAt, updates()[0]!.signsOut]).toEqual([1500, undefined]);

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
 import type { Session } from '../../src/session/session.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
@@ -207,16 +207,16 @@ describe('TrackedSession', () => {
       expect(() => session.setAttribute('', 1)).toThrow(TypeError);
     });
 
-    it('hold the principal under the name that Spring uses', async () => {
+    it('hold the principal under a name of the library', async () => {
       const session = writer.restore();
       session.principalName = 'ann';
       expect(session.principalName).toBe('ann');
       await session.save();
-      expect(writer.attributes).toEqual([{ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }]);
+      expect(writer.attributes).toEqual([{ [PRINCIPAL_ATTRIBUTE]: '"ann"' }]);
       expect(() => (session.principalName = '')).toThrow(TypeError);
       session.principalName = undefined;
       await session.save();
-      expect(writer.attributes[1]).toEqual({ [PRINCIPAL_NAME_INDEX_NAME]: null });
+      expect(writer.attributes[1]).toEqual({ [PRINCIPAL_ATTRIBUTE]: null });
     });
 
     it('are no properties: an assignment throws', () => {

@@ -1,13 +1,13 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { generateSessionKey, SessionIds } from '../../src/session/session-token.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const GARBAGE = '{secret';
-const PRINCIPAL = PRINCIPAL_NAME_INDEX_NAME;
+const PRINCIPAL = PRINCIPAL_ATTRIBUTE;
 
 let warn: jest.SpiedFunction<Logger['warn']>;
 

@@ -1,12 +1,12 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { SessionBoundError, SessionStoreError } from '../../src/errors/session.errors.js';
 import { SessionDeletedEvent } from '../../src/events/session.events.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { StoredText } from '../../src/session/session-record.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
-import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
@@ -65,7 +65,7 @@ describe('a text that costs something to read', () => {
 
 it('an event whose principal cannot be read now throws only where that is read', () => {
   const times = { creationTime: 1, lastAccessedTime: 1, maxInactiveInterval: 1, absoluteTimeout: -1 };
-  const attributes = [[PRINCIPAL_NAME_INDEX_NAME, unreadable] as const, ['a', '1'] as const];
+  const attributes = [[PRINCIPAL_ATTRIBUTE, unreadable] as const, ['a', '1'] as const];
   const session = new SessionSnapshot({ id: 'id', ...times, attributes }, new JsonAttributeSerializer());
   const event = new SessionDeletedEvent({ sessionId: 'id', at: 1, session });
   expect(event.session.getAttribute('a')).toBe(1);

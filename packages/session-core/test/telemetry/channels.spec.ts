@@ -198,4 +198,4 @@ describe('the channel of event handlers', () => {
   });
 });
 
-const PRINCIPAL = 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
+const PRINCIPAL = 'principal';

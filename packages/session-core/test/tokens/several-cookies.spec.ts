@@ -1,5 +1,5 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/index.js';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { generateSessionKey } from '../../src/internal.js';
 import { AccountController } from '../support/account.routes.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
@@ -74,7 +74,7 @@ describe.each(['express', 'fastify'] as const)('several cookies of one name, on 
     store.load = async (ids) => {
       const found = await load(ids);
       for (const { id, attributes } of found)
-        if (ids.length > 1 && [...attributes].some(([name]) => name === PRINCIPAL_NAME_INDEX_NAME))
+        if (ids.length > 1 && [...attributes].some(([name]) => name === PRINCIPAL_ATTRIBUTE))
           await store.deleteById(id);
       return found;
     };

@@ -1,4 +1,4 @@
-import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from '@nest-session/core';
+import type { ReadonlySession } from '@nest-session/core';
 import type { TrackedSession } from '@nest-session/core/internal';
 import type { SessionCookie } from './session-cookie.js';
 
@@ -77,5 +77,5 @@ function propertyNamesOf(session: ReadonlySession): string[] {
 
 /** Whether the application may use a name. */
 export function isOwn(name: string): boolean {
-  return name !== PRINCIPAL_NAME_INDEX_NAME && !name.startsWith(RESERVED);
+  return !name.startsWith(RESERVED);
 }

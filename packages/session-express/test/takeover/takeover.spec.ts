@@ -347,7 +347,7 @@ describe('the takeover of a session of connect-redis', () => {
   it('takes no attribute of a name that belongs to the library', async () => {
     const names = {
       'nest-session.rememberMe': true,
-      'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME': 'root',
+      'nest-session.principal': 'root',
       '': 1,
     };
     const { browser } = await oldSession({ data: JSON.stringify({ ...DATA, passport: {}, ...names }) });

@@ -1,7 +1,7 @@
 import { isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import { deviceIn, NO_KEY } from '../repository/session-hash.js';
+import { NO_KEY } from '../repository/session-hash.js';
 import { parsed } from '../scripts/stream/stream-entry.js';
 import { columns } from './columns.js';
 import type { Command, ExitCode } from './command.js';
@@ -59,7 +59,7 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
   return {
     id: shownId(id),
     live: ttl !== NO_KEY && ended === undefined,
-    ...(ended !== undefined && { ended: String(parsed(ended)) }),
+    ...(ended !== undefined && { ended }),
     creationTime: number('creationTime'),
     authenticatedAt: number('authenticatedAt'),
     lastAccessedTime: number('lastAccessedTime'),
@@ -68,7 +68,7 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
     timeToLive: ttl < 0 ? undefined : ttl,
     keptFor: kept < 0 ? undefined : kept,
     encrypted: text('dataKey') !== undefined,
-    device: parsed(deviceIn({ device: text('device') ?? null })),
+    device: parsed(text('device')),
     attributes: attributes.map((name) => ({ name: name.slice(ATTRIBUTE_FIELD.length), bytes: hash[name]!.length })),
   };
 }

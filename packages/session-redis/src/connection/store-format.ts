@@ -11,7 +11,7 @@ export interface StoreFormat {
 }
 
 /** What this version knows. A change that old instances can ignore raises `version` alone. */
-export const FORMAT: StoreFormat = { version: 2, oldest: 2, minReader: 2, minWriter: 2 };
+export const FORMAT: StoreFormat = { version: 3, oldest: 3, minReader: 3, minWriter: 3 };
 
 /** The fields of `meta` that say it. */
 export const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;

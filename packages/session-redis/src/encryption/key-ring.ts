@@ -10,9 +10,9 @@ export interface RingKey {
   readonly bytes: Uint8Array;
 }
 
-// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. Like
-// all of our fields, it is a JSON string. Scripts compare its beginning: see scripts/library/data-keys.lua.
-const FORM = /^"1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)"$/;
+// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. Scripts
+// compare its beginning: see scripts/library/data-keys.lua.
+const FORM = /^1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)$/;
 
 /** Whether a key can have this id. */
 export function isKeyId(id: string): boolean {
@@ -40,7 +40,7 @@ export class KeyRing {
   wrap(dataKey: DataKey, sessionId: string): string {
     const [id, key] = this.#keys.entries().next().value!;
     const head = `1:${dataKey.id}:${id}`;
-    return `"${head}:${encrypt(key, `${head}:${sessionId}`, dataKey.bytes)}"`;
+    return `${head}:${encrypt(key, `${head}:${sessionId}`, dataKey.bytes)}`;
   }
 
   /** Unwraps the data key of the session with this id. Returns it with the id of the key that wraps it. */

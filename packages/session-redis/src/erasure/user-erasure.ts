@@ -1,4 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
@@ -36,7 +37,7 @@ const IDS_PER_CALL = 50;
 const EVENTS_PER_CALL = 100;
 // A dead letter can have 256 KiB.
 const LETTERS_PER_CALL = 10;
-const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_NAME_INDEX_NAME;
+const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE;
 
 /**
  * Erases what a namespace keeps of a user: sessions, also those that have ended and whose data was kept for handlers; events
@@ -143,7 +144,7 @@ export class UserErasure {
     const { hash, text } = this.#principal;
     // Whatever the serializer writes around it.
     if (String(fields[FIELD]).includes(text)) return true;
-    const indexes = parsed(String(parsed(String(fields['index']))));
+    const indexes = parsed(String(fields['index']));
     return (
       Array.isArray(indexes) && indexes.some(([name, value]) => name === PRINCIPAL_NAME_INDEX_NAME && value === hash)
     );

@@ -1,6 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { JsonAttributeSerializer, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { type ForeignSessionData, ForeignSessions, SessionIndexes } from '@nest-session/core/internal';
+import {
+  type ForeignSessionData,
+  ForeignSessions,
+  PRINCIPAL_ATTRIBUTE,
+  SessionIndexes,
+} from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { RequestConnection } from '../connection/request.connection.js';
@@ -76,7 +81,7 @@ export class RedisForeignSessions extends ForeignSessions {
     const { serializer = new JsonAttributeSerializer() } = this.#options;
     const { maxAttributes = Infinity, maxSessionSize = Infinity } = this.#options;
     const values = new Map(attributes);
-    if (principalName !== undefined) values.set(PRINCIPAL_NAME_INDEX_NAME, principalName);
+    if (principalName !== undefined) values.set(PRINCIPAL_ATTRIBUTE, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
     const indexes = hashedIndexes((this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer));
     const times = { maxInactiveInterval: principalName === undefined ? anonymousTimeout : timeout, absoluteTimeout };

@@ -72,15 +72,14 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     const field = fields[i]!;
     const text = fields[i + 1]!;
     if (field.startsWith(ATTRIBUTE_FIELD)) {
-      // Spring Session removes an attribute by emptying its field.
-      if (text !== '') attributes.push([field.slice(ATTRIBUTE_FIELD.length), text]);
+      attributes.push([field.slice(ATTRIBUTE_FIELD.length), text]);
     } else if (field === 'creationTime') creationTime = Number(text);
     else if (field === 'lastAccessedTime') lastAccessedTime = Number(text);
     else if (field === 'maxInactiveInterval') maxInactiveInterval = Number(text);
     else if (field === 'absoluteExpiry') absoluteExpiry = Number(text);
     else if (field === 'authenticatedAt') signIn = Number(text);
     else if (field === 'dataKey') dataKey = text;
-    else if (field === 'device') device = deviceIn({ device: text });
+    else if (field === 'device') device = text;
   }
   // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
@@ -106,22 +105,8 @@ export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo |
     ...times,
     authenticatedAt: authenticatedAt === null ? undefined : Number(authenticatedAt),
     timeToLive: ttl < 0 ? undefined : ttl,
-    device: deviceIn({ device }),
+    device: device ?? undefined,
   });
-}
-
-/** Returns the text of the device in a session hash, or undefined if there is none. */
-export function deviceIn({ device }: { readonly device?: string | null }): string | undefined {
-  return typeof device === 'string' ? textIn(device) : undefined;
-}
-
-/** Returns the text of a JSON string, or undefined for other JSON. */
-function textIn(json: string): string | undefined {
-  try {
-    return String(JSON.parse(json));
-  } catch {
-    return undefined;
-  }
 }
 
 // The reply of PTTL for a key that never expires.

@@ -22,8 +22,8 @@ import {
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
+import { toSessionRecord } from '../repository/session-hash.js';
 import { dataHere } from './shared-event-data.js';
-import { deviceIn, toSessionRecord } from '../repository/session-hash.js';
 import { type EntryKind, fieldOf, nameOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
@@ -94,7 +94,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     const session = new SessionSnapshot(encryption?.decrypted(stored) ?? stored, serializer, this.options?.ids);
     const at = Number(fieldOf(entry, 'at'));
     const traceparent = fieldOf(entry, 'traceparent');
-    return { sessionId, at, session, device: deviceIn(known), dataLost, attempt, traceparent };
+    return { sessionId, at, session, device: known['device'], dataLost, attempt, traceparent };
   }
 }
 

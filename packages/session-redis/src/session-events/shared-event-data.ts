@@ -6,7 +6,8 @@ export function dataHere(data: Readonly<Record<string, string>>): Record<string,
   const others = Object.entries(data).filter(([field]) => !field.startsWith(ATTRIBUTE_FIELD));
   const attributes = new Map<string, string>();
   for (const [field, text] of Object.entries(data)) {
-    if (field.startsWith(ATTRIBUTE_FIELD)) attributes.set(nameHere(field.slice(ATTRIBUTE_FIELD.length)), text);
+    const here = field.startsWith(ATTRIBUTE_FIELD) ? nameHere(field.slice(ATTRIBUTE_FIELD.length)) : undefined;
+    if (here !== undefined) attributes.set(here, text);
   }
   addPrincipal(attributes);
   return Object.fromEntries([

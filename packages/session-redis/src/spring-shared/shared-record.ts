@@ -1,4 +1,4 @@
-import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionRecord } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import { addPrincipal, nameHere } from '../spring-values/principal-attribute.js';
@@ -29,8 +29,9 @@ export function toSharedRecord(
   const attributes = new Map<string, string>();
   for (const [name, stored] of fields) {
     // Spring removes an attribute by emptying its field.
-    if (name.startsWith(ATTRIBUTE_FIELD) && stored.length > 0)
-      attributes.set(nameHere(name.slice(ATTRIBUTE_FIELD.length)), stored.toString());
+    if (!name.startsWith(ATTRIBUTE_FIELD) || stored.length === 0) continue;
+    const here = nameHere(name.slice(ATTRIBUTE_FIELD.length));
+    if (here !== undefined) attributes.set(here, stored.toString());
   }
   const springName = addPrincipal(attributes);
   return {
@@ -50,5 +51,5 @@ export function toSharedRecord(
 function signInOf(attributes: ReadonlyMap<string, string>, beside: string | null): number | undefined {
   const [, at, name] = /^(\d+) (.*)$/s.exec(beside ?? '') ?? [];
   const signedIn = name === '' ? undefined : JSON.stringify(name);
-  return at !== undefined && signedIn === attributes.get(PRINCIPAL_NAME_INDEX_NAME) ? Number(at) : undefined;
+  return at !== undefined && signedIn === attributes.get(PRINCIPAL_ATTRIBUTE) ? Number(at) : undefined;
 }

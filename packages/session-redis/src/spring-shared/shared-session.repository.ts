@@ -1,6 +1,11 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
-import { isWellFormedIdOrToken, SESSION_TELEMETRY, type SessionTelemetry } from '@nest-session/core/internal';
+import {
+  isWellFormedIdOrToken,
+  PRINCIPAL_ATTRIBUTE,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+} from '@nest-session/core/internal';
 import type {
   AttributeChanges,
   CreateSession,
@@ -16,7 +21,7 @@ import { timeOf } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
-import { nameInSpring } from '../spring-values/principal-attribute.js';
+import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
 import { SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import { readSpringFields } from '../spring/spring-fields.js';
 import { readStoredValue } from '../spring-values/stored-value.js';
@@ -120,7 +125,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
   }
 
   #create(client: Parameters<ScriptsOn<SharedScripts>>[0], change: CreateSession) {
-    const principal = nameIn(change.attributes.get(PRINCIPAL_NAME_INDEX_NAME)) ?? '';
+    const principal = nameIn(change.attributes.get(PRINCIPAL_ATTRIBUTE)) ?? '';
     const { form } = this.redis.serializer as SpringJsonSerializer;
     return this.#scripts(client).create(
       { ...change, attributes: inSpring(change.attributes) },
@@ -131,12 +136,13 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 
   #update(client: Parameters<ScriptsOn<SharedScripts>>[0], change: UpdateSession) {
     const attributes = new Map(inSpring(change.attributes));
-    const text = change.attributes.get(PRINCIPAL_NAME_INDEX_NAME);
+    const text = change.attributes.get(PRINCIPAL_ATTRIBUTE);
+    const expected = change.expected && { ...change.expected, name: nameInSpring(change.expected.name) };
     const isChanged = change.indexes.has(PRINCIPAL_NAME_INDEX_NAME);
     // Whoever is signed in here is not whom Spring Security knows.
     if (isChanged && !attributes.has(SECURITY_CONTEXT)) attributes.set(SECURITY_CONTEXT, null);
     return this.#scripts(client).change(
-      { ...change, attributes, device: undefined },
+      { ...change, attributes, expected, device: undefined },
       {
         before: (change.memo as SharedMemo | undefined)?.springName,
         after: isChanged ? (nameIn(text) ?? null) : undefined,
@@ -146,7 +152,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 }
 
 function isOf(principal: string, attributes: SessionRecord['attributes']): boolean {
-  return new Map(attributes).get(PRINCIPAL_NAME_INDEX_NAME) === JSON.stringify(principal);
+  return new Map(attributes).get(PRINCIPAL_ATTRIBUTE) === JSON.stringify(principal);
 }
 
 function touching(id: string): UpdateSession {
@@ -178,9 +184,11 @@ function problemOf({
 }: CreateSession | UpdateSession): string | undefined {
   if (maxInactiveInterval < 0) return 'A session must have an idle timeout, without which Spring deletes it';
   if (absoluteTimeout >= 0) return 'A session can have no absolute timeout, which Spring would not keep';
-  const principal = nameIn(attributes.get(PRINCIPAL_NAME_INDEX_NAME));
+  const principal = nameIn(attributes.get(PRINCIPAL_ATTRIBUTE));
   if (principal !== undefined && indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== principal)
     return 'The name of a user has at most 256 bytes, and does not begin with `sha256:`';
+  if (attributes.has(SPRING_PRINCIPAL_NAME))
+    return `Attribute ${SPRING_PRINCIPAL_NAME} is the principal: call session.signIn(name), or assign session.principalName`;
   const other = [...indexes].find(([name, value]) => value !== null && name !== PRINCIPAL_NAME_INDEX_NAME);
   return other && `A session cannot be in the index ${JSON.stringify(other[0])}`;
 }

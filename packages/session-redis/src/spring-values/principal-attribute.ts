@@ -1,18 +1,20 @@
-import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
 import { readStoredValue } from './stored-value.js';
 
-/** The attribute by which Spring Session knows the principal, and the name of its index. */
-const OF_SPRING = 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
+/** Spring's name of the index of principals, and of the attribute that an application sets for it without Spring Security. */
+export const SPRING_PRINCIPAL_NAME =
+  'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
 
-/** The name that an attribute of Spring has here. */
-export function nameHere(attribute: string): string {
-  return attribute === OF_SPRING ? PRINCIPAL_NAME_INDEX_NAME : attribute;
+/** The name that an attribute of Spring has here; undefined for one that would be taken for our principal. */
+export function nameHere(attribute: string): string | undefined {
+  if (attribute === SPRING_PRINCIPAL_NAME) return PRINCIPAL_ATTRIBUTE;
+  return attribute === PRINCIPAL_ATTRIBUTE ? undefined : attribute;
 }
 
 /** The name that an attribute has in Spring. */
 export function nameInSpring(attribute: string): string {
-  return attribute === PRINCIPAL_NAME_INDEX_NAME ? OF_SPRING : attribute;
+  return attribute === PRINCIPAL_ATTRIBUTE ? SPRING_PRINCIPAL_NAME : attribute;
 }
 
 /**
@@ -21,8 +23,8 @@ export function nameInSpring(attribute: string): string {
  */
 export function addPrincipal(attributes: Map<string, string>): string | undefined {
   const context = attributes.get(SECURITY_CONTEXT);
-  if (context === undefined || attributes.has(PRINCIPAL_NAME_INDEX_NAME)) return undefined;
+  if (context === undefined || attributes.has(PRINCIPAL_ATTRIBUTE)) return undefined;
   const name = readSecurityContext(readStoredValue(Buffer.from(context)))?.name;
-  if (name !== undefined) attributes.set(PRINCIPAL_NAME_INDEX_NAME, JSON.stringify(name));
+  if (name !== undefined) attributes.set(PRINCIPAL_ATTRIBUTE, JSON.stringify(name));
   return name;
 }

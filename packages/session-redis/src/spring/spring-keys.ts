@@ -1,3 +1,5 @@
+import { SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
+
 /** What a key of Spring is. */
 export type SpringKey =
   | { readonly kind: 'session'; readonly id: string }
@@ -7,7 +9,7 @@ export type SpringKey =
   | { readonly kind: 'expirations' }
   | { readonly kind: 'index'; readonly isOfPrincipals: boolean };
 
-const PRINCIPALS = 'index:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME:';
+const PRINCIPALS = `index:${SPRING_PRINCIPAL_NAME}:`;
 
 /** The names of the keys of Spring Session in a namespace. */
 export class SpringKeys {

@@ -5,7 +5,7 @@ import {
   SessionStateError,
   SessionStoreError,
 } from '@nest-session/core';
-import { isWellFormedIdOrToken } from '@nest-session/core/internal';
+import { isOwnAttribute, isWellFormedIdOrToken, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
@@ -17,6 +17,7 @@ import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring
 import type { PlainValue } from '../spring-values/plain-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import { readSpringFields } from './spring-fields.js';
+import { SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
 import { SpringKeys } from './spring-keys.js';
 import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { readStoredValue } from '../spring-values/stored-value.js';
@@ -121,7 +122,8 @@ function readOnly(): Promise<never> {
 /** A value that cannot be read is no attribute. */
 function recordOf(id: string, session: SpringSession, only: readonly string[] | undefined): SessionRecord {
   const { attributes, ...times } = session;
-  const texts = Object.entries({ ...principalOf(attributes), ...Object.fromEntries(attributes) })
+  const all = [...attributes].filter(([name]) => !isOwnAttribute(name));
+  const texts = [...all, [PRINCIPAL_ATTRIBUTE, principalNameOf(attributes)] as const]
     .filter(([name, value]) => value !== undefined && (only?.includes(name) ?? true))
     .map(([name, value]) => [name, JSON.stringify(value)] as const);
   // Without a time to live, no load is followed by a renewal.
@@ -129,7 +131,7 @@ function recordOf(id: string, session: SpringSession, only: readonly string[] | 
 }
 
 /** Spring looks into the context of Spring Security, where no attribute names the user. */
-function principalOf(attributes: SpringSession['attributes']): Record<string, PlainValue> {
-  const user = readSecurityContext(attributes.get(SECURITY_CONTEXT));
-  return user ? { [PRINCIPAL_NAME_INDEX_NAME]: user.name } : {};
+function principalNameOf(attributes: SpringSession['attributes']): PlainValue | undefined {
+  if (attributes.has(SPRING_PRINCIPAL_NAME)) return attributes.get(SPRING_PRINCIPAL_NAME);
+  return readSecurityContext(attributes.get(SECURITY_CONTEXT))?.name;
 }

@@ -201,7 +201,7 @@ describe('the line at the start', () => {
     {
       why: 'sessions in other partitions',
       redis: async () => {
-        await client.hset('other:meta', 'version', '2', 'partitions', '2');
+        await client.hset('other:meta', 'version', '3', 'partitions', '2');
         return { url: server.url, namespace: 'other' };
       },
       message: 'are in 2 partitions',

@@ -199,7 +199,7 @@ describe('doctor', () => {
     const other = await RedisServer.start({ args: ['--appendonly', 'yes', '--notify-keyspace-events', 'Kx'] });
     const own = new Redis(other.url);
     try {
-      await own.hset(meta, 'version', '2', 'partitions', '1', 'holds', 'sessions', 'ids', 'hashed');
+      await own.hset(meta, 'version', '3', 'partitions', '1', 'holds', 'sessions', 'ids', 'hashed');
       await own.zadd(instances, Date.now() - 60_000, 'host:1:killed');
       await own.zadd(keys.bucketList, 60_000, '60000');
       await own.sadd(keys.bucket('60000'), `expires:${'a'.repeat(43)}`);
@@ -231,7 +231,7 @@ describe('doctor', () => {
 
   it('shows all other findings where one thing cannot be looked at', async () => {
     const [{ meta: record }, stray] = [new SessionPartitions('stray'), new SessionPartitions('stray').all[0]!];
-    await client.hset(record, 'version', '2', 'partitions', '1');
+    await client.hset(record, 'version', '3', 'partitions', '1');
     await client.set(stray.deadLetters, 'stray');
     const found = await findings('--namespace stray --ignore instances,cleanup');
     expect(found).toEqual([
@@ -260,7 +260,7 @@ describe('doctor', () => {
 
   it('ends with Ctrl+C while it waits for the next cleanup', async () => {
     const { meta: record, instances: alive } = new SessionPartitions('young');
-    await client.hset(record, 'version', '2', 'partitions', '1');
+    await client.hset(record, 'version', '3', 'partitions', '1');
     await client.zadd(alive, Date.now(), 'host:1:young');
     const child = startCommand('doctor --json --namespace young', env);
     const told = [text(child.stdout), text(child.stderr)];

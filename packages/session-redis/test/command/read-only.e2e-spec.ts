@@ -26,7 +26,7 @@ beforeAll(async () => {
   await fill(client, sessions, 'buckets', 3);
   await client.hset(sessions.meta, 'holds', 'sessions', 'ids', 'hashed');
   const deadlines = new DeadlinePartitions(DEADLINES);
-  await client.hset(deadlines.meta, 'version', '2', 'partitions', '1', 'holds', 'deadlines');
+  await client.hset(deadlines.meta, 'version', '3', 'partitions', '1', 'holds', 'deadlines');
   const data = { text: '"planted-value"', dataKey: undefined };
   const its = { id: 'a', key: 'order-1', member: memberOf('unpaid', 'order-1'), due: { in: 3_600_000 }, data } as const;
   await new DeadlineScripts(client).schedule(

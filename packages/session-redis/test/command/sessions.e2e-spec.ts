@@ -96,10 +96,7 @@ describe('the command, on sessions in several partitions', () => {
     const listed = async () => (await jsonOf<Listed>('list --user eve', env)).json.sessions.map((each) => each.id);
     expect(await listed()).toEqual([id]);
     // It removes nothing: that is for the application.
-    const index = keys.index(
-      'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME',
-      hashOfValue('eve'),
-    );
+    const index = keys.index('principal', hashOfValue('eve'));
     expect(await client.zscore(index, gone)).not.toBeNull();
     const epoch = layout.of(id).epoch;
     await client.hset(epoch, 'at', Date.now() + 60_000, 'ended', Date.now() + 60_000);

@@ -9,9 +9,9 @@ LeakGuard.install();
 
 const partitions = new SessionPartitions('nest:session');
 /** A change that old instances can ignore, and one after which they can read and not write. */
-const ADDITIVE: StoreFormat = { version: 3, oldest: 2, minReader: 2, minWriter: 2 };
-const READABLE: StoreFormat = { version: 4, oldest: 2, minReader: 2, minWriter: 4 };
-const BREAKING: StoreFormat = { version: 5, oldest: 5, minReader: 5, minWriter: 5 };
+const ADDITIVE: StoreFormat = { version: 4, oldest: 3, minReader: 3, minWriter: 3 };
+const READABLE: StoreFormat = { version: 5, oldest: 3, minReader: 3, minWriter: 5 };
+const BREAKING: StoreFormat = { version: 6, oldest: 6, minReader: 6, minWriter: 6 };
 
 let server: RedisServer;
 let client: Redis;
@@ -32,26 +32,26 @@ const recorded = () => client.hmget(partitions.meta, 'version', 'minReader', 'mi
 
 it('the first instance records its format, and what others have to know', async () => {
   await starts();
-  expect(await recorded()).toEqual(['2', '2', '2']);
-  expect(FORMAT).toEqual({ version: 2, oldest: 2, minReader: 2, minWriter: 2 });
+  expect(await recorded()).toEqual(['3', '3', '3']);
+  expect(FORMAT).toEqual({ version: 3, oldest: 3, minReader: 3, minWriter: 3 });
 });
 
 it('an additive change stops no old instance, and a rollback is as good as an upgrade', async () => {
   await starts();
   await starts(ADDITIVE);
-  expect(await recorded()).toEqual(['3', '2', '2']);
+  expect(await recorded()).toEqual(['4', '3', '3']);
   await starts();
-  expect(await recorded()).toEqual(['3', '2', '2']);
+  expect(await recorded()).toEqual(['4', '3', '3']);
   await starts(ADDITIVE);
 });
 
 it('after a change that old versions can only read, their commands read, and their instances do not start', async () => {
   await starts(READABLE);
-  expect(await recorded()).toEqual(['4', '2', '4']);
+  expect(await recorded()).toEqual(['5', '3', '5']);
   await expect(starts()).rejects.toMatchObject({
     problems: [
       expect.stringContaining(
-        'have format 4, and only versions of the library that know format 4 may write it: this one knows format 2. Use a newer version',
+        'have format 5, and only versions of the library that know format 5 may write it: this one knows format 3. Use a newer version',
       ),
     ],
   });
@@ -61,20 +61,20 @@ it('after a change that old versions can only read, their commands read, and the
 
 it('a version that does not understand the data changes nothing', async () => {
   await starts();
-  await expect(starts(BREAKING)).rejects.toThrow('understands format 5 and later');
-  expect(await recorded()).toEqual(['2', '2', '2']);
+  await expect(starts(BREAKING)).rejects.toThrow('understands format 6 and later');
+  expect(await recorded()).toEqual(['3', '3', '3']);
   await client.flushall();
   await starts(BREAKING);
-  await expect(starts()).rejects.toThrow('only versions of the library that know format 5 may write it');
+  await expect(starts()).rejects.toThrow('only versions of the library that know format 6 may write it');
   await expect(settledPartitions(connection, partitions, { writes: false })).rejects.toThrow('may read it');
-  expect(await recorded()).toEqual(['5', '5', '5']);
+  expect(await recorded()).toEqual(['6', '6', '6']);
 });
 
 it('where the lowest formats are not recorded, that of the data counts', async () => {
-  await client.hset(partitions.meta, { version: '3', partitions: '1', holds: 'sessions' });
-  await expect(starts()).rejects.toThrow('have format 3');
+  await client.hset(partitions.meta, { version: '4', partitions: '1', holds: 'sessions' });
+  await expect(starts()).rejects.toThrow('have format 4');
   await starts(ADDITIVE);
-  expect(await recorded()).toEqual(['3', '3', '3']);
+  expect(await recorded()).toEqual(['4', '4', '4']);
   await client.hset(partitions.meta, 'version', 'garbage');
   await expect(starts(ADDITIVE)).rejects.toThrow('have format garbage');
 });

@@ -1,4 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { UserErasure } from '../../src/erasure/user-erasure.js';
 import { hashOfValue } from '../support/hash-of-value.js';
@@ -22,7 +23,7 @@ describe.each([1, 4])('the erasure of a user, partitions: %i', (partitions) => {
     const id = store.id();
     const session = { kind: 'create', presentedIds: [], maxInactiveInterval: 1800, absoluteTimeout: -1 } as const;
     const indexes = new Map(name === undefined ? [] : [[PRINCIPAL_NAME_INDEX_NAME, hashOfValue(name)]]);
-    const attributes = new Map(name === undefined ? [] : [[PRINCIPAL_NAME_INDEX_NAME, JSON.stringify(name)]]);
+    const attributes = new Map(name === undefined ? [] : [[PRINCIPAL_ATTRIBUTE, JSON.stringify(name)]]);
     await store.scripts.create({ ...session, id, indexes, attributes });
     return id;
   }
@@ -62,7 +63,7 @@ describe.each([1, 4])('the erasure of a user, partitions: %i', (partitions) => {
 
   it('removes an event with the name from the group that has it, and no other event', async () => {
     const keys = store.keysOf(others[0]!);
-    const who = { [`sessionAttr:${PRINCIPAL_NAME_INDEX_NAME}`]: '"ann"' };
+    const who = { [`sessionAttr:${PRINCIPAL_ATTRIBUTE}`]: '"ann"' };
     await store.client.xadd(keys.events, '*', 'type', 'signed-in', 'session', store.id(), 'who', JSON.stringify(who));
     await store.client.xgroup('CREATE', keys.events, GROUP, '0');
     await store.client.xreadgroup('GROUP', GROUP, 'host:1', 'STREAMS', keys.events, '>');

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await store.client.flushall();
-  await store.client.hset(store.partitions.meta, 'version', '2', 'partitions', '1');
+  await store.client.hset(store.partitions.meta, 'version', '3', 'partitions', '1');
 });
 afterAll(() => store.close());
 

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, type RedisServer } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
@@ -175,8 +176,7 @@ async function stored(): Promise<Stored> {
             for (const each of await client.zrange(key, '0', '-1')) index.push(`${value} ${each}`);
           if (id === undefined || (await client.pttl(key)) < 0) continue;
           const hash = await client.hgetall(partitions.of(id).session(id));
-          const [, principal = null] =
-            Object.entries(hash).find(([field]) => field.endsWith('PRINCIPAL_NAME_INDEX_NAME')) ?? [];
+          const { [`sessionAttr:${PRINCIPAL_ATTRIBUTE}`]: principal = null } = hash;
           const text = principal === null ? null : (JSON.parse(principal) as string);
           sessions.set(id, { n: hash['sessionAttr:n'] ?? null, principal: text });
         }

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { RedisSessionRepository, SessionEventGroups } from '@nest-session/redis';
 import { jest } from '@jest/globals';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
@@ -139,7 +140,7 @@ describe.each([
     /** Expects a live session in its index, and in its recorded bucket or the sorted set, neither past nor late there. */
     async function isInOrder(id: string): Promise<void> {
       const keys = partitions.of(id);
-      const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_NAME_INDEX_NAME}`);
+      const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_ATTRIBUTE}`);
       const due = bucket ?? (await client.zscore(keys.ends, id));
       if (expirations === 'buckets') {
         expect(await client.sismember(keys.bucket(bucket!), `expires:${id}`)).toBe(1);

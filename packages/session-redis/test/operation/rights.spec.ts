@@ -274,7 +274,7 @@ async function operateGroups(): Promise<void> {
 async function hearOfExpiry(): Promise<void> {
   const instance = await start({ events: { consume: false } });
   const { id } = await storedBriefly(instance);
-  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"expired"'));
+  await eventually(async () => expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('expired'));
   await instance.stop();
 }
 
@@ -493,7 +493,7 @@ describe('notifications', () => {
     const { id } = await storedBriefly(instance);
     await eventually(async () => expect(await admin.exists(`nest:session:sessions:expires:${id}`)).toBe(0));
     await instance.get(SessionExpirationSweeper).runOnce({ ahead: 60_000 });
-    expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('"expired"');
+    expect(await admin.hget(`nest:session:sessions:${id}`, 'ended')).toBe('expired');
     expect(EventInstance.log.lines).toHaveLength(1);
     await instance.stop();
   });

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent, type HttpResponse, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -107,7 +108,7 @@ describe.each(['express', 'fastify'] as const)(
             attributes: {
               before: round,
               user: round,
-              [PRINCIPAL_NAME_INDEX_NAME]: round,
+              [PRINCIPAL_ATTRIBUTE]: round,
               attribute: 'late',
               update: 'late',
               save: 'late',

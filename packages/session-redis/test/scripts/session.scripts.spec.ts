@@ -36,7 +36,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
         maxInactiveInterval: '1800',
         'sessionAttr:cart': '["apple"]',
         bucket: recorded,
-        index: JSON.stringify(JSON.stringify([['principal', 'ann']])),
+        index: JSON.stringify([['principal', 'ann']]),
       });
       expect(await client.get(keys.shadow(id))).toBe('');
       expect(await client.smembers(keys.bucket(recorded))).toEqual([`expires:${id}`]);
@@ -357,7 +357,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.save(id, { absoluteTimeout: 60, attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
       expect(await store.isAlive(id)).toBe(false);
       expect(await store.buckets(id)).toEqual([]);
-      expect(await store.session(id)).toMatchObject({ ended: '"expired"', 'sessionAttr:a': '2' });
+      expect(await store.session(id)).toMatchObject({ ended: 'expired', 'sessionAttr:a': '2' });
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
     });
 
@@ -366,7 +366,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.save(id, { maxInactiveInterval: 0, attributes: [['a', '2']] })).toEqual({ outcome: 'saved' });
       expect(await store.isAlive(id)).toBe(false);
       expect(await store.session(id)).toMatchObject({
-        ended: '"deleted"',
+        ended: 'deleted',
         maxInactiveInterval: '0',
         'sessionAttr:a': '2',
       });
@@ -447,8 +447,8 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.scripts.delete(id)).toEqual({ outcome: 'deleted' });
       expect(await store.scripts.delete(id)).toEqual({ outcome: 'gone' });
       expect(await store.session(id)).toMatchObject({
-        ended: '"deleted"',
-        maxInactiveInterval: '0',
+        ended: 'deleted',
+        maxInactiveInterval: '1800',
         'sessionAttr:a': '1',
       });
       expect(await store.client.pttl(store.keysOf(id).session(id))).toBeGreaterThan(RETENTION - MINUTE);
@@ -484,9 +484,9 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       ]);
       expect(await store.eventTypes(id)).toEqual(['created', 'expired']);
       expect(await store.session(id)).toMatchObject({
-        ended: '"expired"',
+        ended: 'expired',
         'sessionAttr:a': '1',
-        maxInactiveInterval: '0',
+        maxInactiveInterval: '1800',
       });
       expect(await store.client.exists(store.keysOf(id).index('principal', 'sleeper'))).toBe(0);
       expect(await store.buckets(id)).toEqual([]);
@@ -621,7 +621,7 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
         await store.client.config('SET', 'maxmemory', '0');
       }
       expect(await store.isAlive(ended)).toBe(false);
-      expect(await store.session(ended)).toMatchObject({ ended: '"deleted"', 'sessionAttr:a': '2' });
+      expect(await store.session(ended)).toMatchObject({ ended: 'deleted', 'sessionAttr:a': '2' });
       expect(await store.eventTypes(ended)).toEqual(['created', 'deleted']);
       expect((await store.session(kept))['sessionAttr:a']).toBe('1');
     });

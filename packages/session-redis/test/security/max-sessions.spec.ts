@@ -1,6 +1,6 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/internal';
+import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
@@ -125,7 +125,7 @@ describe('the ledger', () => {
   function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
     const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, ANN]]);
     const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
-    const attributes = new Map([[PRINCIPAL_NAME_INDEX_NAME, '"ann"']]);
+    const attributes = new Map([[PRINCIPAL_ATTRIBUTE, '"ann"']]);
     return { kind: 'create', id, presentedIds: [], ...times, signsIn: true, attributes, indexes, limit };
   }
 

@@ -1,4 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME, Sessions } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { App } from '../support/app.fixture.js';
 import { figures, print } from '../support/figures.js';
@@ -22,7 +23,7 @@ afterEach(() => store.close());
 
 async function openSessions(): Promise<string[]> {
   const indexes = new Map([[PRINCIPAL, hashOfValue('eve')]]);
-  const attributes = new Map([[PRINCIPAL, '"eve"']]);
+  const attributes = new Map([[PRINCIPAL_ATTRIBUTE, '"eve"']]);
   const session = { kind: 'create', presentedIds: [], maxInactiveInterval: 1800, absoluteTimeout: -1 } as const;
   const ids: string[] = [];
   while (ids.length < SESSIONS) {

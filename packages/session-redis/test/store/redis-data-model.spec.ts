@@ -19,7 +19,7 @@ import { hashOfValue } from '../support/hash-of-value.js';
 LeakGuard.install();
 
 const PLACEHOLDERS = {
-  '<index name>': 'org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME',
+  '<index name>': 'principal',
   '<hash>': hashOfValue('ann'),
   '<group>': '(retrying|giving-up)',
   '<type>': 'created',

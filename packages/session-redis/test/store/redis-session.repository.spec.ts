@@ -39,6 +39,19 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     expect(app.nest.get(IndexedSessionRepository, { strict: false })).toBe(sessions);
   });
 
+  it('keeps a session compact in Redis when somebody signs in to it', async () => {
+    const session = sessions.createSession();
+    session.setAttribute('cart', ['apple']);
+    session.signIn('a-name-of-some-length@example.com');
+    await session.save();
+    session.changeSessionId();
+    await session.save();
+    expect(await client.object('ENCODING', partitions.of(session.id).session(session.id))).toBe('listpack');
+    session.setAttribute('note', 'x'.repeat(100));
+    await session.save();
+    expect(await client.object('ENCODING', partitions.of(session.id).session(session.id))).toBe('hashtable');
+  });
+
   it('finds no session when its session hash is incomplete', async () => {
     const half = 'h'.repeat(43);
     await client.hset(partitions.of(half).session(half), 'lastAccessedTime', Date.now());

@@ -185,7 +185,7 @@ describe('a reading of an index', () => {
 
   it('shows no device that is not one', async () => {
     const id = await open();
-    for (const text of ['', 'x', '5', '"x"', '"5"', '"null"', '"[1]"', '{"address":"x"}', '"{\\"address\\":5}"']) {
+    for (const text of ['', 'x', '5', '"x"', 'null', '[1]', '"{\\"address\\":\\"x\\"}"', '{"address":5}']) {
       await store.client.hset(store.keys.session(id), 'device', text);
       const [info] = await infosOf('ann');
       expect(info?.device ?? {}).toEqual({});

@@ -46,7 +46,7 @@ export async function fill(
     expect(outcome).toBe('created');
     return id;
   };
-  await client.hset(partitions.meta, 'version', '2', 'partitions', partitions.count);
+  await client.hset(partitions.meta, 'version', '3', 'partitions', partitions.count);
   for (const keys of partitions.all) for (const group of GROUPS) await streams.createGroup(keys, group, 'oldest');
   for (let i = 0; i < times; i++) await scripts.delete(await create());
   for (const keys of partitions.all) {

@@ -1,3 +1,4 @@
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
@@ -5,6 +6,7 @@ import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
+import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
 import { SharedKeys } from '../../src/spring/shared-keys.js';
 import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
@@ -66,7 +68,7 @@ const OF_SPRING = {
 const sharedScripts = (client: Redis, { keys }: Store) =>
   new SharedScripts(client, new SharedKeys('nest:session:spring', keys, 0));
 const SHARED_CONTENT = {
-  attributes: new Map([[PRINCIPAL_NAME_INDEX_NAME, '"ann"']]),
+  attributes: new Map([[SPRING_PRINCIPAL_NAME, '"ann"']]),
   indexes: new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]),
 };
 const SHARED_SESSION = {
@@ -297,8 +299,8 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
   signIn('a sign-in that removes nothing', []),
   save('a new id and other attributes', { newId: NEW_ID, clears: true, attributes: [['a', '2']] }),
   save('an attribute, compared and set', { attributes: [['a', '2']], expected: { name: 'a', text: '1' } }),
-  save('a data key', { attributes: [['a', '2']], dataKeys: new Map([[ID, '"1:dataKey:key:text"']]) }),
-  save('a data key and a new id', { newId: NEW_ID, dataKeys: new Map([ID, NEW_ID].map((id) => [id, '"1:a:b:c"'])) }),
+  save('a data key', { attributes: [['a', '2']], dataKeys: new Map([[ID, '1:dataKey:key:text']]) }),
+  save('a data key and a new id', { newId: NEW_ID, dataKeys: new Map([ID, NEW_ID].map((id) => [id, '1:a:b:c'])) }),
   save('a shorter interval', { maxInactiveInterval: 600 }),
   save('an absolute timeout', { absoluteTimeout: 600 }),
   save('what keeps it idle', { attributes: [['a', '2']], keepsIdle: true }),
@@ -725,7 +727,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   {
     script: 'erase-sessions',
     what: 'a session of the principal',
-    prepare: (store) => store.create({ [PRINCIPAL_NAME_INDEX_NAME]: '"ann"' }, { id: ID }),
+    prepare: (store) => store.create({ [PRINCIPAL_ATTRIBUTE]: '"ann"' }, { id: ID }),
     send: (client, { keys }) =>
       new ErasureScripts(client).sessions(keys, [ID], { hash: 'nobody', text: '"ann"' }, true),
     // A second call finds nothing.

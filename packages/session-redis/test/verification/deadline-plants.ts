@@ -28,7 +28,7 @@ export class DeadlinesToVerify {
 
   static async open(partitions: number): Promise<DeadlinesToVerify> {
     const opened = new DeadlinesToVerify(await RedisServer.start(), partitions);
-    await opened.client.hset(opened.partitions.meta, { version: '2', partitions, holds: 'deadlines' });
+    await opened.client.hset(opened.partitions.meta, { version: '3', partitions, holds: 'deadlines' });
     for (const key of [...opened.others, 'victim']) await opened.schedule(key, HOUR);
     return opened;
   }

@@ -25,7 +25,7 @@ describe('nest-session-redis verify', () => {
   beforeEach(async () => {
     store = await Store.open({ partitions: 2 });
     url = store.server.url;
-    await store.client.hset(store.partitions.meta, { version: '2', partitions: 2, holds: 'sessions', ids: 'hashed' });
+    await store.client.hset(store.partitions.meta, { version: '3', partitions: 2, holds: 'sessions', ids: 'hashed' });
   });
   afterEach(() => store.close());
 
@@ -104,7 +104,7 @@ it('nest-session-redis verify looks at all nodes of a Cluster', async () => {
   const client = new Cluster(servers.nodes.map(({ port }) => ({ host: '127.0.0.1', port })));
   try {
     const partitions = new SessionPartitions('nest:session', 64);
-    await client.hset(partitions.meta, { version: '2', partitions: 64, holds: 'sessions' });
+    await client.hset(partitions.meta, { version: '3', partitions: 64, holds: 'sessions' });
     const scripts = new SessionScripts(client as never, partitions, KEEPING_RULES);
     const ids = Array.from({ length: 30 }, (_, i) => `${i}`.padStart(43, 'a'));
     for (const id of ids) {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME, SessionBoundError } from '@nest-session/core';
-import { isOwnAttribute, storePrimitivesOf } from '@nest-session/core/internal';
+import { SessionBoundError } from '@nest-session/core';
+import { isOwnAttribute, storePrimitivesOf, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { UpdateSession } from '@nest-session/core/store';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { BOUNDS, type ContractContext, INTERVAL, SECOND } from './contract.context.js';
 
 const OWN = [
-  PRINCIPAL_NAME_INDEX_NAME,
+  PRINCIPAL_ATTRIBUTE,
   'nest-session.visitor.csrf',
   'nest-session.rememberMe',
   'nest-session.cookieMaxAge',
@@ -136,7 +136,7 @@ export const SESSION_BOUNDS: CheckGroup = {
       const times = { maxInactiveInterval: INTERVAL / SECOND, absoluteTimeout: -1 };
       const newId = t.idFor(id);
       const signIn = { newId, signIn: { butNot: [] }, ...times, bounds: FEW };
-      const { outcome } = await t.write(update(id, { [PRINCIPAL_NAME_INDEX_NAME]: '"ann"', since: '1' }, signIn));
+      const { outcome } = await t.write(update(id, { [PRINCIPAL_ATTRIBUTE]: '"ann"', since: '1' }, signIn));
       assert.equal(outcome, 'saved');
       assert.deepEqual(await t.write(update(newId, { more: '1' }, { bounds: FEW })), FULL.maxAttributes);
       const end = update(newId, { more: '1' }, { bounds: FEW, maxInactiveInterval: 0 });

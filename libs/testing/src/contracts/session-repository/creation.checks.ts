@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/internal';
+import { type Session } from '@nest-session/core';
+import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
 import {
   type ContractContext,
@@ -108,9 +108,9 @@ export const CREATION: CheckGroup = {
     'accepts a principal that is no string, and lists it in no index': async (t) => {
       const { id } = generateSessionKey();
       const times = { maxInactiveInterval: MINUTE / SECOND, absoluteTimeout: -1 };
-      const attributes = new Map([[PRINCIPAL_NAME_INDEX_NAME, '5']]);
+      const attributes = new Map([[PRINCIPAL_ATTRIBUTE, '5']]);
       await t.write({ kind: 'create', id, presentedIds: [], ...times, attributes, indexes: new Map() });
-      assert.deepEqual(await t.attributesOf(id), { [PRINCIPAL_NAME_INDEX_NAME]: 5 });
+      assert.deepEqual(await t.attributesOf(id), { [PRINCIPAL_ATTRIBUTE]: 5 });
     },
 
     'refuses such a late request also under an id that is taken': async (t) => {

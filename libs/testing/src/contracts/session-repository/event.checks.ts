@@ -9,7 +9,7 @@ import {
   SessionIdChangedEvent,
   SessionSignedInEvent,
 } from '@nest-session/core';
-import type { TrackedSession } from '@nest-session/core/internal';
+import { PRINCIPAL_ATTRIBUTE, type TrackedSession } from '@nest-session/core/internal';
 import { atOnce, ROUNDS } from './at-once.js';
 import type { CheckGroup, Checks } from './check.group.js';
 import { DAY, INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
@@ -134,7 +134,7 @@ export const EVENTS: CheckGroup = {
       const [phone, laptop] = [{ address: '10.0.0.0' }, { userAgent: 'Firefox' }];
       const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, 'ann']]);
       const attributes = new Map([
-        [PRINCIPAL_NAME_INDEX_NAME, '"ann"'],
+        [PRINCIPAL_ATTRIBUTE, '"ann"'],
         ['cart', '["apple"]'],
       ]);
       const change = { attributes, indexes, maxInactiveInterval: INTERVAL / SECOND, absoluteTimeout: -1 };
@@ -338,6 +338,7 @@ export const EVENTS: CheckGroup = {
       assert.deepEqual(more, []);
       hasData(event, session);
       assert.equal(event.id, `expired-${session.id}`);
+      assert.equal(event.session.maxInactiveInterval, INTERVAL / SECOND);
       assert.ok(event.at > session.creationTime + INTERVAL);
       await t.reportExpired();
       assert.equal((await t.events()).length, 2);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/internal';
+import { TrackedSession, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
@@ -117,8 +117,8 @@ export const INDEX: CheckGroup = {
     'follows a principal that an attribute update sets': async (t) => {
       const { id } = await t.stored();
       const update = (before: string | undefined, after: string | null) => {
-        const expected = { name: PRINCIPAL_NAME_INDEX_NAME, text: before && JSON.stringify(before) };
-        const attributes = new Map([[PRINCIPAL_NAME_INDEX_NAME, after && JSON.stringify(after)]]);
+        const expected = { name: PRINCIPAL_ATTRIBUTE, text: before && JSON.stringify(before) };
+        const attributes = new Map([[PRINCIPAL_ATTRIBUTE, after && JSON.stringify(after)]]);
         const indexes = new Map([[PRINCIPAL_NAME_INDEX_NAME, after]]);
         return t.write({ kind: 'update', id, attributes, indexes, expected });
       };

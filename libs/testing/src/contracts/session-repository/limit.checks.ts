@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionDeletedEvent } from '@nest-session/core';
-import { generateSessionKey, storePrimitivesOf } from '@nest-session/core/internal';
+import { generateSessionKey, storePrimitivesOf, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { ROUNDS } from './at-once.js';
 import type { CheckGroup } from './check.group.js';
@@ -21,7 +21,7 @@ interface Limit {
 }
 
 const named = (principal: string) => ({
-  attributes: new Map([[PRINCIPAL_NAME_INDEX_NAME, JSON.stringify(principal)]]),
+  attributes: new Map([[PRINCIPAL_ATTRIBUTE, JSON.stringify(principal)]]),
   indexes: new Map([[PRINCIPAL_NAME_INDEX_NAME, principal]]),
 });
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { generateSessionKey } from '@nest-session/core/internal';
+import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE } from './contract.context.js';
 
@@ -66,7 +65,7 @@ export const LOADING: CheckGroup = {
         each.absoluteTimeout = 20 * 60;
         each.signIn('ann');
       });
-      const only = ['b', 'missing', PRINCIPAL_NAME_INDEX_NAME];
+      const only = ['b', 'missing', PRINCIPAL_ATTRIBUTE];
       const [whole, asked] = [await t.recordOf(id), await t.recordOf(id, only)];
       for (const time of ['creationTime', 'authenticatedAt', 'lastAccessedTime', 'maxInactiveInterval'] as const)
         assert.equal(asked[time], whole[time]);

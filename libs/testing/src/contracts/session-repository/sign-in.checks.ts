@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '@nest-session/core';
+import { type Session } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { UpdateSession } from '@nest-session/core/store';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
@@ -71,7 +72,7 @@ export const SIGN_IN: CheckGroup = {
       session.signIn('ann', { keep: ['a', VISITORS] });
       session.setAttribute('d', 3);
       await t.saves(session);
-      const expected = { a: 1, d: 3, [VISITORS]: 1, [PRINCIPAL_NAME_INDEX_NAME]: 'ann' };
+      const expected = { a: 1, d: 3, [VISITORS]: 1, [PRINCIPAL_ATTRIBUTE]: 'ann' };
       assert.deepEqual(await t.attributesOf(session.id), expected);
     },
 
@@ -127,7 +128,7 @@ export const SIGN_IN: CheckGroup = {
       for (const name of ['a', 'b', 'c']) late.setAttribute(name, 2);
       await t.saves(late);
       assert.equal(await updating.updateAttribute<number>('d', () => 2), 2);
-      assert.deepEqual(await t.attributesOf(session.id), { a: 2, [PRINCIPAL_NAME_INDEX_NAME]: 'ann' });
+      assert.deepEqual(await t.attributesOf(session.id), { a: 2, [PRINCIPAL_ATTRIBUTE]: 'ann' });
     },
 
     'leaves its rule in force across later sign-ins': async (t) => {
@@ -139,7 +140,7 @@ export const SIGN_IN: CheckGroup = {
       await t.rotates(session);
       for (const name of ['a', 'b', VISITORS]) late.setAttribute(name, 2);
       await t.saves(late);
-      assert.deepEqual(await t.attributesOf(session.id), { b: 2, [PRINCIPAL_NAME_INDEX_NAME]: 'ann' });
+      assert.deepEqual(await t.attributesOf(session.id), { b: 2, [PRINCIPAL_ATTRIBUTE]: 'ann' });
     },
 
     'sets both timeouts to those of the options, whatever other requests made of them': async (t) => {
@@ -231,7 +232,7 @@ export const SIGN_IN: CheckGroup = {
       late.setAttribute('a', 2);
       assert.equal(await late.save(), 'gone');
       const loaded = await t.load(session.id);
-      assert.deepEqual([loaded.attributeNames, loaded.principalName], [[PRINCIPAL_NAME_INDEX_NAME], 'ann']);
+      assert.deepEqual([loaded.attributeNames, loaded.principalName], [[PRINCIPAL_ATTRIBUTE], 'ann']);
       assert.ok(loaded.authenticatedAt);
       session.startAnew();
       session.setAttribute('a', 3);

@@ -35,7 +35,7 @@ end
 
 for i = 5, #ARGV do
   local id, key = ARGV[i], partition.prefix .. 'sessions:' .. ARGV[i]
-  local fields = read('HMGET', key, 'ended', 'index', 'sessionAttr:' .. PRINCIPAL) or {}
+  local fields = read('HMGET', key, 'ended', 'index', 'sessionAttr:nest-session.principal') or {}
   local entries = fields[2] and recorded_entries(partition.prefix, fields[2]) or {}
   if is_theirs(entries, fields[3]) then
     local is_live = not fields[1] and redis.call('EXISTS', partition.prefix .. 'sessions:expires:' .. id) == 1

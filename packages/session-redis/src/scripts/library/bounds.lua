@@ -3,7 +3,7 @@
 
 -- The attributes that do not count: those of attribute-names.ts in session-core.
 local OWN = {
-  ['sessionAttr:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'] = true,
+  ['sessionAttr:nest-session.principal'] = true,
   ['sessionAttr:nest-session.visitor.csrf'] = true,
   ['sessionAttr:nest-session.rememberMe'] = true,
   ['sessionAttr:nest-session.cookieMaxAge'] = true,
@@ -12,8 +12,7 @@ local OWN = {
 
 -- The bytes of a field with this text; nil when it is no attribute that counts.
 local function bytes_in(field, text)
-  -- Spring Session removes an attribute by emptying its field.
-  if not text or text == '' or OWN[field] or string.sub(field, 1, 12) ~= 'sessionAttr:' then return nil end
+  if not text or OWN[field] or string.sub(field, 1, 12) ~= 'sessionAttr:' then return nil end
   local length = #text
   -- What is encrypted counts as the text that it was.
   if string.sub(text, 1, 5) == 'enc1:' then length = math.max(0, math.floor((length - 5) * 3 / 4) - 28) end

@@ -11,7 +11,7 @@ end
 -- session has, from a request that knew of none, and a rotation that brings none: the data key has to be wrapped for the new
 -- id. One of an equal beginning is the same one, wrapped for another id or under another key.
 local function other_data_key(session, change)
-  local current, brought, same = session.data_key, change.data_keys[2], '^"%d+:[^:]*'
+  local current, brought, same = session.data_key, change.data_keys[2], '^%d+:[^:]*'
   local fits = not brought or data_key_for(session.id, change)
   if current then fits = brought and string.match(brought, same) == string.match(current, same) end
   return not fits and { 'resealed', session.id, current } or nil

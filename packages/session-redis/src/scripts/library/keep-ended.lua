@@ -1,10 +1,10 @@
 -- Writes the end into the session hash: `ending.how` it ended. Its data is kept for `ending.retention` ms for the handlers of
--- the event, longer for a retry, and goes together with the event: see library/event-data. Spring Session never
--- looks at the shadow key: for it, an interval of 0 is the end. The fields `bucket` and `index` stay, and mean nothing.
+-- the event, longer for a retry, and goes together with the event: see library/event-data. The fields `bucket` and `index`
+-- stay, and mean nothing.
 -- Where nobody wants the event, nothing is kept: the hash goes at once, or, when a caller lists the `unwanted` ones, with them.
 local function keep_ended(key, ending, unwanted)
   if not ending.is_wanted and not unwanted then return redis.call('UNLINK', key) end
-  redis.call('HSET', key, 'ended', '"' .. ending.how .. '"', 'maxInactiveInterval', '0')
+  redis.call('HSET', key, 'ended', ending.how)
   redis.call('PEXPIRE', key, ending.retention)
   if not ending.is_wanted then table.insert(unwanted, key) end
 end

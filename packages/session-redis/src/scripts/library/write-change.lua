@@ -10,6 +10,7 @@ local function add_changes(session, change, absolute_expiry, data_key, now)
   end
   local changes_expiry = change.timeout and (absolute_expiry or session.absolute_expiry)
   if changes_expiry then put(change, 'absoluteExpiry', absolute_expiry) end
+  if change.interval then put(change, 'maxInactiveInterval', change.interval) end
   if change.sign_in or change.signs_out then put(change, 'authenticatedAt', change.sign_in and now) end
   if data_key then put(change, 'dataKey', data_key) end
 end
@@ -17,7 +18,6 @@ end
 -- Adds the fields of a session that goes on: what it holds, its idle timeout, and its last access.
 local function add_renewal(session, change, size, now)
   if size then put(change, 'size', size) end
-  if change.interval then put(change, 'maxInactiveInterval', change.interval) end
   -- A slow request must not undo a later one.
   if not change.keeps_idle and (not session.accessed or session.accessed < now) then put(change, 'lastAccessedTime', now) end
 end

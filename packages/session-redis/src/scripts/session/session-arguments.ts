@@ -1,5 +1,4 @@
-import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
-import { type ContentBounds, isOwnAttribute } from '@nest-session/core/internal';
+import { type ContentBounds, isOwnAttribute, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type {
   AttributeChanges,
   CreateReply,
@@ -134,9 +133,8 @@ export function pushChange(args: (string | number)[], change: EncryptedUpdate, r
 
 /** Who signs in, as the event keeps it: the fields of the session that say so, and the data key that they need. */
 export function whoOf({ attributes, device }: WhoSignsIn, dataKey: string | undefined): string {
-  const name = attributes.get(PRINCIPAL_NAME_INDEX_NAME) ?? undefined;
-  const shown = device === undefined ? undefined : JSON.stringify(device);
-  return JSON.stringify({ [ATTRIBUTE_FIELD + PRINCIPAL_NAME_INDEX_NAME]: name, device: shown, dataKey });
+  const name = attributes.get(PRINCIPAL_ATTRIBUTE) ?? undefined;
+  return JSON.stringify({ [ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE]: name, device, dataKey });
 }
 
 /** The limit as the scripts take it. */
@@ -159,8 +157,7 @@ function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'de
     if (text === null) removed.push(ATTRIBUTE_FIELD + name);
     else set.push(ATTRIBUTE_FIELD + name, text);
   }
-  // It is JSON in a JSON string, because Spring decodes every field.
-  if (device !== undefined) set.push('device', JSON.stringify(device));
+  if (device !== undefined) set.push('device', device);
   return { set, removed };
 }
 

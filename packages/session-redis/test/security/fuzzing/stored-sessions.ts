@@ -2,8 +2,7 @@ import type { Redis } from 'ioredis';
 import { KEYS, patternsOfKeys } from '../../support/documented.keys.js';
 
 const PATTERNS = patternsOfKeys('(?:\\{\\d-\\d\\}:)?', {
-  '<index name>':
-    '(?:org\\.springframework\\.session\\.FindByIndexNameSessionRepository\\.PRINCIPAL_NAME_INDEX_NAME|team)',
+  '<index name>': '(?:principal|team)',
   '<hash>': '[\\w-]{43}',
   '<group>': 'default',
   '<type>': '(?:created|id-changed|signed-in|deleted|expired)',
@@ -18,9 +17,9 @@ const FIELDS: Readonly<Record<string, RegExp>> = {
   absoluteExpiry: /^\d{13}$/,
   size: /^\d+$/,
   bucket: /^\d{9}0000$/,
-  device: /^"[^]{0,198}"$/,
-  index: /^"[^]*"$/,
-  ended: /^"(?:deleted|expired)"$/,
+  device: /^\{[^]{0,198}\}$/,
+  index: /^\[\[[^]*\]\]$/,
+  ended: /^(?:deleted|expired)$/,
 };
 const ATTRIBUTE = /^sessionAttr:/;
 const HASH = 'nest:session:sessions:<id>';

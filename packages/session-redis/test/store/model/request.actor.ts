@@ -1,5 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionGoneError, TooManySessionsError } from '@nest-session/core';
-import { TrackedSession } from '@nest-session/core/internal';
+import { TrackedSession, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { Act, RequestPlan } from './actors.js';
 import { type ComparedRepository, LostReply, TEAM } from './compared.repository.js';
 
@@ -55,12 +55,12 @@ export class RequestActor {
         return this.#set(TEAM, act.to);
       case 'set principal':
         session.principalName = act.to ?? undefined;
-        return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
+        return this.repository.edits.set(PRINCIPAL_ATTRIBUTE, act.to);
       case 'sign in':
         if (session.isGone) return;
         session.signIn(act.to, { keep: act.keep });
         this.repository.edits.keep(act.keep);
-        return this.repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, act.to);
+        return this.repository.edits.set(PRINCIPAL_ATTRIBUTE, act.to);
       case 'set interval':
         session.maxInactiveInterval = act.to;
         return;

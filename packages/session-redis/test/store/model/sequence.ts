@@ -5,7 +5,7 @@ import {
   SessionTokenGenerator,
   TooManySessionsError,
 } from '@nest-session/core';
-import { SessionIds } from '@nest-session/core/internal';
+import { SessionIds, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { PreconditionFailure, type Scheduler } from 'fast-check';
 import {
   type Act,
@@ -140,7 +140,7 @@ export class Sequence {
     const session = repository.createSession();
     session.signIn(name);
     repository.edits.clear();
-    repository.edits.set(PRINCIPAL_NAME_INDEX_NAME, name);
+    repository.edits.set(PRINCIPAL_ATTRIBUTE, name);
     await this.turns.take('sign in', async () => {
       if (pause > 0) await this.#advance(pause);
       await session.save();
@@ -243,7 +243,7 @@ export class Sequence {
   #legible(problem: unknown): string {
     const text = [...this.#trace, '', String(problem)]
       .join('\n')
-      .replaceAll(PRINCIPAL_NAME_INDEX_NAME, 'principal')
+      .replaceAll(PRINCIPAL_ATTRIBUTE, 'principal')
       .replaceAll(/\b\d{13}\b/g, (time) => `${Number(time) - this.#begun}`);
     return this.model.ids.reduce((legible, id, i) => legible.replaceAll(id, `#${i + 1}`), text);
   }

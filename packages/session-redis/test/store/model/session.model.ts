@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
+import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionEventType } from '@nest-session/core/internal';
 import {
   type CreateSession,
@@ -290,7 +291,8 @@ export class SessionModel {
       times,
       times.toSorted((a, b) => b - a),
     );
-    const given = this.#valid.filter(({ attributes }) => attributes.get(indexName) === JSON.stringify(value));
+    const attribute = indexName === PRINCIPAL_NAME_INDEX_NAME ? PRINCIPAL_ATTRIBUTE : indexName;
+    const given = this.#valid.filter(({ attributes }) => attributes.get(attribute) === JSON.stringify(value));
     expectSame(`have ${value}`, sortedIds(given), expected);
   }
 
@@ -564,7 +566,7 @@ export class SessionModel {
       at: this.now,
       dataLost,
       creationTime: dataLost ? 0 : session.creationTime,
-      principalName: attributes[PRINCIPAL_NAME_INDEX_NAME] as string | undefined,
+      principalName: attributes[PRINCIPAL_ATTRIBUTE] as string | undefined,
       attributes,
     };
   }
