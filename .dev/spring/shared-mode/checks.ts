@@ -51,31 +51,33 @@ test('each session can be read by both after each step, and no write of NestJS m
 
 test('each side hears of the beginning and the end of each session once', async () => {
   const all = [...player.live, ...player.ended];
-  const ended = player.ended.map(({ id }) => id).toSorted();
-  const heardHere = () => sides.flatMap(({ events }) => events.all());
-  const here = (type: string) =>
-    heardHere()
-      .filter((event) => event.type === type)
-      .map(({ sessionId }) => sessionId)
-      .toSorted();
+  const ended = player.ended.map(({ id }) => id);
+  const created = all.map(({ ids }) => ids[0]!);
+  const changed = all.flatMap(({ ids }) => ids.slice(1));
+  const here = () => sides.flatMap(({ events }) => events.all()).map(({ type, sessionId: id }) => ({ type, id }));
   await eventually(() => {
-    assert.deepEqual(here('deleted'), ended);
-    assert.deepEqual(here('created'), all.map(({ ids }) => ids[0]!).toSorted());
-    assert.deepEqual(here('id-changed'), all.flatMap(({ ids }) => ids.slice(1)).toSorted());
+    hears(here(), { created, deleted: ended, 'id-changed': changed, expired: [] });
   });
-  assert.equal(heardHere().filter(({ dataLost }) => dataLost).length, 0);
+  const lost = sides.flatMap(({ events }) => events.all()).filter(({ dataLost }) => dataLost);
+  assert.equal(lost.length, 0);
   await eventually(async () => {
-    const java = await spring.events();
-    const inJava = (type: string) =>
-      java
-        .filter((event) => event.type === type)
-        .map(({ session }) => session.id)
-        .toSorted();
-    assert.deepEqual(inJava('deleted'), ended);
-    assert.deepEqual(inJava('created'), all.map(({ ids }) => ids[0]!).toSorted());
-    assert.deepEqual(inJava('expired'), []);
+    const java = (await spring.events()).map(({ type, session: { id } }) => ({ type, id }));
+    hears(java, { created, deleted: ended, expired: [] });
   });
 });
+
+/** Each of these ids once for its type. */
+function hears(events: readonly { type: string; id: string }[], expected: Record<string, readonly string[]>): void {
+  for (const [type, ids] of Object.entries(expected)) {
+    const left = events.filter((event) => event.type === type).map(({ id }) => id);
+    const missing = ids.filter((id) => {
+      const at = left.indexOf(id);
+      if (at >= 0) left.splice(at, 1);
+      return at < 0;
+    });
+    assert.deepEqual({ type, missing, tooMany: left }, { type, missing: [], tooMany: [] });
+  }
+}
 
 test('a session of either side expires for both, with one event here and one in Java', async () => {
   const mine = sides[0]!.sessions.createSession();

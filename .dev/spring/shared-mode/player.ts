@@ -162,16 +162,20 @@ export class Player {
     return known;
   }
 
+  /** What Java has written with classes of its own is refused. */
   async #changeInPlace(): Promise<Known> {
     const known = this.#any;
     const session = (await this.#nest.findById(known.id))!;
-    for (const [name, value] of known.attributes) {
-      if (!Array.isArray(value)) continue;
-      session.getAttribute<unknown[]>(name)!.push('more');
-      value.push('more');
-      break;
+    const [name, value] = [...known.attributes].find(([, each]) => Array.isArray(each)) ?? [];
+    if (name === undefined) return known;
+    session.getAttribute<unknown[]>(name)!.push('more');
+    try {
+      await session.save();
+      (value as unknown[]).push('more');
+    } catch (error) {
+      assert.ok(error instanceof SessionAttributeError, String(error));
+      this.refused++;
     }
-    await session.save();
     return known;
   }
 

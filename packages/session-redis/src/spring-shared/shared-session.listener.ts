@@ -19,6 +19,12 @@ const COLLECTION = 50;
 const AFTER_FAILURE = 1000;
 // Then it looks at all sessions that are known instead.
 const MOST_COLLECTED = 10_000;
+// What was before it may be on its way from another connection.
+const MOST_TRIES = 20;
+
+interface Collected extends Heard {
+  readonly tries: number;
+}
 
 /**
  * Hears what Spring does to shared sessions: its own created message, and key events of ends and new ids. It only makes events
@@ -31,7 +37,9 @@ export class SharedSessionListener implements BackgroundService {
     'Sessions that Spring has changed could not be looked at, and will be',
     'Sessions that Spring has changed are looked at again',
   );
-  #heard: Heard[] = [];
+  #heard: Collected[] = [];
+  /** The next id of a session, by the one before. */
+  readonly #laterIds = new Map<string, string>();
   #hasMissed = false;
   /** The former key of a rename whose later one comes next. */
   #renamed: string | undefined;
@@ -86,14 +94,22 @@ export class SharedSessionListener implements BackgroundService {
     else if (event === 'rename_to') {
       const former = this.#renamed;
       this.#renamed = undefined;
-      if (known?.kind === 'session') this.#collect({ id: known.id, what: former === undefined ? '' : `was ${former}` });
-    } else if (known?.kind === 'shadow') this.#collect({ id: key.slice(this.keys.spring.shadow('').length), what: '' });
+      if (known?.kind === 'session') this.#hearOfId(known.id, former);
+    } else if (known?.kind === 'shadow')
+      this.#collect({ id: key.slice(this.keys.spring.shadow('').length), what: 'over' });
+  }
+
+  #hearOfId(id: string, former: string | undefined): void {
+    if (former === undefined) return this.#collect({ id, what: '' });
+    this.#laterIds.set(former, id);
+    if (this.#laterIds.size > MOST_COLLECTED) this.#laterIds.delete(this.#laterIds.keys().next().value!);
+    this.#collect({ id, what: `was ${former}` });
   }
 
   #collect(heard: Heard): void {
     if (this.#stopping.signal.aborted) return;
     if (this.#heard.length >= MOST_COLLECTED) return this.#miss();
-    this.#heard.push(heard);
+    this.#heard.push({ ...heard, tries: 1 });
     this.#schedule(COLLECTION);
   }
 
@@ -114,7 +130,8 @@ export class SharedSessionListener implements BackgroundService {
     const [heard, hasMissed] = [this.#heard, this.#hasMissed];
     [this.#heard, this.#hasMissed] = [[], false];
     try {
-      await this.sweeper.lookAt(heard);
+      const unknown = await this.sweeper.lookAt(heard.map((each) => ({ ...each, laterId: this.#latest(each.id) })));
+      this.#tryAgain(unknown);
       if (hasMissed) await this.sweeper.lookAtKnown(this.#stopping.signal);
       this.#failures.succeeded();
     } catch (error) {
@@ -124,6 +141,23 @@ export class SharedSessionListener implements BackgroundService {
       this.#hasMissed ||= hasMissed;
       this.#schedule(AFTER_FAILURE);
     }
+  }
+
+  /** Before what was heard since. After many tries, only the age of the session tells whether it is new. */
+  #tryAgain(unknown: readonly Collected[]): void {
+    if (unknown.length === 0) return;
+    const again = unknown.flatMap(({ id, what, tries }): Collected[] => {
+      if (tries < MOST_TRIES) return [{ id, what, tries: tries + 1 }];
+      return what.startsWith('was ') ? [{ id, what: '', tries }] : [];
+    });
+    this.#heard.unshift(...again);
+    this.#schedule(COLLECTION);
+  }
+
+  #latest(id: string): string {
+    let latest = id;
+    for (let next = this.#laterIds.get(id); next !== undefined; next = this.#laterIds.get(next)) latest = next;
+    return latest;
   }
 }
 

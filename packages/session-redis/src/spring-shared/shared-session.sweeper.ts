@@ -48,18 +48,22 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
 
   async claimIn(partition: SessionKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<number | undefined> {
     while (!signal?.aborted) {
-      const { outcomes, next } = await this.#scripts.lookAt([], this.#batchSize);
-      for (const [id, outcome] of outcomes) count(partition, tally, id, outcome);
-      if (outcomes.size < this.#batchSize) return next;
+      const { due, next } = await this.#scripts.lookAt([], this.#batchSize);
+      for (const [id, outcome] of due) count(partition, tally, id, outcome);
+      if (due.size < this.#batchSize) return next;
     }
     return undefined;
   }
 
-  /** Looks at sessions of which something was heard. */
-  async lookAt(heard: readonly Heard[]): Promise<void> {
+  /** Looks at sessions of which something was heard. Resolves to what could not be looked at yet. */
+  async lookAt<Item extends Heard>(heard: readonly Item[]): Promise<Item[]> {
+    const unknown: Item[] = [];
     for (let i = 0; i < heard.length; i += this.#batchSize) {
-      await this.#scripts.lookAt(heard.slice(i, i + this.#batchSize), 0);
+      const batch = heard.slice(i, i + this.#batchSize);
+      const { named } = await this.#scripts.lookAt(batch, 0);
+      unknown.push(...batch.filter((_, n) => named[n] === 'unknown'));
     }
+    return unknown;
   }
 
   /** Looks at all sessions that are known: something may have happened while nothing was heard. */
@@ -76,8 +80,8 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     for await (const ids of idsEndingSoon(this.client, this.keys.spring, now, AHEAD)) {
       for (let i = 0; i < ids.length && !signal?.aborted; i += this.#batchSize) {
         const batch = ids.slice(i, i + this.#batchSize).map((id) => ({ id, what: '' as const }));
-        const { outcomes } = await this.#scripts.lookAt(batch, 0);
-        for (const [id, outcome] of outcomes) count(this.keys.own, tally, id, outcome);
+        const { named } = await this.#scripts.lookAt(batch, 0);
+        for (const [n, { id }] of batch.entries()) count(this.keys.own, tally, id, named[n]!);
       }
     }
   }

@@ -18,6 +18,8 @@ const FORMS: readonly SpringJson[] = ['plain', 'typed', 'security'];
 const DEEPEST = 200;
 const HALF_OF_A_PAIR = /(?<!\\)(?:\\\\)*\\ud[89a-f]/i;
 
+const CLASS = '@class';
+const NAMES_A_CLASS = 'holds a key `@class`, by which Spring knows the class of an object: rename the key';
 const UNKNOWN =
   'is an object or a list, and nothing in Redis shows yet which JSON the Spring application keeps: say so with the option ' +
   "`serializer: new SpringJsonSerializer('plain')` of RedisSessionModule, or 'typed', or 'security'";
@@ -125,6 +127,7 @@ function withClasses(value: PlainValue, depth: number): PlainValue {
   if (depth > DEEPEST / 2)
     throw new SerializationProblem(`is nested deeper than ${DEEPEST / 2} levels: store a flatter value`);
   if (Array.isArray(value)) return ['java.util.ArrayList', value.map((each) => withClasses(each, depth + 1))];
+  if (Object.hasOwn(value, CLASS)) throw new SerializationProblem(NAMES_A_CLASS);
   const members = Object.entries(value).map(([name, each]) => [name, withClasses(each, depth + 1)] as const);
-  return { '@class': 'java.util.LinkedHashMap', ...Object.fromEntries(members) };
+  return { [CLASS]: 'java.util.LinkedHashMap', ...Object.fromEntries(members) };
 }

@@ -437,8 +437,8 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await store.client.hset(`nest:session:spring:sessions:${ID}`, 'maxInactiveInterval', 0);
     },
     send: async (client, store) => {
-      const { outcomes } = await sharedScripts(client, store).lookAt([{ id: ID, what: '' }], 10);
-      return outcomes.get(ID);
+      const { named } = await sharedScripts(client, store).lookAt([{ id: ID, what: '' }], 10);
+      return named[0];
     },
     // A repeated call finds that the first one has recorded it.
     reply: oneOf('claimed', 'already'),

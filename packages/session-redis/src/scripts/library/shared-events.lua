@@ -21,3 +21,13 @@ local function record_shared(place, kind, session, at, ...)
   if not has_readers and (kind == 'created' or kind == 'signed-in') then return end
   record(place, kind, session.id, at, 'data', has_readers and data_of_session(place, session) or '{}', ...)
 end
+
+-- A creation that nobody has heard of is recorded so long, in ms. An older session may have had another id.
+local NEW = 120000
+
+-- Notes that the beginning of an id is still to be recorded, by whoever hears whether Spring has created the session or changed
+-- its id: a change of ours was faster.
+local function await_beginning(place, session, now)
+  if redis.call('ZSCORE', place.own .. 'ends', session.id) or now - session.created_at > NEW then return end
+  redis.call('SET', place.own .. 'sessions:awaited:' .. session.id, '', 'PX', NEW)
+end

@@ -55,6 +55,7 @@ end
 
 -- Writes what the change sets and removes, and the principal.
 local function write(session)
+  await_beginning(place, session, now)
   remove_fields(session.key, change.lost)
   write_fields(session.key, change.set)
   remove_fields(session.key, change.removed or {})

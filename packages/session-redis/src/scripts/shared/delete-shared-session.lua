@@ -23,5 +23,6 @@ local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_m
 local session = live_shared(place, id, now)
 if not session then return { 'gone' } end
 if index and redis.call('SISMEMBER', index, '"' .. session.id .. '"') == 0 then return { 'gone' } end
+await_beginning(place, session, now)
 end_shared(place, session, 'deleted', cause, now, name)
 return { session.id == id and 'deleted' or 'forwarded' }

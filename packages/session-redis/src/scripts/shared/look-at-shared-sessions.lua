@@ -7,21 +7,22 @@
   ARGV[1] what Spring's keys begin with
   ARGV[2] what ours begin with
   ARGV[3] how many sessions at most that are due by our list; 0: only those that are named here
-  ARGV[4..] id of each session, and what was heard of it: `created`; `was <former id>`; or nothing
+  ARGV[4..] id of each session, what was heard of it (`created`; `was <former id>`; `over`, when its shadow key
+           is gone; or nothing), and the id that it has by now
 
-  Returns ms until the next one of our list is due, empty when there is none; and for each session its id and a word
+  Returns ms until the next one of our list is due, empty when there is none; a word for each session that is named; and the id
+  of each session that is due, with its word
     'alive'       it is known, or was there before we were
     'created'     this call has recorded its creation
     'id-changed'  this call has recorded that it got the id
-    'claimed'     this call has recorded its end
-    'already'     its end was recorded before, or there is no session
+    'claimed'     this call has recorded its end, and perhaps its creation as well
+    'already'     the end of the id was recorded before, or nobody knows of it
+    'unknown'     it is heard of before what was before it, under an id that it has no more, or while Spring is ending it
 ]]
 -- include: clock, arguments, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1] }
 local most, named, now = tonumber(ARGV[3]), part_of(ARGV, 4, #ARGV), now_in_ms()
 local ends = place.own .. 'ends'
--- A creation that was not heard of is recorded until then, in ms. An older session may have had another id.
-local NEW = 120000
 
 -- When a live session is over; nil when it is. An application of Spring may have another clock, so its shadow key has a say.
 local function next_look(session)
@@ -30,49 +31,83 @@ local function next_look(session)
   return ends_at > now and ends_at or nil
 end
 
-local function look_at_live(session, heard, ends_at)
-  local score, former = redis.call('ZSCORE', ends, session.id), string.match(heard, '^was (.+)$')
-  local was_known = former and redis.call('ZREM', ends, former) == 1
-  redis.call('ZADD', ends, ends_at, session.id)
-  if was_known and not score then
+-- Records how an id began. `former`: the one before, if it is known.
+local function begin(session, former)
+  if former then
+    redis.call('SET', place.own .. 'sessions:ended:' .. former, '', 'PX', DAY)
     record_shared(place, 'id-changed', session, now, 'previous', former)
     return 'id-changed'
   end
-  if score or heard ~= 'created' and now - session.created_at > NEW then return 'alive' end
   record_shared(place, 'created', session, session.created_at)
   return 'created'
 end
 
-local function look_at(id, heard)
-  local session = stored_session(place, id)
-  local ends_at = session and next_look(session)
-  if ends_at then return look_at_live(session, heard, ends_at) end
-  local score, was_recorded = redis.call('ZSCORE', ends, id), redis.call('EXISTS', place.own .. 'sessions:ended:' .. id) == 1
+-- How an id stands that nobody knew: what is heard of it, or its age, tells whether it is a new session.
+local function look_at_unknown(session, heard)
+  local former = string.match(heard, '^was (.+)$')
+  if former and redis.call('ZREM', ends, former) == 0 then return 'unknown' end
+  local is_new = former or heard == 'created' or now - session.created_at <= NEW
+  return is_new and begin(session, former) or 'alive'
+end
+
+-- Records the beginning of an id that one of our changes has met before.
+local function look_at_awaited(session, id, heard)
+  session = session or { id = id, key = '', created_at = now, accessed = now, interval = 0 }
+  session.id = id
+  local outcome = look_at_unknown(session, heard)
+  if outcome ~= 'unknown' then redis.call('DEL', place.own .. 'sessions:awaited:' .. id) end
+  return outcome
+end
+
+-- How an id stands that no session has.
+local function look_at_nobody(id, is_beginning, score)
+  if not score then return is_beginning and 'unknown' or 'already' end
   -- It has got another id, of which somebody else will tell.
-  if not session and score and tonumber(score) > now then return 'already' end
+  if tonumber(score) > now then return 'already' end
   redis.call('ZREM', ends, id)
-  if was_recorded then return 'already' end
-  if session then
-    if session.interval == 0 then record_end(place, session, 'deleted', 'invalidated', now) else record_end(place, session, 'expired', '', now) end
-    return 'claimed'
-  end
   -- Spring keeps for some time what has ended. What is gone sooner has got another id.
-  if not score or score + SPRING_GRACE > now then return 'already' end
+  if score + SPRING_GRACE > now then return 'already' end
   record(place, 'expired', id, digits(now), 'data', '{}')
+  return 'claimed'
+end
+
+local function look_at(id, heard, source)
+  local own, score, session = place.own .. 'sessions:', redis.call('ZSCORE', ends, id), stored_session(place, source)
+  local is_beginning = heard ~= '' and heard ~= 'over'
+  if is_beginning and redis.call('EXISTS', own .. 'awaited:' .. id) == 1 then return look_at_awaited(session, id, heard) end
+  if redis.call('EXISTS', own .. 'ended:' .. id, own .. 'forwarded:' .. id) > 0 then
+    redis.call('ZREM', ends, id)
+    return 'already'
+  end
+  if not session then return look_at_nobody(id, is_beginning, score) end
+  local outcome, ends_at = 'alive', next_look(session)
+  if source ~= id then
+    if score or not is_beginning then return 'already' end
+    session.id, ends_at = id, ends_at or now
+  end
+  if not score then outcome = look_at_unknown(session, heard) end
+  if outcome == 'unknown' then return outcome end
+  if ends_at then
+    redis.call('ZADD', ends, ends_at, id)
+    -- Spring deletes the shadow key first.
+    return heard == 'over' and redis.call('EXISTS', session.shadow) == 0 and 'unknown' or outcome
+  end
+  if session.interval == 0 then
+    record_end(place, session, 'deleted', 'invalidated', now)
+  else
+    record_end(place, session, 'expired', '', now)
+  end
   return 'claimed'
 end
 
 read_typed('stream', 'XLEN', place.events)
 read_typed('zset', 'ZCARD', ends)
 local reply = { '' }
-for i = 1, #named, 2 do
-  table.insert(reply, named[i])
-  table.insert(reply, look_at(named[i], named[i + 1]))
-end
+for i = 1, #named, 3 do table.insert(reply, look_at(named[i], named[i + 1], named[i + 2])) end
 if most > 0 then
   for _, id in ipairs(redis.call('ZRANGE', ends, '-inf', digits(now), 'BYSCORE', 'LIMIT', 0, most)) do
     table.insert(reply, id)
-    table.insert(reply, look_at(id, ''))
+    table.insert(reply, look_at(id, '', id))
   end
 end
 local earliest = redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2]

@@ -18,18 +18,23 @@ type SharedCreateOutcome = 'created' | 'collision' | 'gone';
 type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full';
 
 /** What a call has found: its word is the reply of the script. */
-type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already';
+type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already' | 'unknown';
 
 /** What was heard of a session. */
 export interface Heard {
   readonly id: string;
-  /** `''`: something has happened to it. `was <id>`: it had that id. */
-  readonly what: '' | 'created' | `was ${string}`;
+  /** `was <id>`: it had that id. `over`: its shadow key is gone. `''`: something may have happened to it. */
+  readonly what: '' | 'created' | 'over' | `was ${string}`;
+  /** The id that it has by now. @default the same */
+  readonly laterId?: string | undefined;
 }
 
 /** How the sessions stand that a call has looked at. */
 export interface SharedLook {
-  readonly outcomes: ReadonlyMap<string, LookOutcome>;
+  /** In the order in which they were named. */
+  readonly named: readonly LookOutcome[];
+  /** By the ids of those that were due. */
+  readonly due: ReadonlyMap<string, LookOutcome>;
   /** Milliseconds until the next one of our list is due; undefined when there is none. */
   readonly next: number | undefined;
 }
@@ -96,12 +101,18 @@ export class SharedScripts {
   /** Looks at sessions, and at `most` of those that are due. */
   async lookAt(heard: readonly Heard[], most: number): Promise<SharedLook> {
     const { own, spring } = this.keys;
-    const args = [spring.prefix, own.prefix, most, ...heard.flatMap(({ id, what }) => [id, what])];
-    const reply = (await this.#client.lookAtShared(1, own.events, args)) as [number | '', ...string[]];
-    const [next, ...words] = reply;
-    const outcomes = new Map<string, LookOutcome>();
-    for (let i = 0; i < words.length; i += 2) outcomes.set(words[i]!, words[i + 1] as LookOutcome);
-    return { outcomes, next: next === '' ? undefined : next };
+    const args = [spring.prefix, own.prefix, most];
+    const named = heard.flatMap(({ id, what, laterId = id }) => [id, what, laterId]);
+    const reply = await this.#client.lookAtShared(1, own.events, args, named);
+    const [next, ...words] = reply as [number | '', ...string[]];
+    const rest = words.slice(heard.length);
+    const due = new Map<string, LookOutcome>();
+    for (let i = 0; i < rest.length; i += 2) due.set(rest[i]!, rest[i + 1] as LookOutcome);
+    return {
+      named: words.slice(0, heard.length) as LookOutcome[],
+      due,
+      next: next === '' ? undefined : next,
+    };
   }
 
   #where(): (string | number)[] {
