@@ -818,6 +818,48 @@ redis.call('HSET', key, unpack(change.set))`,
     test: 'a key of another type in the place of the new bucket is an error, before anything is written',
   },
 
+  // Sessions that are shared with Spring.
+  {
+    mistake: 'The end of a shared session can be recorded again',
+    in: 'library/shared-end',
+    code: "redis.call('SET', place.own .. 'sessions:ended:' .. session.id, '', 'PX', math.max(session.interval, 0) * 1000 + 2 * SPRING_GRACE)",
+    instead: '',
+    spec: 'spring/shared-scripts',
+    test: 'records a creation once, whoever looks, and later an end once',
+  },
+  {
+    mistake: 'Spring can still load a shared session that we have deleted',
+    in: 'library/shared-end',
+    code: "redis.call('HSET', session.key, 'maxInactiveInterval', 0)",
+    instead: '',
+    spec: 'spring/shared-mode',
+    test: 'writes nothing into the keys of Spring but what Spring writes there',
+  },
+  {
+    mistake: 'A look does not wait while Spring is ending a session',
+    in: 'shared/look-at-shared-sessions',
+    code: "return heard == 'over' and redis.call('EXISTS', session.shadow) == 0 and 'unknown' or outcome",
+    instead: 'return outcome',
+    spec: 'spring/shared-scripts',
+    test: 'waits while Spring is ending a session: it deletes the shadow key first',
+  },
+  {
+    mistake: 'A creation that an end of ours has overtaken is not recorded',
+    in: 'library/shared-events',
+    code: "redis.call('SET', place.own .. 'sessions:awaited:' .. session.id, '', 'PX', NEW)",
+    instead: '',
+    spec: 'spring/shared-scripts',
+    test: 'records a creation also after an end of ours that was faster',
+  },
+  {
+    mistake: 'A rotation of a shared session leaves it under its former id in the index of Spring',
+    in: 'library/shared-rotation',
+    code: 'unlist(place, former, name)',
+    instead: '',
+    spec: 'spring/shared-scripts',
+    test: 'leaves a former id nowhere in the keys of Spring',
+  },
+
   // Erasure: of one user, completely.
   {
     mistake: 'An erasure ends the sessions of other users',
