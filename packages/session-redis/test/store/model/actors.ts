@@ -1,6 +1,7 @@
 import type { MaxSessionsOptions } from '@nest-session/core/internal';
 import fc from 'fast-check';
 import { MINUTE } from '../../support/store.fixture.js';
+import { OF_VISITOR } from './request.edits.js';
 
 export const PRINCIPALS = ['ann', 'bob', 'eve'] as const;
 
@@ -11,7 +12,7 @@ type Principal = (typeof PRINCIPALS)[number];
 
 /** The actions of a request on its session, many of them in memory until the save. */
 export type Act =
-  | { readonly does: 'set'; readonly name: 'color' | 'size'; readonly to: number | null }
+  | { readonly does: 'set'; readonly name: 'color' | 'size' | typeof OF_VISITOR; readonly to: number | null }
   | { readonly does: 'set team'; readonly to: (typeof TEAMS)[number] | null }
   | { readonly does: 'set principal'; readonly to: Principal | null }
   | { readonly does: 'sign in'; readonly to: Principal; readonly keep: readonly string[] | undefined }
@@ -69,7 +70,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       does: fc.constant('set'),
-      name: fc.constantFrom('color', 'size'),
+      name: fc.constantFrom('color', 'size', OF_VISITOR),
       to: fc.option(fc.nat({ max: 9 }), { freq: 4 }),
     }),
   },

@@ -1,6 +1,9 @@
 import type { CreateSession, UpdateSession } from '@nest-session/core/store';
 import { Mismatch } from './session.model.js';
 
+/** An attribute that is bound to the visitor. */
+export const OF_VISITOR = 'nest-session.visitor.hint';
+
 /** The attributes that a request has changed since the last write: a save writes exactly these. */
 export class RequestEdits {
   /** The values that may be written; null for removed. Several: a save without a reply is sent again unchanged. */
@@ -23,12 +26,12 @@ export class RequestEdits {
     this.#due.delete(name);
   }
 
-  /** A sign-in keeps only these; undefined: all. */
+  /** A sign-in keeps only these; undefined: all that are not bound to the visitor. */
   keep(names: readonly string[] | undefined): void {
-    if (!names) return;
-    for (const name of this.#due.keys()) if (!names.includes(name)) this.#due.delete(name);
+    const isLeft = (name: string) => (names ? !names.includes(name) : name === OF_VISITOR);
+    for (const name of this.#due.keys()) if (isLeft(name)) this.#due.delete(name);
     if (this.#hasLostReply) return;
-    for (const name of this.#allowed.keys()) if (!names.includes(name)) this.#allowed.delete(name);
+    for (const name of this.#allowed.keys()) if (isLeft(name)) this.#allowed.delete(name);
   }
 
   expectIn({ attributes, ...change }: CreateSession | UpdateSession): void {
