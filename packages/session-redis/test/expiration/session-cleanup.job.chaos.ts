@@ -65,8 +65,10 @@ it('the cleanup job runs in an application that does not import @nestjs/schedule
   const app = await App.start({ session: { timeout: '1s' }, redis });
   try {
     const runs = jest.spyOn(app.nest.get(Cleanup, { strict: false }), 'run');
-    await eventually(() => runs.mock.calls.length >= 2);
-    await expect(runs.mock.results[0]!.value).resolves.toBeUndefined();
+    // It has cleaned up everything, in one of them at least: they are only a second apart.
+    await eventually(async () =>
+      expect(await Promise.all(runs.mock.results.map(({ value }) => value as Promise<boolean>))).toContain(true),
+    );
   } finally {
     await app.stop();
   }

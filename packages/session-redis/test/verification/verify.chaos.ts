@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
@@ -62,7 +63,9 @@ describe.each([
         await pause(1000);
       }
       if (step % 3 === 0) {
-        expect(await problems()).toEqual([]);
+        // The clock has run ahead of the instances: however slow the machine is, they catch up while it does not.
+        expect((await problems()).filter(({ rule }) => !rule.endsWith('-overdue'))).toEqual([]);
+        await eventually(async () => expect(await problems()).toEqual([]));
         looks++;
       }
     }
