@@ -216,10 +216,13 @@ async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessio
 }
 
 function partitionsOf(
-  { namespace, partitions }: ResolvedRedisSessionOptions,
+  { namespace, partitions, spring }: ResolvedRedisSessionOptions,
   sessions: Pick<ResolvedSessionOptions, 'ids'> | undefined,
 ): SessionPartitions {
-  return new SessionPartitions(namespace, partitions, sessions?.ids.form);
+  return new SessionPartitions(namespace, partitions, {
+    ...(sessions && { ids: sessions.ids.form }),
+    ...(spring === 'shared' && { holds: 'shared-sessions' }),
+  });
 }
 
 function onConnection<Scripts>(scripts: ScriptsOn<Scripts>, client: Redis): Scripts {

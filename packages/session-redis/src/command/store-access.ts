@@ -12,6 +12,7 @@ import { shownAddress } from '../connection/shown-address.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { adviceFor } from '../logging/advice.js';
+import type { Partitions } from '../partitions/partitions.js';
 import { settledWithin } from '../timing/settled-within.js';
 import type { CommandCall } from './command.js';
 
@@ -77,12 +78,24 @@ export function withSessions<T>(
 ): Promise<T> {
   const ofSessions = async (store: OpenStore) => {
     const { partitions } = store;
+    assertNotBeside(partitions);
     if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
-    throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `Namespace ${JSON.stringify(partitions.namespace)} holds deadlines, and this command is for sessions.`,
-    ]);
+    throw notForCommand(partitions, 'holds deadlines, and this command is for sessions.');
   };
   return withStore(call, ofSessions, access);
+}
+
+/** @throws InvalidSessionOptionsError for a namespace beside that of Spring, whose sessions are not kept as ours are */
+export function assertNotBeside(partitions: Partitions): void {
+  if (partitions.owner.holds !== 'shared-sessions') return;
+  throw notForCommand(
+    partitions,
+    'has what is kept beside sessions of Spring Session: the command `spring` looks at those.',
+  );
+}
+
+function notForCommand({ namespace }: Partitions, why: string): InvalidSessionOptionsError {
+  return new InvalidSessionOptionsError('RedisSessionModule', [`Namespace ${JSON.stringify(namespace)} ${why}`]);
 }
 
 /** The namespace as applications have recorded it. @throws InvalidSessionOptionsError when it cannot be used */
@@ -91,8 +104,11 @@ export async function openStore(redis: ReachedRedis, access = READS): Promise<Op
   const { namespace } = options;
   const { meta } = new SessionPartitions(namespace);
   const [holds, form] = await connection.run((client) => client.hmget(meta, 'holds', 'ids'), meta);
-  const Kind = holds === 'deadlines' ? DeadlinePartitions : SessionPartitions;
-  const partitions = new Kind(namespace, await settledPartitions(connection, new Kind(namespace), access));
+  const partitionsOf = (count?: number): SessionPartitions | DeadlinePartitions =>
+    holds === 'deadlines'
+      ? new DeadlinePartitions(namespace, count)
+      : new SessionPartitions(namespace, count, holds === 'shared-sessions' ? { holds } : {});
+  const partitions = partitionsOf(await settledPartitions(connection, partitionsOf(), access));
   const ids = new SessionIds(undefined, form === 'hashed' ? form : 'plain');
   return { ...redis, partitions, shownId: (id) => ids.shown(id) };
 }

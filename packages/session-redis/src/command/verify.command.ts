@@ -4,7 +4,7 @@ import { type Verification, verify } from '../verification/verify.js';
 import type { Command, CommandCall } from './command.js';
 import { shownExample } from './shown-example.js';
 import { adviceForFindings, exitCodeOfFindings, linesOfFinding } from './shown-findings.js';
-import { type OpenStore, withStore, WRITES } from './store-access.js';
+import { assertNotBeside, type OpenStore, withStore, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
 
@@ -22,6 +22,7 @@ export const VERIFY: Command = {
     const { signal, output } = call;
     const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
     const run = async ({ connections: { background: client }, partitions, options, shownId }: OpenStore) => {
+      assertNotBeside(partitions);
       const asked = { repair, signal, onProgress, ...(rate && { rate }) };
       const verification = shown(await verify({ client, partitions, options }, asked), shownId);
       output.report(...reportOf(verification, repair));

@@ -32,13 +32,15 @@ export class SessionHealth implements HealthLook {
     @Inject(OutageLog) private readonly outage: Pick<OutageLog, 'reason'>,
     @Inject(RequestConnection) private readonly connection: Connection,
     @Inject(Partitions) private readonly partitions: Pick<Partitions, 'all'>,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications'>,
+    @Inject(REDIS_SESSION_OPTIONS)
+    private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications' | 'isGuest'>,
   ) {}
 
   async look(late: number): Promise<SessionHealthReport> {
     const [load, read, memory] = await Promise.allSettled([
       this.#load(),
-      this.groups.read(),
+      // In the namespace of another library there are none.
+      this.options.isGuest ? [] : this.groups.read(),
       nodeMemory(this.connection, this.partitions),
     ]);
     if (load.status === 'rejected') {

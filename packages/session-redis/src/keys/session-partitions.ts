@@ -8,9 +8,9 @@ export class SessionPartitions extends Partitions<SessionKeys> {
   /** Prefixes of canaries. They look like shadow keys but belong to no session, and test whether key events arrive. */
   readonly canaries: readonly string[];
 
-  /** `ids`: the option `sessionIds`, where that is known. */
-  constructor(namespace: string, count = 1, ids?: NamespaceOwner['ids']) {
-    super(namespace, count, SessionKeys, { ...OF_SESSIONS, ...(ids !== undefined && { ids }) });
+  /** `owner`: what is known of it besides. */
+  constructor(namespace: string, count = 1, owner: Partial<NamespaceOwner> = {}) {
+    super(namespace, count, SessionKeys, { ...OF_SESSIONS, ...owner });
     this.shadows = this.any.shadow('*');
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }

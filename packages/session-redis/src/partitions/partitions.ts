@@ -5,7 +5,8 @@ const SLOTS = 16_384;
 
 /** What a namespace holds, for its record in Redis and for messages. */
 export interface NamespaceOwner {
-  readonly holds: 'sessions' | 'deadlines';
+  /** `shared-sessions`: what is kept beside sessions of Spring Session. */
+  readonly holds: 'sessions' | 'deadlines' | 'shared-sessions';
   /** The module that keeps it. */
   readonly module: string;
   /** The option `sessionIds`, which is recorded for whoever looks into the namespace. */

@@ -258,6 +258,8 @@ it('needs no right to change anything', async () => {
     const { says } = recorded('one-jdk', '15-principal');
     expect(await sessions.findById(says!.id)).not.toBeNull();
     await sessions.findByPrincipalName('ann');
+    const health = await app.nest.get<HealthLook>(SESSION_HEALTH, { strict: false }).look(0);
+    expect(health).toMatchObject({ state: 'up', data: { groups: [] } });
   } finally {
     await app.stop();
     const denied = ((await client.call('ACL', 'LOG')) as unknown[][]).map((entry) => entry[5]);
