@@ -176,6 +176,17 @@ it('finds what ended while no instance was there, within the grace period of Spr
   }
 });
 
+it('finds the sessions that Spring had before, when they are about to end', async () => {
+  const [soon, later] = [await spring.create({}, 90), await spring.create({}, 1800)];
+  const app = await start({ cleanup: { cron: '* * * * * *' } });
+  try {
+    await eventually(async () => expect(await client.zscore('spring:session:nest:ends', soon)).not.toBeNull());
+    expect(await client.zscore('spring:session:nest:ends', later)).toBeNull();
+  } finally {
+    await app.stop();
+  }
+});
+
 it('writes nothing into the keys of Spring but what Spring writes there', async () => {
   const app = await start({ serializer: new SpringJsonSerializer('security') });
   try {
