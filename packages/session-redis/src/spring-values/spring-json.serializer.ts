@@ -125,6 +125,9 @@ function withClasses(value: PlainValue, depth: number): PlainValue {
   if (depth > DEEPEST / 2)
     throw new SerializationProblem(`is nested deeper than ${DEEPEST / 2} levels: store a flatter value`);
   if (Array.isArray(value)) return ['java.util.ArrayList', value.map((each) => withClasses(each, depth + 1))];
+  if (Object.hasOwn(value, '@class')) {
+    throw new SerializationProblem('holds an object with a member "@class", which Java takes for a class: rename it');
+  }
   const members = Object.entries(value).map(([name, each]) => [name, withClasses(each, depth + 1)] as const);
   return { '@class': 'java.util.LinkedHashMap', ...Object.fromEntries(members) };
 }

@@ -20,7 +20,7 @@ import {
 } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -177,7 +177,7 @@ it('finds what ended while no instance was there, within the grace period of Spr
 });
 
 it('finds the sessions that Spring had before, when they are about to end', async () => {
-  const [soon, later] = [await spring.create({}, 90), await spring.create({}, 1800)];
+  const [soon, later] = [await spring.create({}, 60), await spring.create({}, 1800)];
   const app = await start({ cleanup: { cron: '* * * * * *' } });
   try {
     await eventually(async () => expect(await client.zscore('spring:session:nest:ends', soon)).not.toBeNull());
@@ -304,8 +304,11 @@ it('refuses what Spring does not have, at the start and later', async () => {
   await expect(App.start({ session: { ...springSessions(), timeout: 'never' }, redis: shared })).rejects.toThrow(
     /must be set with `spring: 'shared'`/,
   );
-  const cluster: RedisSessionModuleOptions = { cluster: { nodes: [{ host: '127.0.0.1', port: 1 }] }, spring: 'shared' };
-  await expect(App.start({ session: springSessions(), redis: cluster })).rejects.toThrow(InvalidSessionOptionsError);
+  const nodes = [{ host: '127.0.0.1', port: 1 }];
+  for (const address of [{ cluster: { nodes } }, { client: new Cluster(nodes, { lazyConnect: true }) }]) {
+    const redis: RedisSessionModuleOptions = { ...address, spring: 'shared' };
+    await expect(App.start({ session: springSessions(), redis })).rejects.toThrow(InvalidSessionOptionsError);
+  }
   const app = await start();
   try {
     const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
