@@ -86,10 +86,22 @@ test('who signs in to NestJS is signed in to Spring, with one cart, until they s
   assert.deepEqual(await browser.statuses(), [401, 401]);
 });
 
-test('NestJS has heard of both ends once, with the carts', async () => {
+test('who signs in to Spring takes the place of who was signed in to NestJS', async () => {
+  const browser = new Browser();
+  await browser.post('/login');
+  await browser.submit('/login', { username: 'ann', password: 'secret' });
+  assert.equal((await browser.get('nest', '/account')).json<{ name: string }>().name, 'ann');
+  await browser.post('/logout');
+});
+
+test('NestJS has heard of each end once, with who was signed in, and the cart', async () => {
   const left = () => nest.output.split('\n').filter((line) => line.includes('has left'));
-  await eventually(() => assert.equal(left().length, 2));
-  assert.deepEqual(left(), ["ann has left [ 'coffee', 'tea' ]", "bob has left [ 'tea', 'coffee' ]"]);
+  await eventually(() => assert.equal(left().length, 3));
+  assert.deepEqual(left(), [
+    "ann has left [ 'coffee', 'tea' ]",
+    "bob has left [ 'tea', 'coffee' ]",
+    'ann has left undefined',
+  ]);
 });
 
 test('Spring has nothing to complain about', () => {

@@ -17,7 +17,7 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring } from '../spring-values/principal-attribute.js';
-import { SECURITY_CONTEXT } from '../spring-values/security.context.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import { readSpringFields } from '../spring/spring-fields.js';
 import { readStoredValue } from '../spring-values/stored-value.js';
 import { messageBegin } from './created-message.js';
@@ -153,8 +153,18 @@ function touching(id: string): UpdateSession {
   return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
 }
 
+/** A name that the context of Spring Security has, too, is left to that: it would stay when somebody else signs in there. */
 function inSpring(attributes: AttributeChanges): AttributeChanges {
-  return new Map([...attributes].map(([name, text]) => [nameInSpring(name), text]));
+  const context = attributes.get(SECURITY_CONTEXT);
+  const named =
+    typeof context === 'string' ? readSecurityContext(readStoredValue(Buffer.from(context)))?.name : undefined;
+  const isNamed = named !== undefined && named === nameIn(attributes.get(PRINCIPAL_NAME_INDEX_NAME));
+  return new Map(
+    [...attributes].map(([name, text]) => [
+      nameInSpring(name),
+      isNamed && name === PRINCIPAL_NAME_INDEX_NAME ? null : text,
+    ]),
+  );
 }
 
 function nameIn(text: string | null | undefined): string | undefined {

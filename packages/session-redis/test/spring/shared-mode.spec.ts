@@ -58,13 +58,22 @@ afterAll(async () => {
   await server.stop();
 });
 
-function start(redis?: RedisSessionModuleOptions, options?: { readonly handlers?: boolean }): Promise<App> {
-  return App.start({
+/** Resolves when it hears what Spring does. */
+async function start(redis?: RedisSessionModuleOptions, options?: { readonly handlers?: boolean }): Promise<App> {
+  const before = await hearing();
+  const app = await App.start({
     session: springSessions(),
     redis: { url: server.url, spring: 'shared', commandTimeout: '30s', ...redis },
     controllers: [SignInController],
     ...options,
   });
+  await eventually(async () => expect(await hearing()).toBe(before + 1));
+  return app;
+}
+
+/** How many instances hear its created messages and its key events. */
+async function hearing(): Promise<number> {
+  return [...String(await client.client('LIST')).matchAll(/ sub=4 psub=1 /g)].length;
 }
 
 const cookieOf = (id: string) => ({ headers: { cookie: `SESSION=${Buffer.from(id).toString('base64')}` } });
@@ -218,6 +227,46 @@ it('writes nothing into the keys of Spring but what Spring writes there', async 
   } finally {
     await app.stop();
   }
+});
+
+describe('whom signInAs() signs in', () => {
+  let app: App;
+  let id: string;
+  beforeEach(async () => {
+    app = await start({ serializer: new SpringJsonSerializer('security') });
+    id = idIn((await app.agent().post('/sign-in')).setCookies[0]!);
+  });
+  afterEach(() => app.stop());
+  const sessions = () => app.nest.get(IndexedSessionRepository, { strict: false });
+  const listed = (name: string) => client.smembers(spring.index(name));
+
+  it('is named by the context alone, so that nobody else stays signed in when Spring signs in another user', async () => {
+    const context = (await client.hget(spring.session(id), 'sessionAttr:SPRING_SECURITY_CONTEXT'))!;
+    const names = await client.hkeys(spring.session(id));
+    expect(names.filter((name) => name.includes('PRINCIPAL_NAME'))).toEqual([]);
+    expect((await sessions().findById(id))!.authenticatedAt).toEqual(expect.any(Number));
+    const later = context.replace('"username":"ann"', '"username":"zoe"');
+    await client.hset(spring.session(id), 'sessionAttr:SPRING_SECURITY_CONTEXT', later);
+    const session = (await sessions().findById(id))!;
+    expect([session.principalName, session.authenticatedAt]).toEqual(['zoe', undefined]);
+  });
+
+  it('is found by name after a change of the id, and no more after the end or another sign-in', async () => {
+    const session = (await sessions().findById(id))!;
+    const newId = session.changeSessionId();
+    await session.save();
+    expect(await listed('ann')).toEqual([`"${newId}"`]);
+    expect((await sessions().findByPrincipalName('ann'))[0]!.authenticatedAt).toBe(session.authenticatedAt);
+    session.principalName = 'zoe';
+    await session.save();
+    expect([await listed('ann'), await listed('zoe')]).toEqual([[], [`"${newId}"`]]);
+    const other = idIn((await app.agent().post('/sign-in')).setCookies[0]!);
+    expect(await listed('ann')).toEqual([`"${other}"`]);
+    await sessions().deleteById(other);
+    expect(await listed('ann')).toEqual([]);
+    const deleted = await app.events.next(SessionDeletedEvent, other);
+    expect([deleted.session.principalName, deleted.session.authenticatedAt]).toEqual(['ann', expect.any(Number)]);
+  });
 });
 
 it('reads the session of Spring, and Spring that of NestJS', async () => {
