@@ -5,17 +5,23 @@ import { root } from '../processes.mjs';
 
 /**
  * Writes the files under a heading of the second level: the line above a block, such as "`src/main.ts`:", names its file.
- * Those of Java get into the folder `java`.
+ * Those of Java get into the folder `java`, where each program has the only pom.xml of the page.
  */
 export async function writePrograms(heading, folder) {
   const page = await readFile(join(root, 'docs/spring-boot.md'), 'utf8');
   const [, after = ''] = page.split(`\n## ${heading}\n`);
   const [section] = after.split(/^## /m);
-  const blocks = [...section.matchAll(/^`([\w./-]+)`:\n\n```\w+\n([\s\S]*?)^```$/gm)];
-  if (blocks.length === 0) throw new Error(`docs/spring-boot.md has no program under "${heading}"`);
-  for (const [, name, content] of blocks) {
+  const programs = blocksIn(section);
+  if (programs.length === 0) throw new Error(`docs/spring-boot.md has no program under "${heading}"`);
+  const pom = blocksIn(page).filter(([name]) => name === 'pom.xml');
+  for (const [name, content] of [...pom, ...programs]) {
     const path = join(folder, name.endsWith('.ts') ? '' : 'java', name);
     await mkdir(dirname(path), { recursive: true });
     await writeFile(path, content);
   }
+}
+
+function blocksIn(text) {
+  const blocks = text.matchAll(/^`([\w./-]+)`:\n\n```\w+\n([\s\S]*?)^```$/gm);
+  return [...blocks].map(([, name, content]) => [name, content]);
 }

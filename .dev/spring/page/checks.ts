@@ -3,10 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { BoundProcess } from '@nest-session/test-infrastructure';
-import { SpringProgram } from '@nest-session/test-infrastructure/spring';
+import { SpringProgram, submitForm } from '@nest-session/test-infrastructure/spring';
 import { freePort, HttpAgent, type HttpResponse, RedisServer } from '@nest-session/testing';
-
-const FORM = { headers: { 'content-type': 'application/x-www-form-urlencoded' } };
 
 let redis: RedisServer;
 let spring: SpringProgram;
@@ -29,25 +27,17 @@ after(async () => {
 test('who signs in to Spring is signed in to NestJS, and no more when they sign out of Spring', async () => {
   const browser = new HttpAgent(spring.origin);
   assert.equal((await account(browser)).status, 401);
-  const signedIn = await submit(browser, '/login', { username: 'ann', password: 'secret' });
+  const signedIn = await submitForm(browser, '/login', { username: 'ann', password: 'secret' });
   assert.deepEqual([signedIn.status, new URL(signedIn.headers.location!, spring.origin).pathname], [302, '/']);
   assert.equal((await browser.get('/')).text, 'Hello, ann');
   const response = await account(browser);
   assert.deepEqual([response.status, response.json()], [200, { name: 'ann', isAdmin: true, cart: ['tea'] }]);
   assert.equal((await browser.get('/')).text, 'Hello, ann');
-  await submit(browser, '/logout', {});
+  await submitForm(browser, '/logout');
   assert.equal((await account(browser)).status, 401);
 });
 
 /** The page of NestJS, in the same browser. */
 function account(browser: HttpAgent): Promise<HttpResponse> {
   return new HttpAgent(`http://127.0.0.1:${port}`, { headers: browser.headersFor('/') }).get('/account');
-}
-
-/** Opens a page with a form, and sends that with what the page has in hidden fields. */
-async function submit(browser: HttpAgent, path: string, fields: Record<string, string>): Promise<HttpResponse> {
-  const { text } = await browser.get(path);
-  const hidden = [...text.matchAll(/<input name="(\w+)" type="hidden" value="([^"]*)"/g)];
-  const all = { ...Object.fromEntries(hidden.map(([, name, value]) => [name!, value!])), ...fields };
-  return browser.post(path, new URLSearchParams(all).toString(), FORM);
 }

@@ -5,4 +5,5 @@ export type { HeardEvent, SessionChange, ShownSession } from './spring/shown-ses
 export { SpringApplication, type SpringApplicationOptions } from './spring/spring-application.js';
 export { SpringProgram } from './spring/spring-program.js';
 export { SpringVisitor } from './spring/spring-visitor.js';
+export { submitForm } from './spring/submit-form.js';
 export { UnfetchedPackagesError } from './spring/unfetched-packages.error.js';

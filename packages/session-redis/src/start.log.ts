@@ -15,12 +15,6 @@ import { settledWithin } from './timing/settled-within.js';
 // Milliseconds that the line waits for what it says. The application does not wait for the line.
 const PATIENCE = 2000;
 
-const WHAT = {
-  none: 'keeps sessions',
-  read: 'reads the sessions of Spring Session',
-  shared: 'shares sessions with Spring Session',
-} as const;
-
 /** Says in one line of the log what runs, as soon as Redis has told its version and whether it announces sessions. */
 @Injectable()
 export class StartLog implements BackgroundService {
@@ -56,7 +50,9 @@ export class StartLog implements BackgroundService {
     const { options, sessions, connections } = this;
     const server = `${this.#server ?? 'Redis of unknown version'}, ${shownKind(connections.background)}`;
     const facts = startFacts(options, sessions, this.#notifications);
-    const what = WHAT[options.spring ?? 'none'];
+    const ofSpring =
+      options.spring === 'read' ? 'reads the sessions of Spring Session' : 'shares sessions with Spring Session';
+    const what = options.spring ? ofSpring : 'keeps sessions';
     logger.log(`nest-session ${VERSION} ${what} in ${server}: ${shownAddress(options.connection)}; ${facts}`);
     logger.verbose(`Options that are in effect, on Node.js ${process.version}: ${startDetails(options, sessions)}`);
   }

@@ -89,8 +89,8 @@ export class Cleanup {
         if (turn === 'silent') break;
         const isOwn = turn === 'due' || turn === 'clean';
         tick.isFirst ||= isOwn && partition === this.partitions.all[0];
-        if (turn !== 'due') continue;
-        tick.isBusy = true;
+        if (turn !== 'due' && !(turn === 'clean' && this.sweeper.looksElsewhere)) continue;
+        tick.isBusy ||= turn === 'due';
         await this.turns.during(partition, () => this.#cleanUp(partition, pass, tick.signal));
       } catch (error) {
         tick.errors.push(error);

@@ -17,6 +17,9 @@ export abstract class DueSweeper<Keys extends PartitionKeys = PartitionKeys> {
   /** What it finds, as log lines say it: 'sessions'. */
   abstract readonly what: string;
 
+  /** Whether our own lists do not have all that is due, so that it looks at every tick. @default false */
+  readonly looksElsewhere?: boolean;
+
   /** One pass over some partitions, which are all on one node. A batch that fails is counted. */
   abstract sweep(partitions: readonly Keys[], tally: SweepCounter, options: SweepOptions): Promise<void>;
 }

@@ -105,7 +105,12 @@ function factsOf({ repository, expirations, serializer, hasUuids, ...rest }: Spr
         ? 'all can be read'
         : `some cannot be read: ${unreadableAttributes.map((name) => JSON.stringify(name)).join(', ')}`,
     ],
-    ['nest-session', "can read these sessions: spring: 'read'"],
+    [
+      'nest-session',
+      repository === 'indexed' && serializer?.endsWith('-json')
+        ? "can read these sessions, and share them: spring: 'read', or 'shared'"
+        : "can read these sessions: spring: 'read'",
+    ],
   ];
   return facts.map(([name, text]) => `${name.padEnd(14)}${text}`);
 }

@@ -26,10 +26,14 @@ const ON_CLUSTER =
   'several nodes, and no script can change them together.';
 
 /** The option `spring`, and the others that must not be set beside it. */
-export function readSpring(reader: OptionReader, options: RedisSessionModuleOptions): SpringMode | undefined {
+export function readSpring(
+  reader: OptionReader,
+  options: RedisSessionModuleOptions,
+  isOnCluster: boolean,
+): SpringMode | undefined {
   const mode = reader.value('spring', isMode, "'read' or 'shared'");
   if (mode === undefined) return undefined;
-  if (mode === 'shared' && options.cluster !== undefined) reader.problem(ON_CLUSTER);
+  if (mode === 'shared' && isOnCluster) reader.problem(ON_CLUSTER);
   for (const name of WITHOUT_EFFECT[mode]) {
     if (options[name] === undefined) continue;
     reader.problem(`Option \`${name}\` has no effect with \`spring: '${mode}'\`: leave one of them out.`);

@@ -22,7 +22,7 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
-import { SECURITY_CONTEXT } from '../spring-values/security.context.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
 import { readSpringFields } from '../spring/spring-fields.js';
 import { readStoredValue } from '../spring-values/stored-value.js';
 import { messageBegin } from './created-message.js';
@@ -159,8 +159,15 @@ function touching(id: string): UpdateSession {
   return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
 }
 
+/** A name that the context of Spring Security has, too, is left to that: it would stay when somebody else signs in there. */
 function inSpring(attributes: AttributeChanges): AttributeChanges {
-  return new Map([...attributes].map(([name, text]) => [nameInSpring(name), text]));
+  const context = attributes.get(SECURITY_CONTEXT);
+  const named =
+    typeof context === 'string' ? readSecurityContext(readStoredValue(Buffer.from(context)))?.name : undefined;
+  const isNamed = named !== undefined && named === nameIn(attributes.get(PRINCIPAL_ATTRIBUTE));
+  return new Map(
+    [...attributes].map(([name, text]) => [nameInSpring(name), isNamed && name === PRINCIPAL_ATTRIBUTE ? null : text]),
+  );
 }
 
 function nameIn(text: string | null | undefined): string | undefined {

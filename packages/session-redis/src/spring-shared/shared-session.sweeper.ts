@@ -23,6 +23,7 @@ const PER_PAGE = 500;
 @Injectable()
 export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<SessionKeys> {
   readonly what = 'sessions';
+  readonly looksElsewhere = true;
   readonly #scripts: SharedScripts;
   readonly #batchSize: number;
 

@@ -139,6 +139,13 @@ it('shows no token, no value and no name of a user', async () => {
   }
 });
 
+it('says whether NestJS can share them', async () => {
+  await loadSpring(client, recordedKeys('one-json-plain', '16-principal-two-sessions'));
+  await fillSessions('plain');
+  const { stdout } = await runCommand('spring', { REDIS_URL: server.url });
+  expect(stdout).toMatch(/^nest-session +can read these sessions, and share them: spring: 'read', or 'shared'$/m);
+});
+
 it('says in words what there is, and what to do', async () => {
   await loadSpring(client, recordedKeys('one-jdk', '01-create-one-attribute'));
   const { code, stdout, stderr } = await runCommand('spring', { REDIS_URL: server.url });

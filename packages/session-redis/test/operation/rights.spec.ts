@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Injectable, type Provider, type Type } from '@nestjs/common';
 import {
   IndexedSessionRepository,
@@ -26,8 +25,8 @@ import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { GroupLagReader } from '../../src/delivery/group-lag.reader.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
-import { loadScript } from '../../src/scripts/script.loader.js';
 import { verify } from '../../src/verification/verify.js';
+import { calledBy, scriptsThatRan } from '../support/called.commands.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -345,13 +344,6 @@ function ofDelivery(name: string): string {
   return `delivery/${name}`;
 }
 
-/** The commands that scripts call, as Redis names them. */
-function calledBy(scripts: readonly string[]): string[] {
-  const call = /redis\.p?call\('(XGROUP|XINFO)', '(\w+)'|(?:redis\.p?call\(|read\(|read_typed\('\w+', )'(\w+)'/g;
-  const calls = scripts.flatMap((script) => [...loadScript(script).matchAll(call)]);
-  return calls.map(([, container, sub, name]) => (name ?? `${container}|${sub}`).toLowerCase());
-}
-
 /** What Redis denied. Redis 7.2 and later also deny the name of ioredis, which works without the right to tell it. */
 async function denied(): Promise<unknown[]> {
   const entries = (await admin.acl('LOG')) as unknown[][];
@@ -364,13 +356,6 @@ async function timesDenied(command: string): Promise<number> {
   const entries = (await admin.acl('LOG')) as unknown[][];
   const counts = entries.filter((entry) => entry.includes(command)).map((entry) => entry[entry.indexOf('count') + 1]);
   return counts.reduce<number>((sum, count) => sum + Number(count), 0);
-}
-
-async function scriptsThatRan(): Promise<string[]> {
-  const all = Object.keys(LUA_SOURCES).filter((name) => !/^(library|includes)\//.test(name));
-  const hashes = all.map((name) => createHash('sha1').update(loadScript(name)).digest('hex'));
-  const exist = (await admin.script('EXISTS', ...(hashes as [string]))) as number[];
-  return all.filter((_, i) => exist[i] === 1);
 }
 
 async function commandsSent(): Promise<string[]> {
@@ -413,7 +398,7 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
     await live();
     expect(await denied()).toEqual([]);
     const scripts = rights.flatMap((name) => SCRIPTS[name] ?? []);
-    expect(scripts).toEqual(expect.arrayContaining(await scriptsThatRan()));
+    expect(scripts).toEqual(expect.arrayContaining(await scriptsThatRan(admin)));
     // What it sends in a test that does all there is to do, and what its scripts call in cases that are rare.
     const needed = new Set([...(await commandsSent()), ...calledBy(scripts)]);
     // The scripts do without in a namespace with one partition.

@@ -20,7 +20,7 @@ import {
 } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
 import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -58,13 +58,22 @@ afterAll(async () => {
   await server.stop();
 });
 
-function start(redis?: RedisSessionModuleOptions, options?: { readonly handlers?: boolean }): Promise<App> {
-  return App.start({
+/** Resolves when it hears what Spring does. */
+async function start(redis?: RedisSessionModuleOptions, options?: { readonly handlers?: boolean }): Promise<App> {
+  const before = await hearing();
+  const app = await App.start({
     session: springSessions(),
     redis: { url: server.url, spring: 'shared', commandTimeout: '30s', ...redis },
     controllers: [SignInController],
     ...options,
   });
+  await eventually(async () => expect(await hearing()).toBe(before + 1));
+  return app;
+}
+
+/** How many instances hear its created messages and its key events. */
+async function hearing(): Promise<number> {
+  return [...String(await client.client('LIST')).matchAll(/ sub=4 psub=1 /g)].length;
 }
 
 const cookieOf = (id: string) => ({ headers: { cookie: `SESSION=${Buffer.from(id).toString('base64')}` } });
@@ -176,6 +185,17 @@ it('finds what ended while no instance was there, within the grace period of Spr
   }
 });
 
+it('finds the sessions that Spring had before, when they are about to end', async () => {
+  const [soon, later] = [await spring.create({}, 60), await spring.create({}, 1800)];
+  const app = await start({ cleanup: { cron: '* * * * * *' } });
+  try {
+    await eventually(async () => expect(await client.zscore('spring:session:nest:ends', soon)).not.toBeNull());
+    expect(await client.zscore('spring:session:nest:ends', later)).toBeNull();
+  } finally {
+    await app.stop();
+  }
+});
+
 it('writes nothing into the keys of Spring but what Spring writes there', async () => {
   const app = await start({ serializer: new SpringJsonSerializer('security') });
   try {
@@ -207,6 +227,46 @@ it('writes nothing into the keys of Spring but what Spring writes there', async 
   } finally {
     await app.stop();
   }
+});
+
+describe('whom signInAs() signs in', () => {
+  let app: App;
+  let id: string;
+  beforeEach(async () => {
+    app = await start({ serializer: new SpringJsonSerializer('security') });
+    id = idIn((await app.agent().post('/sign-in')).setCookies[0]!);
+  });
+  afterEach(() => app.stop());
+  const sessions = () => app.nest.get(IndexedSessionRepository, { strict: false });
+  const listed = (name: string) => client.smembers(spring.index(name));
+
+  it('is named by the context alone, so that nobody else stays signed in when Spring signs in another user', async () => {
+    const context = (await client.hget(spring.session(id), 'sessionAttr:SPRING_SECURITY_CONTEXT'))!;
+    const names = await client.hkeys(spring.session(id));
+    expect(names.filter((name) => name.includes('PRINCIPAL_NAME'))).toEqual([]);
+    expect((await sessions().findById(id))!.authenticatedAt).toEqual(expect.any(Number));
+    const later = context.replace('"username":"ann"', '"username":"zoe"');
+    await client.hset(spring.session(id), 'sessionAttr:SPRING_SECURITY_CONTEXT', later);
+    const session = (await sessions().findById(id))!;
+    expect([session.principalName, session.authenticatedAt]).toEqual(['zoe', undefined]);
+  });
+
+  it('is found by name after a change of the id, and no more after the end or another sign-in', async () => {
+    const session = (await sessions().findById(id))!;
+    const newId = session.changeSessionId();
+    await session.save();
+    expect(await listed('ann')).toEqual([`"${newId}"`]);
+    expect((await sessions().findByPrincipalName('ann'))[0]!.authenticatedAt).toBe(session.authenticatedAt);
+    session.principalName = 'zoe';
+    await session.save();
+    expect([await listed('ann'), await listed('zoe')]).toEqual([[], [`"${newId}"`]]);
+    const other = idIn((await app.agent().post('/sign-in')).setCookies[0]!);
+    expect(await listed('ann')).toEqual([`"${other}"`]);
+    await sessions().deleteById(other);
+    expect(await listed('ann')).toEqual([]);
+    const deleted = await app.events.next(SessionDeletedEvent, other);
+    expect([deleted.session.principalName, deleted.session.authenticatedAt]).toEqual(['ann', expect.any(Number)]);
+  });
 });
 
 it('reads the session of Spring, and Spring that of NestJS', async () => {
@@ -293,8 +353,11 @@ it('refuses what Spring does not have, at the start and later', async () => {
   await expect(App.start({ session: { ...springSessions(), timeout: 'never' }, redis: shared })).rejects.toThrow(
     /must be set with `spring: 'shared'`/,
   );
-  const cluster: RedisSessionModuleOptions = { cluster: { nodes: [{ host: '127.0.0.1', port: 1 }] }, spring: 'shared' };
-  await expect(App.start({ session: springSessions(), redis: cluster })).rejects.toThrow(InvalidSessionOptionsError);
+  const nodes = [{ host: '127.0.0.1', port: 1 }];
+  for (const address of [{ cluster: { nodes } }, { client: new Cluster(nodes, { lazyConnect: true }) }]) {
+    const redis: RedisSessionModuleOptions = { ...address, spring: 'shared' };
+    await expect(App.start({ session: springSessions(), redis })).rejects.toThrow(InvalidSessionOptionsError);
+  }
   const app = await start();
   try {
     const sessions = app.nest.get(IndexedSessionRepository, { strict: false });

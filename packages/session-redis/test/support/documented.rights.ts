@@ -21,7 +21,8 @@ export type RightsName =
   | 'bullmq'
   | 'reading commands'
   | 'spring'
-  | 'spring renewal';
+  | 'spring renewal'
+  | 'spring shared';
 
 /** The lines that the documentation asks operators to enter, each as the rules that it adds to a user. */
 export function documentedLines(names: readonly RightsName[]): string[][] {

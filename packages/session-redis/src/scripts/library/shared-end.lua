@@ -6,6 +6,7 @@ local function record_end(place, session, how, cause, at, spring_name)
   leave_place(place, session.id, end_of(session))
   unlist(place, session.id, session.principal)
   unlist(place, session.id, spring_name)
+  unlist(place, session.id, session.signed_in)
   redis.call('DEL', place.own .. 'sessions:signed-in:' .. session.id)
   -- A slow request of Spring can bring back keys of a session that has ended. They live no longer than this.
   redis.call('SET', place.own .. 'sessions:ended:' .. session.id, '', 'PX', math.max(session.interval, 0) * 1000 + 2 * SPRING_GRACE)

@@ -11,7 +11,7 @@ local function data_of_session(place, session)
   data.maxInactiveInterval = digits(session.interval)
   -- It counts for who signed in then.
   local at, name = string.match(redis.call('GET', place.own .. 'sessions:signed-in:' .. session.id) or '', '^(%d+) (.*)$')
-  if at and name == (session.principal or '') then data.authenticatedAt = at end
+  if at and name == (session.principal or session.signed_in or '') then data.authenticatedAt = at end
   return cjson.encode(data)
 end
 

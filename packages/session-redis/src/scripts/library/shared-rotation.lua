@@ -20,7 +20,8 @@ local function rename_shared(place, session, new_id, mark, forwarded_for, spring
   for key, later in pairs(keys) do
     if redis.call('EXISTS', key) == 1 then redis.call('RENAME', key, later) end
   end
-  for _, name in ipairs({ session.principal or '', spring_name }) do
+  -- Spring may have signed in somebody else than was signed in here.
+  for _, name in ipairs({ session.principal or '', spring_name ~= '' and spring_name or session.signed_in or '' }) do
     unlist(place, former, name)
     list(place, new_id, name)
   end

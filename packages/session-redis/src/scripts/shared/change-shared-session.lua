@@ -63,13 +63,14 @@ local function write(session)
   if principal ~= '' then
     unlist(place, session.id, session.principal)
     unlist(place, session.id, spring_name)
-    session.principal = string.sub(principal, 2)
+    unlist(place, session.id, session.signed_in)
+    session.principal, session.signed_in = string.sub(principal, 2), nil
     list(place, session.id, session.principal)
   end
   local time = not change.signs_out and redis.call('GET', signed_in)
   if change.signs_out then redis.call('DEL', signed_in) end
   time = change.sign_in and digits(now) or time and string.match(time, '^%d+')
-  if time then redis.call('SET', signed_in, time .. ' ' .. (session.principal or '')) end
+  if time then redis.call('SET', signed_in, time .. ' ' .. (session.principal or session.signed_in or '')) end
 end
 
 local function set_interval(session)

@@ -1,0 +1,115 @@
+import { IndexedSessionRepository, Sessions } from '@nest-session/core';
+import { type HealthLook, SESSION_HEALTH } from '@nest-session/core/internal';
+import { springSessions } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { App } from '../support/app.fixture.js';
+import { calledBy, scriptsThatRan } from '../support/called.commands.js';
+import { commandStats } from '../support/command.stats.js';
+import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
+import { SpringWriter } from '../support/spring-writer.js';
+
+LeakGuard.install();
+
+const RIGHTS: RightsName[] = ['spring shared', 'handlers'];
+/** Commands that need no right. */
+const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
+const WITH_SUBCOMMANDS = /^(client|xgroup|xinfo)$/i;
+/** Redis shows it to no MONITOR. */
+const HIDDEN = 'config|get';
+/** What an instance may run, with handlers. */
+const SCRIPTS = [
+  ...['create', 'change', 'delete'].map((verb) => `shared/${verb}-shared-session`),
+  'shared/look-at-shared-sessions',
+  ...['create-group', 'look-at-groups', 'remove-consumer', 'take-cleanup-turn'].map((name) => `stream/${name}`),
+  ...['trim-events', 'trim-dead-letters'].map((name) => `stream/${name}`),
+  ...['acknowledge-events', 'claim-events', 'register-handlers', 'release-events'].map((name) => `delivery/${name}`),
+  ...['renew-lease', 'retry-or-dead-letter', 'want-events'].map((name) => `delivery/${name}`),
+];
+
+let server: RedisServer;
+let admin: Redis;
+let monitor: Redis;
+/** The commands of the application, those that its scripts call not included. */
+const sent = new Set<string>();
+beforeAll(async () => {
+  server = await RedisServer.start();
+  admin = new Redis(server.url);
+  const own = /\baddr=(\S+)/.exec(String(await admin.client('INFO')))?.[1];
+  monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
+  monitor.on('monitor', (_time: string, [name = '', sub = '']: string[], source: string) => {
+    if (source === own || source === 'lua') return;
+    sent.add((WITH_SUBCOMMANDS.test(name) ? `${name}|${sub}` : name).toLowerCase());
+  });
+});
+afterAll(async () => {
+  monitor.disconnect();
+  admin.disconnect();
+  await server.stop();
+});
+beforeEach(async () => {
+  await admin.flushall();
+  for (const line of documentedLines(RIGHTS)) await admin.acl('SETUSER', 'app', ...line);
+  await admin.config('SET', 'notify-keyspace-events', 'Egx');
+  await admin.acl('LOG', 'RESET');
+  await admin.script('FLUSH');
+  await admin.config('RESETSTAT');
+});
+
+function start(): Promise<App> {
+  const url = server.url.replace('//', '//app:a-long-secret@');
+  return App.start({ session: springSessions(), redis: { url, spring: 'shared', cleanup: { cron: '* * * * * *' } } });
+}
+
+async function denied(): Promise<string[]> {
+  const entries = (await admin.acl('LOG')) as string[][];
+  const objects = entries.map((entry) => entry[entry.indexOf('object') + 1]!);
+  return objects.filter((object) => object !== 'client|setinfo');
+}
+
+/** What requests and the background of an application do, beside Spring. */
+async function live(app: App): Promise<void> {
+  const get = <T>(token: { readonly prototype: T }) => app.nest.get<T>(token as never, { strict: false });
+  const repository = get(IndexedSessionRepository);
+  const agent = app.agent();
+  await agent.post('/set/color', { value: 'red' });
+  await agent.post('/push/a');
+  await agent.post('/login/ann');
+  await agent.get('/read');
+  const [session] = await repository.findByPrincipalName('ann');
+  await repository.touch(session!);
+  for await (const { id } of get(Sessions).ofPrincipal('ann')) expect(id).toBe(session!.id);
+  await get(Sessions).endAll('ann');
+  const spring = new SpringWriter(admin);
+  const [renamed, expiring] = [await spring.create({ color: 'blue' }), await spring.create({}, 1)];
+  await eventually(() => expect(app.events.all().map(({ type }) => type)).toContain('created'));
+  await spring.invalidate(await spring.changeId(renamed));
+  await eventually(() => {
+    const told = app.events.all().filter(({ sessionId }) => sessionId === expiring);
+    expect(told.map(({ type }) => type)).toEqual(['created', 'expired']);
+  });
+  await admin.zadd('spring:session:sessions:expirations', 1, `"${expiring}"`);
+  await agent.post('/set/color', { value: 'red' });
+  await eventually(async () => expect(await scriptsThatRan(admin)).toContain('stream/trim-events'));
+  const health = app.nest.get<HealthLook>(SESSION_HEALTH, { strict: false });
+  expect(await health.look(0)).toMatchObject({ state: 'up' });
+  // Every ten seconds.
+  await eventually(() => expect(sent).toContain('ping'));
+}
+
+it('needs all documented rights and no others', async () => {
+  const app = await start();
+  try {
+    await live(app);
+  } finally {
+    await app.stop();
+  }
+  expect(await denied()).toEqual([]);
+  expect(SCRIPTS).toEqual(expect.arrayContaining(await scriptsThatRan(admin)));
+  const hidden = (await commandStats(admin)).has(HIDDEN) ? [HIDDEN] : [];
+  const needed = new Set([...sent, ...hidden, ...calledBy(SCRIPTS)]);
+  // Only with several partitions.
+  for (const name of [...ALWAYS, 'spublish']) needed.delete(name);
+  expect([...needed].toSorted()).toEqual(documentedCommands(RIGHTS).toSorted());
+});
