@@ -29,7 +29,8 @@ local function stored_session(place, id)
     error(redis.error_reply('NOJSON a session is not stored as JSON'))
   end
   -- Who signed in here, and is named by nothing but a context of Spring Security.
-  local beside = not session.principal and read('GET', place.own .. 'sessions:signed-in:' .. id)
+  local has_context = not session.principal and redis.call('HSTRLEN', key, 'sessionAttr:SPRING_SECURITY_CONTEXT') > 0
+  local beside = has_context and read('GET', place.own .. 'sessions:signed-in:' .. id)
   session.signed_in = beside and string.match(beside, '^%d+ (.+)$')
   return session
 end
