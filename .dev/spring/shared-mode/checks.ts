@@ -2,6 +2,7 @@
 // is left open.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { SessionAttributeError } from '@nest-session/core';
 import { SpringApplication, type SpringApplicationOptions } from '@nest-session/test-infrastructure/spring';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -78,6 +79,25 @@ function hears(events: readonly { type: string; id: string }[], expected: Record
     assert.deepEqual({ type, missing, tooMany: left }, { type, missing: [], tooMany: [] });
   }
 }
+
+test('Java reads the deepest value and the longest key that NestJS writes, and no more is written', async () => {
+  const nested = (levels: number, list: boolean) => {
+    let value: unknown = 1;
+    for (let i = 0; i < levels; i++) value = list ? [value] : { a: value };
+    return value;
+  };
+  const session = sides[0]!.sessions.createSession();
+  session.setAttribute('list', nested(100, true));
+  session.setAttribute('object', nested(100, false));
+  session.setAttribute('key', { ['k'.repeat(50_000)]: 1 });
+  for (const value of [nested(101, true), nested(101, false), { ['k'.repeat(50_001)]: 1 }]) {
+    assert.throws(() => session.setAttribute('more', value), SessionAttributeError);
+  }
+  await session.save();
+  const { attributes } = (await spring.load(session.id))!;
+  for (const [name, value] of Object.entries(attributes)) assert.deepEqual(value, session.getAttribute(name));
+  assert.deepEqual(Object.keys(attributes).toSorted(), ['key', 'list', 'object']);
+});
 
 test('a session of either side expires for both, with one event here and one in Java', async () => {
   const mine = sides[0]!.sessions.createSession();

@@ -15,6 +15,7 @@ import type {
   UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { timeOf } from '../connection/redis-time.js';
@@ -118,13 +119,15 @@ export class SharedSessionRepository extends IndexedSessionRepository {
       case 'delete':
         return this.connection.write((client) => this.#scripts(client).delete(change), prefix);
       case 'touch': {
-        const { outcome } = await this.connection.write((client) => this.#update(client, touching(change.id)), prefix);
+        const touch = (client: Redis) => this.#update(client, touching(change.id));
+        // No request waits for it.
+        const { outcome } = await this.connection.write(touch, prefix, { awaitsReplicas: false });
         return { outcome: outcome === 'saved' ? 'touched' : outcome === 'forwarded' ? 'forwarded' : 'gone' };
       }
     }
   }
 
-  #create(client: Parameters<ScriptsOn<SharedScripts>>[0], change: CreateSession) {
+  #create(client: Redis, change: CreateSession): Promise<WriteReply> {
     const principal = nameIn(change.attributes.get(PRINCIPAL_ATTRIBUTE)) ?? '';
     const { form } = this.redis.serializer as SpringJsonSerializer;
     return this.#scripts(client).create(
@@ -134,7 +137,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     );
   }
 
-  #update(client: Parameters<ScriptsOn<SharedScripts>>[0], change: UpdateSession) {
+  #update(client: Redis, change: UpdateSession): Promise<WriteReply> {
     const attributes = new Map(inSpring(change.attributes));
     const text = change.attributes.get(PRINCIPAL_ATTRIBUTE);
     const expected = change.expected && { ...change.expected, name: nameInSpring(change.expected.name) };

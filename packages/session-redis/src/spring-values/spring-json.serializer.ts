@@ -1,7 +1,7 @@
 import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
 import type { PlainValue } from './plain-value.js';
 import { READING_LIMITS } from './reading-limits.js';
-import { jsonFormOf, readStoredJson } from './stored-json.js';
+import { type JsonForm, jsonFormOf, readStoredJson } from './stored-json.js';
 import { textRememberedOf, valueOfText } from './remembered-texts.js';
 
 /**
@@ -14,8 +14,10 @@ export type SpringJson = 'plain' | 'typed' | 'security';
 
 const FORMS: readonly SpringJson[] = ['plain', 'typed', 'security'];
 
-/** Jackson reads no deeper ones, and a list with its class is two lists. */
-const DEEPEST = 200;
+/** We read no deeper ones, and a list with its class is two lists. */
+const DEEPEST = READING_LIMITS.depth / 2;
+/** Characters: Jackson reads no longer key (`StreamReadConstraints`). */
+const LONGEST_KEY = 50_000;
 const HALF_OF_A_PAIR = /(?<!\\)(?:\\\\)*\\ud[89a-f]/i;
 
 const CLASS = '@class';
@@ -55,7 +57,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   see(text: string): void {
     const isObject = text.startsWith('{') || text.startsWith('[');
     if (!isObject || this.#isStated || this.#form === 'security') return;
-    const seen = jsonFormOf(text);
+    const seen = formIn(text);
     if (seen === 'security-json') this.#form = 'security';
     else if (seen === 'typed-json') this.#form = 'typed';
     // With classes, an immutable list has none.
@@ -89,7 +91,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
 
   /** Only what Spring Security itself has written, or what is written for it, has its classes. */
   #unchanged(text: string): string {
-    if (jsonFormOf(text) === 'security-json' && this.#form !== 'security') {
+    if (formIn(text) === 'security-json' && this.#form !== 'security') {
       throw new SerializationProblem(
         'is for Spring Security, which must keep its sessions with SecurityJacksonModules: say that it does with the option ' +
           "`serializer: new SpringJsonSerializer('security')` of RedisSessionModule",
@@ -121,13 +123,23 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   }
 }
 
+/** What another program has sent need be no JSON. */
+function formIn(text: string): JsonForm | undefined {
+  try {
+    return jsonFormOf(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** With the classes that every serializer of Spring with classes reads, at every depth. */
 function withClasses(value: PlainValue, depth: number): PlainValue {
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > DEEPEST / 2)
-    throw new SerializationProblem(`is nested deeper than ${DEEPEST / 2} levels: store a flatter value`);
+  if (depth > DEEPEST) throw new SerializationProblem(`is nested deeper than ${DEEPEST} levels: store a flatter value`);
   if (Array.isArray(value)) return ['java.util.ArrayList', value.map((each) => withClasses(each, depth + 1))];
   if (Object.hasOwn(value, CLASS)) throw new SerializationProblem(NAMES_A_CLASS);
+  if (Object.keys(value).some((key) => key.length > LONGEST_KEY))
+    throw new SerializationProblem(`holds a key of more than ${LONGEST_KEY} characters: store a shorter one`);
   const members = Object.entries(value).map(([name, each]) => [name, withClasses(each, depth + 1)] as const);
   return { [CLASS]: 'java.util.LinkedHashMap', ...Object.fromEntries(members) };
 }

@@ -115,6 +115,17 @@ describe('two instances', () => {
     expect(typesOf(id)).toEqual(['created']);
   });
 
+  it('are not disturbed by what is no message and no key of Spring', async () => {
+    for (const body of ['{no json', '', '[', '\u0000', '{"@class":1}'])
+      await client.publish('spring:session:event:0:created:nobody', body);
+    await client.publish('spring:session:event:0:created:', '{}');
+    await client.set('spring:session:sessions:expires:', '', 'PX', 1);
+    await client.rename(await given('spring:session:sessions:text'), 'spring:session:sessions:other');
+    const id = await spring.create();
+    await eventually(() => expect(typesOf(id)).toEqual(['created']));
+    expect(typesOf('nobody')).toEqual([]);
+  });
+
   it('hear of an expiry once, with the data, and so does Spring', async () => {
     const heard: string[] = [];
     const listener = client.duplicate();
@@ -155,6 +166,11 @@ describe('two instances', () => {
     await sweep();
     expect(typesOf(id)).toEqual(['created', 'deleted']);
   });
+
+  async function given(key: string): Promise<string> {
+    await client.set(key, 'no session');
+    return key;
+  }
 
   async function sweep(): Promise<void> {
     for (const { nest } of apps) {
