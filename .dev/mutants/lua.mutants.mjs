@@ -846,7 +846,7 @@ redis.call('HSET', key, unpack(change.set))`,
   {
     mistake: 'A creation that an end of ours has overtaken is not recorded',
     in: 'library/shared-events',
-    code: "redis.call('SET', place.own .. 'sessions:awaited:' .. session.id, '', 'PX', NEW)",
+    code: "redis.call('ZADD', place.own .. 'awaited', now + PATIENCE, session.id)",
     instead: '',
     spec: 'spring/shared-scripts',
     test: 'records a creation also after an end of ours that was faster',

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { REDIS_SESSION_OPTIONS, SHADOW_KEY_LISTENER } from '../configuration/redis-session.tokens.js';
@@ -17,7 +18,7 @@ import type { SpringJsonSerializer } from '../spring-values/spring-json.serializ
 // Milliseconds. Every instance hears everything, so each collects it, and the first one to look records it.
 const COLLECTION = 50;
 const AFTER_FAILURE = 1000;
-// Then it looks at all sessions that are known instead.
+// Then it looks at all sessions instead.
 const MOST_COLLECTED = 10_000;
 // What was before it may be on its way from another connection.
 const MOST_TRIES = 20;
@@ -45,12 +46,13 @@ export class SharedSessionListener implements BackgroundService {
   #renamed: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> = Promise.resolve();
+  #catchingUp: Promise<void> | undefined;
 
   constructor(
     @Inject(SHADOW_KEY_LISTENER) private readonly notifications: KeyspaceNotificationListener,
     @InjectConnection('subscriber') private readonly nodes: RedisNodes,
     @Inject(SharedKeys) private readonly keys: SharedKeys,
-    @Inject(SharedSessionSweeper) private readonly sweeper: Pick<SharedSessionSweeper, 'lookAt' | 'lookAtKnown'>,
+    @Inject(SharedSessionSweeper) private readonly sweeper: Pick<SharedSessionSweeper, 'lookAt' | 'lookAtAll'>,
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'serializer'>,
   ) {}
 
@@ -59,7 +61,7 @@ export class SharedSessionListener implements BackgroundService {
     this.notifications.listen({
       events: ['del', 'expired', 'rename_from', 'rename_to'],
       handler: (notification) => this.#hear(notification),
-      onGap: () => this.#miss(),
+      onGap: () => this.#catchUp(),
     });
     this.notifications.start();
   }
@@ -68,7 +70,7 @@ export class SharedSessionListener implements BackgroundService {
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#timer);
-    await Promise.all([this.notifications.stop(), this.#looking]);
+    await Promise.all([this.notifications.stop(), this.#looking, this.#catchingUp]);
   }
 
   #listenToSpring(subscriber: Redis): void {
@@ -108,14 +110,30 @@ export class SharedSessionListener implements BackgroundService {
 
   #collect(heard: Heard): void {
     if (this.#stopping.signal.aborted) return;
-    if (this.#heard.length >= MOST_COLLECTED) return this.#miss();
+    if (this.#heard.length >= MOST_COLLECTED) return this.#catchUp();
     this.#heard.push({ ...heard, tries: 1 });
     this.#schedule(COLLECTION);
   }
 
-  #miss(): void {
+  #catchUp(): void {
     this.#hasMissed = true;
-    this.#schedule(0);
+    this.#catchingUp ??= this.#lookAtAll().finally(() => (this.#catchingUp = undefined));
+  }
+
+  /** What is heard meanwhile does not wait for it. */
+  async #lookAtAll(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (this.#hasMissed && !signal.aborted) {
+      this.#hasMissed = false;
+      try {
+        await this.sweeper.lookAtAll(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#failures.failed(error);
+        this.#hasMissed = true;
+        await pause(AFTER_FAILURE, undefined, { ref: false, signal }).catch(() => undefined);
+      }
+    }
   }
 
   #schedule(wait: number): void {
@@ -127,18 +145,16 @@ export class SharedSessionListener implements BackgroundService {
   }
 
   async #look(): Promise<void> {
-    const [heard, hasMissed] = [this.#heard, this.#hasMissed];
-    [this.#heard, this.#hasMissed] = [[], false];
+    const heard = this.#heard;
+    this.#heard = [];
     try {
       const unknown = await this.sweeper.lookAt(heard.map((each) => ({ ...each, laterId: this.#latest(each.id) })));
       this.#tryAgain(unknown);
-      if (hasMissed) await this.sweeper.lookAtKnown(this.#stopping.signal);
       this.#failures.succeeded();
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       this.#failures.failed(error);
       this.#heard = [...heard, ...this.#heard].slice(0, MOST_COLLECTED);
-      this.#hasMissed ||= hasMissed;
       this.#schedule(AFTER_FAILURE);
     }
   }

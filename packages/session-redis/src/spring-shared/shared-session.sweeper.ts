@@ -9,12 +9,16 @@ import { timeOf } from '../connection/redis-time.js';
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
+import { Pace } from '../verification/pace.js';
 import { idsEndingSoon } from './ending-soon.js';
 import { SharedKeys } from '../spring/shared-keys.js';
 
 // How far it looks ahead, in minutes: the cleanup job runs in each, and Spring deletes a bucket when its minute begins.
 const AHEAD = 2;
 const PER_PAGE = 500;
+const SCANNED_PER_SECOND = 5000;
+// Milliseconds. Of an instance that has died, another one goes on sooner or later.
+const LONGEST_PAGE = 10_000;
 
 /**
  * Finds what happened to shared sessions and nobody has told us: it looks at those that are due by our own list, and at those that
@@ -67,13 +71,31 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     return unknown;
   }
 
-  /** Looks at all sessions that are known: something may have happened while nothing was heard. */
-  async lookAtKnown(signal: AbortSignal): Promise<void> {
-    const { ends } = this.keys.own;
-    for await (const page of pages((cursor) => this.client.zscan(ends, cursor, 'COUNT', PER_PAGE))) {
-      if (signal.aborted) return;
-      await this.lookAt(page.filter((_, i) => i % 2 === 0).map((id) => ({ id, what: '' })));
+  /**
+   * Looks at all sessions, because something may have happened while nothing was heard: at those that are known, and then at all
+   * that Spring has, no faster than a bounded rate. For the latter, one instance at a time is enough.
+   */
+  async lookAtAll(signal: AbortSignal): Promise<void> {
+    const { own, spring, scanning } = this.keys;
+    for await (const page of pages((cursor) => this.client.zscan(own.ends, cursor, 'COUNT', PER_PAGE))) {
+      signal.throwIfAborted();
+      await this.#lookAtIds(page.filter((_, i) => i % 2 === 0));
     }
+    if (!(await this.client.set(scanning, '', 'PX', LONGEST_PAGE, 'NX'))) return;
+    const pace = new Pace(SCANNED_PER_SECOND, signal);
+    const all = (cursor: string) => this.client.scan(cursor, 'MATCH', `${spring.prefix}sessions:*`, 'COUNT', PER_PAGE);
+    for await (const page of pages(all)) {
+      await this.#lookAtIds(
+        page.map((key) => spring.read(key)).flatMap((key) => (key?.kind === 'session' ? key.id : [])),
+      );
+      await pace.pass(PER_PAGE);
+      await this.client.pexpire(scanning, LONGEST_PAGE);
+    }
+    await this.client.del(scanning);
+  }
+
+  async #lookAtIds(ids: readonly string[]): Promise<void> {
+    await this.lookAt(ids.map((id) => ({ id, what: '' })));
   }
 
   async #lookAtSoon(tally: SweepCounter, { signal }: SweepOptions): Promise<void> {

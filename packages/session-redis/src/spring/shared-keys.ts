@@ -20,6 +20,11 @@ export class SharedKeys {
     return `${this.own.prefix}sessions:signed-in:${id}`;
   }
 
+  /** STRING, empty: an instance looks at all sessions that Spring has. */
+  get scanning(): string {
+    return `${this.own.prefix}scanning`;
+  }
+
   /** The channel of Spring's created events, before the id. */
   get createdChannel(): string {
     return `${this.spring.prefix}event:${this.database}:created:`;

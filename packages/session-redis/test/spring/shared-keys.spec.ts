@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Controller, Post } from '@nestjs/common';
 import { IndexedSessionRepository, Session } from '@nest-session/core';
@@ -19,10 +18,11 @@ const ID = '[\\w-]{36,43}';
 /** Of the table of the documentation. */
 const OWN = {
   'spring:session:nest:ends': 'zset',
+  'spring:session:nest:awaited': 'zset',
+  'spring:session:nest:scanning': 'string',
   'spring:session:nest:sessions:signed-in:<id>': 'string',
   'spring:session:nest:sessions:forwarded:<previous id>': 'string',
   'spring:session:nest:sessions:ended:<id>': 'string',
-  'spring:session:nest:sessions:awaited:<id>': 'string',
 };
 /** Those of every namespace that hold no session. */
 const COMMON = Object.keys(KEYS)
@@ -76,20 +76,12 @@ async function live(): Promise<void> {
   await agent.post('/logout');
   expect(await ttl(`${BESIDE}sessions:ended:${session!.id}`)).toBe(40 * MINUTE);
   expect(await client.exists(`${BESIDE}sessions:signed-in:${session!.id}`)).toBe(0);
-  const unheard = await createUnheard();
+  const unheard = await spring.create({}, 1800, { tells: false });
   await app.nest.get(IndexedSessionRepository, { strict: false }).deleteById(unheard);
-  expect(await ttl(`${BESIDE}sessions:awaited:${unheard}`)).toBe(2 * MINUTE);
+  expect(await client.zscore(`${BESIDE}awaited`, unheard)).not.toBeNull();
   await spring.invalidate(await spring.changeId(await spring.create({ color: 'red' })));
   await eventually(() => expect(app.events.all().filter(({ type }) => type === 'deleted')).toHaveLength(3));
   expect(await client.exists(`${BESIDE}ends`)).toBe(0);
-}
-
-/** A session of which Spring has told nobody. */
-async function createUnheard(): Promise<string> {
-  const id = randomUUID();
-  const now = await spring.now();
-  await client.hset(spring.session(id), { creationTime: now, lastAccessedTime: now, maxInactiveInterval: 1800 });
-  return id;
 }
 
 /** Rounded up to minutes. */

@@ -201,10 +201,32 @@ it('finds what ended while no instance was there, within the grace period of Spr
   }
 });
 
-it('finds the sessions that Spring had before, when they are about to end', async () => {
-  const [soon, later] = [await spring.create({}, 60), await spring.create({}, 1800)];
+it('finds the sessions that Spring had before', async () => {
+  const [old, young] = [
+    await spring.create({}, 1800, { tells: false }),
+    await spring.create({ color: 'red' }, 1800, { tells: false }),
+  ];
+  await client.hincrby(spring.session(old), 'creationTime', -600_000);
+  const app = await start();
+  try {
+    const created = await app.events.next(SessionCreatedEvent);
+    expect([created.sessionId, created.session.getAttribute('color')]).toEqual([young, 'red']);
+    await eventually(async () => expect(await client.zrange('spring:session:nest:ends', '0', '-1')).toContain(old));
+    expect(app.events.all()).toHaveLength(1);
+    await eventually(async () => expect(await client.exists('spring:session:nest:scanning')).toBe(0));
+  } finally {
+    await app.stop();
+  }
+});
+
+it('finds a session of which nobody has told when it is about to end, in whichever order Spring keeps the ends', async () => {
   const app = await start({ cleanup: { cron: '* * * * * *' } });
   try {
+    // Whatever it looks at when it starts comes before.
+    await eventually(async () => expect(await client.exists('spring:session:nest:cleanup')).toBe(1));
+    await eventually(async () => expect(await client.exists('spring:session:nest:scanning')).toBe(0));
+    const soon = await spring.create({}, 60, { tells: false });
+    const later = await spring.create({}, 1800, { tells: false });
     await eventually(async () => expect(await client.zscore('spring:session:nest:ends', soon)).not.toBeNull());
     expect(await client.zscore('spring:session:nest:ends', later)).toBeNull();
   } finally {

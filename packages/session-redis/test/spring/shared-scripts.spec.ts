@@ -87,6 +87,19 @@ it('records a creation also after an end of ours that was faster', async () => {
   expect(await recorded()).toEqual([`deleted ${id}`, `created ${id}`]);
 });
 
+it('records a creation of which nobody tells after a while, also when it has another id of ours by then', async () => {
+  const [one, two] = [await spring.create({ a: 1 }), await spring.create({ a: 2 })];
+  await scripts.delete({ kind: 'delete', id: one });
+  const change = { kind: 'update', id: two, newId: 'n'.repeat(43), attributes: new Map(), indexes: new Map() } as const;
+  await scripts.change(change, { before: undefined, after: undefined });
+  const { next } = await scripts.lookAt([], 10);
+  expect([next, await recorded()]).toEqual([5000, [`deleted ${one}`, `id-changed ${'n'.repeat(43)}`]]);
+  await server.stepClock(5000);
+  await scripts.lookAt([], 10);
+  expect((await recorded()).slice(2).toSorted()).toEqual([`created ${one}`, `created ${two}`].toSorted());
+  expect(await look({ id: one, what: 'created' }, { id: two, what: 'created' })).toEqual(['already', 'already']);
+});
+
 it('says nothing of the creation of an old session that it meets, and reports its end', async () => {
   const id = await spring.create();
   await server.stepClock(121_000);

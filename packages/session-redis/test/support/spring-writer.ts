@@ -11,8 +11,12 @@ export class SpringWriter {
     private readonly namespace = 'spring:session',
   ) {}
 
-  /** Returns the id of a new session. */
-  async create(attributes: Readonly<Record<string, unknown>> = {}, interval = 1800): Promise<string> {
+  /** Returns the id of a new session. `tells`: whether anybody hears of it. */
+  async create(
+    attributes: Readonly<Record<string, unknown>> = {},
+    interval = 1800,
+    { tells = true }: { readonly tells?: boolean } = {},
+  ): Promise<string> {
     const id = randomUUID();
     const now = await this.now();
     const fields = { creationTime: now, lastAccessedTime: now, maxInactiveInterval: interval };
@@ -21,7 +25,8 @@ export class SpringWriter {
     await this.client.hmset(this.session(id), ...all.flatMap(([name, value]) => [name, JSON.stringify(value)]));
     const principal = attributes[PRINCIPAL];
     if (typeof principal === 'string') await this.client.sadd(this.index(principal), JSON.stringify(id));
-    await this.client.publish(`${this.namespace}:event:0:created:${id}`, JSON.stringify({ ...fields, ...named }));
+    const message = JSON.stringify({ ...fields, ...named });
+    if (tells) await this.client.publish(`${this.namespace}:event:0:created:${id}`, message);
     await this.#renew(id, now, interval);
     return id;
   }

@@ -25,9 +25,12 @@ end
 -- A creation that nobody has heard of is recorded so long, in ms. An older session may have had another id.
 local NEW = 120000
 
+-- After so many ms, nobody will hear of it any more.
+local PATIENCE = 5000
+
 -- Notes that the beginning of an id is still to be recorded, by whoever hears whether Spring has created the session or changed
 -- its id: a change of ours was faster.
 local function await_beginning(place, session, now)
   if redis.call('ZSCORE', place.own .. 'ends', session.id) or now - session.created_at > NEW then return end
-  redis.call('SET', place.own .. 'sessions:awaited:' .. session.id, '', 'PX', NEW)
+  redis.call('ZADD', place.own .. 'awaited', now + PATIENCE, session.id)
 end

@@ -22,7 +22,7 @@
 -- include: clock, arguments, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1] }
 local most, named, now = tonumber(ARGV[3]), part_of(ARGV, 4, #ARGV), now_in_ms()
-local ends = place.own .. 'ends'
+local ends, awaited = place.own .. 'ends', place.own .. 'awaited'
 
 -- When a live session is over; nil when it is. An application of Spring may have another clock, so its shadow key has a say.
 local function next_look(session)
@@ -55,7 +55,7 @@ local function look_at_awaited(session, id, heard)
   session = session or { id = id, key = '', created_at = now, accessed = now, interval = 0 }
   session.id = id
   local outcome = look_at_unknown(session, heard)
-  if outcome ~= 'unknown' then redis.call('DEL', place.own .. 'sessions:awaited:' .. id) end
+  if outcome ~= 'unknown' then redis.call('ZREM', awaited, id) end
   return outcome
 end
 
@@ -74,7 +74,7 @@ end
 local function look_at(id, heard, source)
   local own, score, session = place.own .. 'sessions:', redis.call('ZSCORE', ends, id), stored_session(place, source)
   local is_beginning = heard ~= '' and heard ~= 'over'
-  if is_beginning and redis.call('EXISTS', own .. 'awaited:' .. id) == 1 then return look_at_awaited(session, id, heard) end
+  if is_beginning and redis.call('ZSCORE', awaited, id) then return look_at_awaited(session, id, heard) end
   if redis.call('EXISTS', own .. 'ended:' .. id, own .. 'forwarded:' .. id) > 0 then
     redis.call('ZREM', ends, id)
     return 'already'
@@ -100,16 +100,25 @@ local function look_at(id, heard, source)
   return 'claimed'
 end
 
+-- The ids that are due in a sorted set.
+local function due_in(set) return redis.call('ZRANGE', set, '-inf', digits(now), 'BYSCORE', 'LIMIT', 0, most) end
+
 read_typed('stream', 'XLEN', place.events)
 read_typed('zset', 'ZCARD', ends)
+read_typed('zset', 'ZCARD', awaited)
 local reply = { '' }
 for i = 1, #named, 3 do table.insert(reply, look_at(named[i], named[i + 1], named[i + 2])) end
-if most > 0 then
-  for _, id in ipairs(redis.call('ZRANGE', ends, '-inf', digits(now), 'BYSCORE', 'LIMIT', 0, most)) do
-    table.insert(reply, id)
-    table.insert(reply, look_at(id, '', id))
-  end
+for _, id in ipairs(most > 0 and due_in(ends) or {}) do
+  table.insert(reply, id)
+  table.insert(reply, look_at(id, '', id))
 end
-local earliest = redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2]
-if earliest then reply[1] = math.max(0, earliest - now) end
+for _, id in ipairs(most > 0 and due_in(awaited) or {}) do
+  local mark = redis.call('GET', place.own .. 'sessions:forwarded:' .. id)
+  look_at_awaited(stored_session(place, mark and string.match(mark, '^%S*') or id), id, 'created')
+end
+for _, set in ipairs({ ends, awaited }) do
+  local earliest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
+  local left = earliest and math.max(0, earliest - now)
+  if left and (reply[1] == '' or left < reply[1]) then reply[1] = left end
+end
 return reply
