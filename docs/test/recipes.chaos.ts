@@ -463,10 +463,11 @@ describe('with a database,', () => {
     });
 
     it('either takes a payment of the last second or cancels the order, never both', async () => {
-      const ids = Array.from({ length: 40 }, (_, i) => `late-${i}`);
+      // The first ones are in time on any machine, the last ones on none.
+      const ids = Array.from({ length: 50 }, (_, i) => `late-${i}`);
       const ends = ids.map(async (id, i) => {
         await place(id);
-        await sleep(900 + 10 * i);
+        await sleep(i < 10 ? 0 : 900 + 10 * (i - 10));
         const isPaid = (await pay(id)).status === 201;
         await eventually(() => expect(mailsFor(id)).toBe(isPaid ? 0 : 1), { timeout: 30_000 });
         expect(await statusOf(id)).toBe(isPaid ? 'paid' : 'cancelled');
