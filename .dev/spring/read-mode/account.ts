@@ -7,9 +7,9 @@ import { Authenticated, Session, SessionModule, Sessions } from '@nest-session/c
 import { RedisSessionModule, signedInAs, springSessions } from '@nest-session/redis';
 import { HttpAgent } from '@nest-session/testing';
 
-/** The attribute of the user's name. NestJS has it also where Spring has the name in the context of Spring Security alone. */
+/** The attribute of the user's name in Spring. */
 export const PRINCIPAL = 'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
-const OF_USER = ['SPRING_SECURITY_CONTEXT', PRINCIPAL];
+const OF_USER = ['SPRING_SECURITY_CONTEXT', PRINCIPAL, 'nest-session.principal'];
 
 @Controller()
 class AccountController {

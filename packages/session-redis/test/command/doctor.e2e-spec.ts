@@ -77,7 +77,7 @@ describe('doctor', () => {
   it.each([
     ['maxmemory-policy', 'allkeys-lru', 'error memory: ...may evict sessions'],
     ['maxmemory', '1mb', 'error memory: ...is full'],
-    ['notify-keyspace-events', 'E', 'warning notifications: ...announces no expired sessions'],
+    ['notify-keyspace-events', 'E', 'warning notifications: ...does not announce expired sessions'],
     ['appendonly', 'no', 'warning persistence: ...keeps nothing on disk'],
   ])('finds the setting %s %s', async (name, value, finding) => {
     const [, before] = (await client.config('GET', name)) as [string, string];

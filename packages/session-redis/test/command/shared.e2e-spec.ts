@@ -1,6 +1,7 @@
 import { springSessions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { jsonOf, runCommand } from '../support/command.process.js';
 
@@ -26,6 +27,20 @@ it('the namespace beside that of Spring has groups, and says what it holds', asy
     REDIS_URL: server.url,
   });
   expect(json).toMatchObject({ holds: 'shared-sessions', groups: [{ name: 'default' }] });
+});
+
+it('there, doctor looks whether Redis announces what both applications need', async () => {
+  const admin = new Redis(server.url);
+  try {
+    const looked = async () => (await runCommand(beside('doctor'), { REDIS_URL: server.url })).stdout;
+    expect(await looked()).toContain('Redis announces what happens to sessions of Spring');
+    await admin.config('SET', 'notify-keyspace-events', 'Kx');
+    const silent = await looked();
+    expect(silent).toContain('does not announce what happens to sessions of Spring');
+    expect(silent).toContain('Set notify-keyspace-events to Egx');
+  } finally {
+    admin.disconnect();
+  }
 });
 
 it.each(['verify', 'verify --repair', 'end --user ann --yes', 'erase --user ann --yes', 'list --user ann'])(

@@ -4,7 +4,20 @@ import type { OpenStore } from '../store-access.js';
 import { inTime } from './examined-node.js';
 import { type Check, ok, orOk, warning } from './finding.js';
 
-const NEEDED = ['K', 'x'];
+/** What a Redis must announce, and what is missing without that. */
+const OF_OWN = {
+  flags: 'Kx',
+  what: 'expired sessions',
+  otherwise: 'Their ends are noticed up to a minute later',
+  // They may be off on purpose.
+  unless: " With the option notifications: 'off', add --ignore notifications.",
+};
+const OF_SHARED = {
+  flags: 'Egx',
+  what: 'what happens to sessions of Spring',
+  otherwise: 'Neither application hears what the other one ends',
+  unless: '',
+};
 
 /** Whether Redis announces the sessions that have expired. */
 export const NOTIFICATIONS: Check = {
@@ -13,7 +26,8 @@ export const NOTIFICATIONS: Check = {
   async look({ nodes, store }) {
     const { partitions } = store!;
     if (!(partitions instanceof SessionPartitions)) return [ok('Deadlines need no key events')];
-    if (await isSortedSet({ ...store!, partitions }))
+    const needed = partitions.owner.holds === 'shared-sessions' ? OF_SHARED : OF_OWN;
+    if (needed === OF_OWN && (await isSortedSet({ ...store!, partitions })))
       return [ok("With expirations: 'sorted-set', no key events are needed")];
     const replies = await Promise.all(
       nodes.map(async ({ address, client }) => ({
@@ -26,16 +40,16 @@ export const NOTIFICATIONS: Check = {
       return [ok('CONFIG is not allowed, so this cannot be read. The log of the application says it')];
     const silent = known.filter(({ reply }) => {
       const flags = reply[1]!.replace('A', ALL_CLASSES);
-      return NEEDED.some((flag) => !flags.includes(flag));
+      return [...needed.flags].some((flag) => !flags.includes(flag));
     });
     return orOk(
       silent.map(({ address, reply }) =>
         warning(
-          `${address} announces no expired sessions: notify-keyspace-events is ${JSON.stringify(reply[1])}. Their ends are noticed up to a minute later`,
-          "Set notify-keyspace-events to Kx, also in its configuration file. With the option notifications: 'off', add --ignore notifications.",
+          `${address} does not announce ${needed.what}: notify-keyspace-events is ${JSON.stringify(reply[1])}. ${needed.otherwise}`,
+          `Set notify-keyspace-events to ${needed.flags}, also in its configuration file.${needed.unless}`,
         ),
       ),
-      'Redis announces expired sessions',
+      `Redis announces ${needed.what}`,
     );
   },
 };
