@@ -262,11 +262,17 @@ it('needs no right to change anything', async () => {
     expect(health).toMatchObject({ state: 'up', data: { groups: [] } });
   } finally {
     await app.stop();
-    const denied = ((await client.call('ACL', 'LOG')) as unknown[][]).map((entry) => entry[5]);
+    const refused = await denied();
     await client.acl('DELUSER', 'app');
-    expect(denied).toEqual([]);
+    expect(refused).toEqual([]);
   }
 });
+
+/** What was refused, but for what ioredis tells a server of itself, from Redis 7.2 on, and does without. */
+async function denied(): Promise<string[]> {
+  const entries = (await client.acl('LOG')) as string[][];
+  return entries.map((entry) => entry[entry.indexOf('object') + 1]!).filter((object) => object !== 'client|setinfo');
+}
 
 /** The commands that ran in the meantime, those of scripts included. */
 async function commandsOf(work: () => Promise<unknown>): Promise<string[]> {
@@ -301,9 +307,9 @@ it('needs the documented rights to renew sessions, and no others', async () => {
     }
   } finally {
     await app?.stop();
-    const denied = ((await client.acl('LOG')) as string[][]).map((entry) => entry[entry.indexOf('object') + 1]);
+    const refused = await denied();
     await client.acl('DELUSER', 'app');
-    expect(denied).toEqual([]);
+    expect(refused).toEqual([]);
   }
   expect([...used].toSorted()).toEqual(documentedCommands(['spring renewal']).toSorted());
 });
