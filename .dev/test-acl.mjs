@@ -10,7 +10,7 @@ import { main, root, run } from './processes.mjs';
 /** Those of the tests. In another one, the library cannot log in, which is told as denied. */
 // prettier-ignore
 const NAMESPACES = [
-  'nest:session', 'nest:deadlines', 'spring:session', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
+  'nest:session', 'nest:deadlines', 'spring:session', 'spring:session:nest', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
   'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'cron', 'poll', 'timer', 'five', 'six', 'six-due', 'n1', 'n4',
 ];
 const LOGIN = join(root, '.dev/acl-login.mjs');
@@ -47,6 +47,8 @@ async function withUsers(redisServer) {
   rules.push(channel.replace('nest:session:', 'nest:session:{*}:'));
   const users = NAMESPACES.map((namespace) => {
     const own = rules.map((rule) => rule.replaceAll('"', '').replaceAll('nest:session', namespace));
+    // Sessions that are shared with Spring are in the namespace beside.
+    if (namespace.endsWith(':nest')) own.push(`~${namespace.slice(0, -':nest'.length)}:*`);
     return ['--user', namespace, ...own.filter((rule) => rule !== 'reset')].map((word) => `'${word}'`).join(' ');
   });
   return [
