@@ -128,8 +128,11 @@ async function live(get: Get): Promise<void> {
   await groups.remove('another');
   const { id } = await stored(get, (created) => (created.maxInactiveInterval = 1));
   const sweeper = get(SessionExpirationSweeper);
-  await eventually(async () => expect((await sweeper.runOnce({ ahead: 3_600_000 })).claimed).toBe(1));
-  await eventually(() => expect(get(Handlers).expired).toEqual([id]));
+  // The cleanup job may be faster.
+  await eventually(async () => {
+    await sweeper.runOnce({ ahead: 3_600_000 });
+    expect(get(Handlers).expired).toEqual([id]);
+  });
   const other = await stored(get);
   await get(Sessions).endEverySession();
   await eventually(async () => expect(await get(IndexedSessionRepository).findById(other.id)).toBeNull());
