@@ -82,7 +82,7 @@ it('tells of the sweeps of the cleanup job', async () => {
 });
 
 it('tells of what the poller of a sorted set has found', async () => {
-  const told = await toldOfTheEnd('poll', { expirations: 'sorted-set' });
+  const told = await toldOfTheEnd('poll', { expirations: 'sorted-set', notifications: 'off' });
   const found = { claimed: 1, late: 0, delays: DELAYS };
   expect(told).toEqual({ noticedBy: 'poll', namespace: 'poll', ...found, result: undefined });
 });
