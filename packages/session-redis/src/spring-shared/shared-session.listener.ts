@@ -103,6 +103,8 @@ export class SharedSessionListener implements BackgroundService {
 
   #hearOfId(id: string, former: string | undefined): void {
     if (former === undefined) return this.#collect({ id, what: '' });
+    // So no id leads back to itself, whoever renames keys.
+    this.#laterIds.delete(id);
     this.#laterIds.set(former, id);
     if (this.#laterIds.size > MOST_COLLECTED) this.#laterIds.delete(this.#laterIds.keys().next().value!);
     this.#collect({ id, what: `was ${former}` });
@@ -127,6 +129,7 @@ export class SharedSessionListener implements BackgroundService {
       this.#hasMissed = false;
       try {
         await this.sweeper.lookAtAll(signal);
+        this.#failures.succeeded();
       } catch (error) {
         if (signal.aborted) return;
         this.#failures.failed(error);

@@ -76,12 +76,18 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
    * that Spring has, no faster than a bounded rate. For the latter, one instance at a time is enough.
    */
   async lookAtAll(signal: AbortSignal): Promise<void> {
-    const { own, spring, scanning } = this.keys;
+    const { own, scanning } = this.keys;
     for await (const page of pages((cursor) => this.client.zscan(own.ends, cursor, 'COUNT', PER_PAGE))) {
       signal.throwIfAborted();
       await this.#lookAtIds(page.filter((_, i) => i % 2 === 0));
     }
     if (!(await this.client.set(scanning, '', 'PX', LONGEST_PAGE, 'NX'))) return;
+    // Whoever tries again, or starts when this one stops, must not take it for running.
+    await this.#lookAtStored(signal).finally(() => this.client.del(scanning));
+  }
+
+  async #lookAtStored(signal: AbortSignal): Promise<void> {
+    const { spring, scanning } = this.keys;
     const pace = new Pace(SCANNED_PER_SECOND, signal);
     const all = (cursor: string) => this.client.scan(cursor, 'MATCH', `${spring.prefix}sessions:*`, 'COUNT', PER_PAGE);
     for await (const page of pages(all)) {
@@ -91,7 +97,6 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
       await pace.pass(PER_PAGE);
       await this.client.pexpire(scanning, LONGEST_PAGE);
     }
-    await this.client.del(scanning);
   }
 
   async #lookAtIds(ids: readonly string[]): Promise<void> {

@@ -121,6 +121,7 @@ describe('two instances', () => {
     await client.publish('spring:session:event:0:created:', '{}');
     await client.set('spring:session:sessions:expires:', '', 'PX', 1);
     await client.rename(await given('spring:session:sessions:text'), 'spring:session:sessions:other');
+    await client.rename('spring:session:sessions:other', 'spring:session:sessions:text');
     const id = await spring.create();
     await eventually(() => expect(typesOf(id)).toEqual(['created']));
     expect(typesOf('nobody')).toEqual([]);

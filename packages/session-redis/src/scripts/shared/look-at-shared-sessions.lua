@@ -31,6 +31,12 @@ local function next_look(session)
   return ends_at > now and ends_at or nil
 end
 
+-- The session of an id. One that another serializer has written is none here, and holds up nobody else.
+local function readable_session(id)
+  local is_readable, session = pcall(stored_session, place, id)
+  return is_readable and session or nil
+end
+
 -- Records how an id began. `former`: the one before, if it is known.
 local function begin(session, former)
   if former then
@@ -72,7 +78,7 @@ local function look_at_nobody(id, is_beginning, score)
 end
 
 local function look_at(id, heard, source)
-  local own, score, session = place.own .. 'sessions:', redis.call('ZSCORE', ends, id), stored_session(place, source)
+  local own, score, session = place.own .. 'sessions:', redis.call('ZSCORE', ends, id), readable_session(source)
   local is_beginning = heard ~= '' and heard ~= 'over'
   if is_beginning and redis.call('ZSCORE', awaited, id) then return look_at_awaited(session, id, heard) end
   if redis.call('EXISTS', own .. 'ended:' .. id, own .. 'forwarded:' .. id) > 0 then
@@ -114,7 +120,7 @@ for _, id in ipairs(most > 0 and due_in(ends) or {}) do
 end
 for _, id in ipairs(most > 0 and due_in(awaited) or {}) do
   local mark = redis.call('GET', place.own .. 'sessions:forwarded:' .. id)
-  look_at_awaited(stored_session(place, mark and string.match(mark, '^%S*') or id), id, 'created')
+  look_at_awaited(readable_session(mark and string.match(mark, '^%S*') or id), id, 'created')
 end
 for _, set in ipairs({ ends, awaited }) do
   local earliest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
