@@ -82,8 +82,12 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
       await this.#lookAtIds(page.filter((_, i) => i % 2 === 0));
     }
     if (!(await this.client.set(scanning, '', 'PX', LONGEST_PAGE, 'NX'))) return;
-    // Whoever tries again, or starts when this one stops, must not take it for running.
-    await this.#lookAtStored(signal).finally(() => this.client.del(scanning));
+    try {
+      await this.#lookAtStored(signal);
+    } finally {
+      // Whoever tries again, or starts when this one stops, must not take it for running.
+      await this.client.del(scanning);
+    }
   }
 
   async #lookAtStored(signal: AbortSignal): Promise<void> {

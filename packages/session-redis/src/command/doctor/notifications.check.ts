@@ -40,7 +40,7 @@ export const NOTIFICATIONS: Check = {
       return [ok('CONFIG is not allowed, so this cannot be read. The log of the application says it')];
     const silent = known.filter(({ reply }) => {
       const flags = reply[1]!.replace('A', ALL_CLASSES);
-      return [...needed.flags].some((flag) => !flags.includes(flag));
+      return needed.flags.split('').some((flag) => !flags.includes(flag));
     });
     return orOk(
       silent.map(({ address, reply }) =>
