@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisCluster } from '@nest-session/testing';
 import { Cluster } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -65,13 +65,20 @@ describe('nest-session-redis verify', () => {
 
   it('says that something is left after the repair, and exits with 3', async () => {
     const id = await store.create({ a: '1' });
+    const proxy = await TcpProxy.start(store.server);
+    const repaired = run('--url', proxy.url, '--repair');
     let isOver = false;
-    const breaking = (async () => {
-      while (!isOver) await store.client.persist(store.keysOf(id).session(id));
-    })();
-    const { code, stdout } = await run('--url', url, '--repair');
-    isOver = true;
-    await breaking;
+    void repaired.finally(() => (isOver = true));
+    // Broken again before each look at the keys: also after the last repair.
+    for (;;) {
+      proxy.hold('request', 'scan');
+      await Promise.race([proxy.untilHeld('request'), repaired]);
+      if (isOver) break;
+      await store.client.persist(store.keysOf(id).session(id));
+      proxy.release();
+    }
+    const { code, stdout } = await repaired;
+    await proxy.stop();
     expect(code).toBe(3);
     expect(stdout).toContain('\nStill there after the repair: session-hash-expiry 1.\n');
   });
