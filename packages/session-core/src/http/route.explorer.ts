@@ -1,5 +1,14 @@
 import { Inject, Injectable, type Type } from '@nestjs/common';
-import { CUSTOM_ROUTE_ARGS_METADATA, PATH_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import {
+  CUSTOM_ROUTE_ARGS_METADATA,
+  INTERCEPTORS_METADATA,
+  PATH_METADATA,
+  REDIRECT_METADATA,
+  RENDER_METADATA,
+  RESPONSE_PASSTHROUGH_METADATA,
+  ROUTE_ARGS_METADATA,
+  SSE_METADATA,
+} from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { type DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { BrowserSessions } from './browser-sessions.js';
@@ -8,6 +17,11 @@ import { SessionContext } from './session.context.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 type Module = NonNullable<ReturnType<ModulesContainer['get']>>;
+
+interface NamedHandler extends Handler {
+  /** The name of the method in the class. */
+  readonly name: string;
+}
 
 /** The options of a GraphQL module, as far as they are used here. */
 interface GraphqlOptions {
@@ -41,13 +55,25 @@ export class RouteExplorer {
   }
 
   /**
-   * The handlers that can get the session of their request: by a decorator for it, by the request, by any decorator of
-   * the application, because that gets the request, or as part of a request-scoped controller, which may inject it.
+   * The handlers that need an interceptor of their own to save the session: resolvers, and routes whose response Nest
+   * does not send behind their interceptors. Of these, the ones that can get the session of their request: by a
+   * decorator for it, by the request, by any decorator of the application, because that gets the request, as part of a
+   * request-scoped controller, which may inject it, or from a service that knows the current request.
    */
-  handlersWithSession(): Handler[] {
+  handlersToIntercept(): Handler[] {
+    const { injectsContext } = this;
+    const ofWrapper = (wrapper: InstanceWrapper, isHandler: (handler: NamedHandler) => boolean) =>
+      this.#handlersOf(wrapper)
+        .filter(isHandler)
+        .filter(
+          ({ controller, name }) =>
+            injectsContext || !wrapper.isDependencyTreeStatic() || takesRequest(controller, name),
+        );
     return [...this.modules.values()].flatMap(({ controllers, providers }) => [
-      ...[...controllers.values()].flatMap((wrapper) => this.#handlersOf(wrapper, isRoute)),
-      ...[...providers.values()].flatMap((wrapper) => this.#handlersOf(wrapper, isRootResolver)),
+      ...[...controllers.values()].flatMap((wrapper) =>
+        ofWrapper(wrapper, (handler) => isRoute(handler.method) && !isSentByNest(handler)),
+      ),
+      ...[...providers.values()].flatMap((wrapper) => ofWrapper(wrapper, ({ method }) => isRootResolver(method))),
     ]);
   }
 
@@ -80,13 +106,10 @@ export class RouteExplorer {
     return served;
   }
 
-  #handlersOf(wrapper: InstanceWrapper, isHandler: (method: object) => boolean): Handler[] {
+  #handlersOf(wrapper: InstanceWrapper): NamedHandler[] {
     if (!wrapper.metatype || wrapper.isFactory) return [];
     const controller = wrapper.metatype as Type;
-    return this.#methodsOf(controller)
-      .filter(({ method }) => isHandler(method))
-      .filter(({ name }) => !wrapper.isDependencyTreeStatic() || takesRequest(controller, name))
-      .map(({ method }) => ({ controller, method }));
+    return this.#methodsOf(controller).map(({ name, method }) => ({ controller, name, method }));
   }
 
   /** Everything that Nest has constructed, or constructs for each request. */
@@ -123,15 +146,29 @@ const RESOLVER_TYPE = 'graphql:resolver_type';
 const ROOT_TYPES = new Set<unknown>(['Query', 'Mutation', 'Subscription']);
 const FIELD_MARKS = ['graphql:resolve_property', 'graphql:resolve_reference'];
 
+/** Whether Nest sends what a route returns, as JSON or otherwise, and no interceptor of the application is there. */
+function isSentByNest({ controller, method, name }: NamedHandler): boolean {
+  if ([controller, method].some((each) => Reflect.hasMetadata(INTERCEPTORS_METADATA, each))) return false;
+  if (SENT_OTHERWISE.some((key) => Reflect.hasMetadata(key, method))) return false;
+  const isPassedThrough = Reflect.hasMetadata(RESPONSE_PASSTHROUGH_METADATA, controller, name);
+  return isPassedThrough || !parametersOf(controller, name).some((key) => WITH_RESPONSE.has(Number.parseInt(key)));
+}
+
+const SENT_OTHERWISE = [SSE_METADATA, REDIRECT_METADATA, RENDER_METADATA];
+const WITH_RESPONSE = new Set<number>([RouteParamtypes.RESPONSE, RouteParamtypes.NEXT]);
+
 function takesRequest(controller: Type, name: string): boolean {
-  const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;
-  return Object.keys(parameters ?? {}).some(
-    // A key is the type of the parameter and its index, as in `7:0`.
+  return parametersOf(controller, name).some(
     (key) => key.includes(CUSTOM_ROUTE_ARGS_METADATA) || WITH_SESSION.has(Number.parseInt(key)),
   );
 }
 
 const WITH_SESSION = new Set<number>([RouteParamtypes.REQUEST, RouteParamtypes.SESSION]);
+
+/** The parameters that get something of the request: the type of each and its index, as in `7:0`. */
+function parametersOf(controller: Type, name: string): string[] {
+  return Object.keys((Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined) ?? {});
+}
 
 function dependenciesOf(wrapper: InstanceWrapper): InstanceWrapper[] {
   // Nest leaves out what it could not record, such as the inquirer.

@@ -2,6 +2,7 @@ import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common'
 import { ApplicationConfig } from '@nestjs/core';
 import { putFirst } from './put-first.js';
 import { RouteExplorer } from './route.explorer.js';
+import { saveBeforeAnswers } from './save-before-answer.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
 import { SessionRouteGuard } from './session-route.guard.js';
 import { SessionInterceptor } from './session.interceptor.js';
@@ -25,15 +26,17 @@ export class SessionEnhancers implements OnModuleInit {
 
   /**
    * Puts both before those of the application. To be called in `NestModule.configure()`, where all global guards and
-   * interceptors are known and no route is registered yet. Without global ones, Nest serves other routes faster.
+   * interceptors are known and no route is registered yet. Nest serves routes without an interceptor faster, so ours is
+   * only where Nest does not send what the handler returns, or where the application has interceptors anyway.
    */
   install(): void {
     this.#isServing = true;
     if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) {
       this.config?.getGlobalGuards().unshift(this.guard);
     }
-    if (this.#isForAllRoutes) this.config?.getGlobalInterceptors().unshift(interceptor);
-    else for (const handler of this.routes.handlersWithSession()) putFirst(interceptor, handler);
+    saveBeforeAnswers();
+    if (this.#hasGlobalInterceptors) this.config?.getGlobalInterceptors().unshift(interceptor);
+    else for (const handler of this.routes.handlersToIntercept()) putFirst(interceptor, handler);
   }
 
   onModuleInit(): void {
@@ -41,10 +44,9 @@ export class SessionEnhancers implements OnModuleInit {
     if (this.#isServing && !this.routes.injectsContext) this.scope.leaveOut();
   }
 
-  /** A service may change the session of any request. So may a global interceptor, after the handler: save outside. */
-  get #isForAllRoutes(): boolean {
-    const { config, routes } = this;
-    const others = [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])];
-    return others.length > 0 || routes.injectsContext;
+  /** They may change the session of any request after its handler: save outside. */
+  get #hasGlobalInterceptors(): boolean {
+    const { config } = this;
+    return [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])].length > 0;
   }
 }

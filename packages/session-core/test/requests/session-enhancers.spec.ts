@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import {
   type ArgumentsHost,
   type CallHandler,
@@ -15,9 +16,13 @@ import {
   type NestInterceptor,
   type NestMiddleware,
   type NestModule,
+  Redirect,
+  Render,
   Req,
+  Res,
   Scope,
   Session as NestSession,
+  Sse,
   type Type,
   UseGuards,
   UseInterceptors,
@@ -25,7 +30,7 @@ import {
 import { APP_FILTER, APP_INTERCEPTOR, ApplicationConfig, REQUEST } from '@nestjs/core';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
-import { tap } from 'rxjs';
+import { EMPTY, tap } from 'rxjs';
 import {
   BrowserSessions,
   KeepSessionIdle,
@@ -160,27 +165,76 @@ class Intercepted {
 @Controller('extended')
 class ExtendsIntercepted extends Intercepted {}
 
-const routes = ['session', 'nest', 'id', 'attribute', 'request', 'own-decorator', 'by-hand', 'inherited', 'scoped'];
-const controllers: Type[] = [WithSession, Inherits, OfRequest, WithoutSession];
+@Controller('otherwise')
+class SentOtherwise {
+  @Sse('events')
+  events(@Session() session: Session) {
+    session.setAttribute('a', 1);
+    return EMPTY;
+  }
+
+  @Get('redirect')
+  @Redirect('/elsewhere')
+  redirect(@Session() session: Session) {
+    session.setAttribute('a', 1);
+  }
+
+  @Get('rendered')
+  @Render('view')
+  rendered(@Session() session: Session) {
+    return { id: session.id };
+  }
+
+  @Get('response')
+  response(@Session() session: Session, @Res() response: ServerResponse) {
+    response.end(session.id);
+  }
+
+  @Get('passes-through')
+  passesThrough(@Session() session: Session, @Res({ passthrough: true }) _: ServerResponse) {
+    session.setAttribute('a', 1);
+  }
+}
+
+const routesWithSession = [
+  'session',
+  'nest',
+  'id',
+  'attribute',
+  'request',
+  'own-decorator',
+  'by-hand',
+  'inherited',
+  'scoped',
+];
+const routes = [...routesWithSession.map((route) => `with/${route}`), 'without/session', 'otherwise/passes-through'];
+const controllers: Type[] = [WithSession, Inherits, OfRequest, WithoutSession, SentOtherwise];
 const filter = { provide: APP_FILTER, useClass: RespondsToFailedSaves };
 
 afterEach(closeApps);
 
-describe('the interceptor', () => {
-  it.each(routes)('runs for a handler that can get the session: %s', async (route) => {
+describe('a failed save', () => {
+  it.each(routes)('reaches the filters: %s', async (route) => {
     const { store, agent } = await startApp({ controllers, providers: [filter] });
     store.break('create');
-    expect((await agent().get(`/with/${route}`)).status).toBe(FILTERED);
+    expect((await agent().get(`/${route}`)).status).toBe(FILTERED);
     expect(store.calls).toEqual(['create']);
-  });
-
-  it('does not run for another handler, where a failed save is a 503', async () => {
-    const { store, agent } = await startApp({ controllers, providers: [filter] });
-    store.break('create');
-    expect((await agent().get('/without/session')).status).toBe(503);
     store.repair();
-    expect((await agent().get('/without/session')).setCookies).toHaveLength(1);
+    expect((await agent().get(`/${route}`)).setCookies).toHaveLength(1);
   });
+});
+
+describe('the interceptor', () => {
+  it.each(['events', 'redirect'])(
+    'runs for a handler whose response Nest does not send behind it: %s',
+    async (route) => {
+      const { store, agent } = await startApp({ controllers: [SentOtherwise], providers: [filter] });
+      const statusOf = async () => (await agent().get(`/otherwise/${route}`)).status;
+      expect(await statusOf()).not.toBe(FILTERED);
+      store.break('create');
+      expect(await statusOf()).toBe(FILTERED);
+    },
+  );
 
   it.each(['/intercepted/class', '/intercepted/method', '/extended/class'])(
     'saves once what the interceptors of a controller change after the handler: %s',
@@ -210,11 +264,24 @@ describe('the interceptor', () => {
   });
 
   it('is put once, also in a class that several applications share, and not in the class that it extends', async () => {
-    for (let each = 0; each < 3; each++) await startApp({ controllers: [ExtendsIntercepted, WithSession] });
+    @UseInterceptors(MarksAfterwards)
+    abstract class Parent extends Inherited {}
+    @Controller()
+    class Child extends Parent {}
+    for (let each = 0; each < 3; each++) await startApp({ controllers: [Child, SentOtherwise] });
     const interceptorsOf = (target: object) => Reflect.getMetadata('__interceptors__', target) as unknown[];
-    expect(interceptorsOf(WithSession.prototype.session)).toEqual([expect.any(SessionInterceptor)]);
-    expect(interceptorsOf(ExtendsIntercepted)).toEqual([expect.any(SessionInterceptor), MarksAfterwards]);
-    expect(Reflect.getOwnMetadata('__interceptors__', Inherited) as unknown).toBeUndefined();
+    const { events, redirect, rendered, response } = SentOtherwise.prototype;
+    for (const each of [events, redirect, rendered, response]) {
+      expect(interceptorsOf(each)).toEqual([expect.any(SessionInterceptor)]);
+    }
+    expect(interceptorsOf(Child)).toEqual([expect.any(SessionInterceptor), MarksAfterwards]);
+    expect(interceptorsOf(Parent)).toEqual([MarksAfterwards]);
+  });
+
+  it('is not put where Nest sends what the handler returns', async () => {
+    await startApp({ controllers: [WithSession, SentOtherwise] });
+    const isIntercepted = (handler: object) => Reflect.hasMetadata('__interceptors__', handler);
+    expect([WithSession.prototype.session, SentOtherwise.prototype.passesThrough].some(isIntercepted)).toBe(false);
   });
 
   it('is not global, and neither is the guard, in an application without need of them', async () => {
