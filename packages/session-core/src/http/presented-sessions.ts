@@ -27,6 +27,10 @@ export async function findPresented(
   repository: SessionRepository,
   places: readonly (readonly string[])[],
 ): Promise<PresentedSessions[]> {
+  const [first, ...others] = places;
+  // Most requests.
+  if (first && others.length === 0 && first.length <= LOADED_UNSEEN)
+    return [counted(await repository.findByIds(first))];
   const ids = bounded(places);
   const flat = ids.flat();
   if (flat.length <= LOADED_UNSEEN) {

@@ -165,20 +165,21 @@ export abstract class SessionRepository {
    * round trip to the store, or two for many ids.
    * @throws SessionStoreError when the store failed
    */
-  async findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
+  findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
     return this.#find(ids);
   }
 
   async #find(ids: readonly string[], only?: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = ids.filter(isWellFormedIdOrToken);
+    if (wellFormed.length === 0) return ids.map(() => null);
+    const sessionOf = (record: SessionRecord | undefined) =>
+      record ? this.restore(only ? withOnly(only, record) : record) : null;
+    const [first, ...others] = ids;
     // Most requests present one id.
-    const distinct = wellFormed.length > 1 ? [...new Set(wellFormed)] : wellFormed;
-    const records = distinct.length > 0 ? await this.#load(distinct, only) : [];
+    if (others.length === 0) return [sessionOf((await this.#load(ids, only)).find(({ id }) => id === first))];
+    const records = await this.#load([...new Set(wellFormed)], only);
     const found = new Map(records.map((record) => [record.id, record]));
-    return ids.map((id) => {
-      const record = found.get(id);
-      return record ? this.restore(only ? withOnly(only, record) : record) : null;
-    });
+    return ids.map((id) => sessionOf(found.get(id)));
   }
 
   #load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]> {

@@ -73,7 +73,10 @@ const BEFORE_CACHE_CONTROL = /^(?:.+-cache-control|surrogate-control|x-accel-exp
  * directives of the application unchanged.
  */
 export function forbidSharing(response: ServerResponse): void {
-  const directives = listed(response.getHeader('Cache-Control'));
+  const header = response.getHeader('Cache-Control');
+  // Of most responses.
+  if (header === undefined) return void response.setHeader('Cache-Control', 'private');
+  const directives = listed(header);
   const names = directives.map((each) => each.split('=', 1)[0]!.trim().toLowerCase());
   if (names.includes('no-store')) return;
   // `private="X-Header"` keeps only that header out of shared caches.

@@ -1,10 +1,9 @@
 import type { Cluster, Redis } from 'ioredis';
+import { HIDDEN } from './hidden-command.js';
 
 type SentCommand = Parameters<Cluster['sendCommand']>;
 type Command = SentCommand[0];
 type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
-
-const HIDDEN = '?';
 
 /**
  * How many arguments may be seen, by command; of any other one none may. Those of a script: its hash and the number of
@@ -44,7 +43,7 @@ export function hideArguments<Client extends Redis | Cluster>(client: Client): C
 
 function hideArgumentsOf(command: Command, seen: number): void {
   const { args, toWritable } = command;
-  // It may be sent again.
+  // It is a hiddenCommand(), or is sent again.
   if (args.length <= seen || Object.hasOwn(command, 'toWritable')) return;
   const shown = args.map((argument, i) => (i < seen ? argument : HIDDEN));
   command.args = shown;

@@ -70,7 +70,7 @@ export class RequestConnection {
    * one. Without `key`, any node.
    */
   run<T>(command: Command<T>, key?: string): Promise<T> {
-    return this.#begin({ nodes: this.nodes, writes: false, command, key });
+    return this.#begin(this.nodes, false, command, key);
   }
 
   /**
@@ -79,7 +79,7 @@ export class RequestConnection {
    * node, it waits: a script would make keys there that it derives, and that have not moved yet.
    */
   write<T>(command: Command<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
-    return this.#begin({ nodes: awaitsReplicas ? this.writers : this.nodes, writes: true, command, key });
+    return this.#begin(awaitsReplicas ? this.writers : this.nodes, true, command, key);
   }
 
   /**
@@ -101,9 +101,9 @@ export class RequestConnection {
     return Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
   }
 
-  #begin<T>(started: Pick<Call, 'nodes' | 'writes' | 'key'> & { readonly command: Command<T> }): Promise<T> {
+  #begin<T>(nodes: RequestNodes, writes: boolean, command: Command<T>, key: string | undefined): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call: Call = { ...started, resolve, reject, sentOn: undefined };
+      const call: Call = { nodes, writes, command, key, resolve, reject, sentOn: undefined };
       this.#calls.add(call);
       this.#send(call);
     });
@@ -114,9 +114,9 @@ export class RequestConnection {
     if (!this.#calls.has(call)) return;
     const node = call.nodes.of(call.key);
     const turn = node && this.#replicated.get(node)?.turn;
+    if (node?.status === 'ready' && !turn) return this.#sendOn(node, call);
     const again = () => this.#send(call);
     if (turn) return void turn.then(again, again);
-    if (node?.status === 'ready') return this.#sendOn(node, call);
     call.nodes.changed().then(again, (error: SessionStoreError) => this.#fail(call, error));
   }
 

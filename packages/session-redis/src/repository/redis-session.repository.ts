@@ -85,8 +85,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
-  protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
-    if (ids.length <= LOADED_UNSEEN) return this.#loadAll(ids, only);
+  protected load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+    return ids.length <= LOADED_UNSEEN ? this.#loadAll(ids, only) : this.#loadLive(ids, only);
+  }
+
+  async #loadLive(ids: readonly string[], only: readonly string[] | undefined): Promise<SessionRecord[]> {
     const live = await this.#liveOf(ids);
     return live.length > 0 ? this.#loadAll(live, only) : [];
   }
@@ -104,9 +107,17 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
-  async #loadAll(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+  #loadAll(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
     const byPartition = this.#partitions.grouped(ids);
-    if (byPartition.length === 1) return this.#loadIn(this.#partitions.of(ids[0]!), ids, only);
+    const [[keys] = [], ...others] = byPartition;
+    return keys && others.length === 0 ? this.#loadIn(keys, ids, only) : this.#loadFrom(byPartition, ids, only);
+  }
+
+  async #loadFrom(
+    byPartition: readonly (readonly [SessionKeys, readonly string[]])[],
+    ids: readonly string[],
+    only: readonly string[] | undefined,
+  ): Promise<SessionRecord[]> {
     const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its, only)));
     const records = new Map(found.flat().map((record) => [record.id, record]));
     return ids.flatMap((id) => records.get(id) ?? []);

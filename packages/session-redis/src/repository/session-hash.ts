@@ -2,6 +2,7 @@ import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { toSessionInfo } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { hiddenCommand } from '../connection/hidden-command.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
@@ -33,8 +34,9 @@ export function readSession(
   const key = keys.session(id);
   // For HGETALL in upper case, ioredis does not turn the reply into an object. The shadow key is read last, so a
   // session that ends between the two commands counts as ended.
-  const fields = only ? readFields(client, key, only) : client.call('HGETALL', key);
-  return [fields.catch(noFieldsIfStray), client.pttl(keys.shadow(id))];
+  const fields = only ? readFields(client, key, only) : client.sendCommand(hiddenCommand(client, 'HGETALL', [key]));
+  const ttl = client.sendCommand(hiddenCommand(client, 'pttl', [keys.shadow(id)])) as Promise<number>;
+  return [(fields as Promise<unknown>).catch(noFieldsIfStray), ttl];
 }
 
 async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {

@@ -1,13 +1,14 @@
 import type { Redis } from 'ioredis';
 import { loadScript, type PlaceName } from './script.loader.js';
+import { Script } from './script.js';
 
 type Argument = string | number;
 
-/** ioredis flattens its arguments, so a list that is at hand need not be copied. */
+/** Runs a script. */
 type Run = (numberOfKeys: number, ...keysAndArguments: (Argument | readonly Argument[])[]) => Promise<unknown>;
 
-/** A connection with a command for each script. */
-export type ScriptedRedis<Name extends string> = Redis & Record<Name, Run>;
+/** A function for each script, which runs it on a connection. */
+export type ScriptsByName<Name extends string> = Readonly<Record<Name, Run>>;
 
 /** The scripts of a family on a connection, which are typed functions. */
 export type ScriptsOn<Scripts> = (client: Redis) => Scripts;
@@ -25,7 +26,7 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
 }
 
 /**
- * The source of each script by the name of its command. `family`: the folder of the scripts. `store`: see loadScript().
+ * The source of each script by the name of its function. `family`: the folder of the scripts. `store`: see loadScript().
  */
 export function loadScripts<Name extends string>(
   family: string,
@@ -36,14 +37,15 @@ export function loadScripts<Name extends string>(
   return Object.fromEntries(sources) as Record<Name, string>;
 }
 
-/**
- * Adds a command for each script to a connection. ioredis sends EVAL with its first call on each socket, and after a
- * NOSCRIPT, and else EVALSHA: no call needs a second round trip, so nothing loads the scripts in advance.
- */
+/** Makes a function for each script, which runs it on a connection. */
 export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,
-): ScriptedRedis<Name> {
-  for (const [name, lua] of Object.entries<string>(sources)) client.defineCommand(name, { lua });
-  return client as ScriptedRedis<Name>;
+): ScriptsByName<Name> {
+  const functions = Object.entries<string>(sources).map(([name, lua]) => {
+    const script = new Script(lua);
+    const run: Run = (numberOfKeys, ...keysAndArguments) => script.run(client, numberOfKeys, keysAndArguments);
+    return [name, run];
+  });
+  return Object.fromEntries(functions) as ScriptsByName<Name>;
 }

@@ -59,10 +59,11 @@ describe('runs no more commands than these for', () => {
     const id = await openSession();
     const sent = jest.spyOn(store.client, 'sendCommand');
     await store.save(id, { attributes: [['a', '2']] });
-    const { args } = sent.mock.lastCall![0] as { readonly args: readonly unknown[] };
+    const [command] = sent.mock.lastCall!;
     sent.mockRestore();
-    // The script, the number of keys, four keys, the arguments of every save, and a field with its text.
-    expect(args).toHaveLength(1 + 1 + 4 + 5 + 2);
+    const [count] = String(command.toWritable({})).split('\r\n');
+    // The command, the script, the number of keys, four keys, the arguments of every save, and a field with its text.
+    expect(count).toBe(`*${1 + 1 + 1 + 4 + 5 + 2}`);
   });
 
   it('a save of attributes of a session with bounds, which is counted only near them, or for the first time', async () => {

@@ -9,7 +9,7 @@ import type {
 import type { Redis } from 'ioredis';
 import { type DueEntries, type DueEntry, toDueEntries } from '../../cleanup/due-entries.js';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** A deadline to schedule, as Redis gets it. */
 export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
@@ -83,10 +83,10 @@ const SOURCES = loadScripts('deadlines', {
 
 /** The scripts for deadlines. Each is one typed function, and each call is for one partition. */
 export class DeadlineScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(client: Redis) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /** `most`: as many of the name as may wait in the partition. */
@@ -101,7 +101,7 @@ export class DeadlineScripts {
       const { text = '', dataKey = data.text === undefined ? NO_DATA : '' } = data;
       return [member, ...timeArguments(due), ifExists, id, key, traceparent, dataKey, text];
     });
-    const reply = await this.#client.scheduleDeadlines(all.length, all, name, most, args);
+    const reply = await this.#scripts.scheduleDeadlines(all.length, all, name, most, args);
     const [wait, ...replies] = reply as [number | '', ...ScheduleReply[]];
     return { replies, wait: wait === '' ? undefined : wait };
   }
@@ -115,17 +115,17 @@ export class DeadlineScripts {
   ): Promise<[word: RescheduleReply, wait?: number]> {
     const all = [keys.due(name), keys.names, keys.events, keys.deadline(member)];
     const args = [name, member, ...timeArguments(due)];
-    return (await this.#client.rescheduleDeadline(all.length, all, args)) as [RescheduleReply, number?];
+    return (await this.#scripts.rescheduleDeadline(all.length, all, args)) as [RescheduleReply, number?];
   }
 
   async cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelReply> {
-    return (await this.#client.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelReply;
+    return (await this.#scripts.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelReply;
   }
 
   /** The next ones of a partition, in the order of their times. */
   async list(keys: DeadlineKeys, name: string, { before, after, limit }: PlacesPage): Promise<DeadlinePlace[]> {
     const args = [before ?? '', after?.time ?? '', after?.member ?? '', limit];
-    const reply = (await this.#client.listDeadlines(1, keys.due(name), args)) as string[];
+    const reply = (await this.#scripts.listDeadlines(1, keys.due(name), args)) as string[];
     return Array.from({ length: reply.length / 2 }, (_, i) => ({
       keys,
       member: reply[2 * i]!,
@@ -135,7 +135,7 @@ export class DeadlineScripts {
 
   /** Those of a partition that wait, by their names. */
   async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
-    const reply = (await this.#client.lookAtDeadlines(1, keys.names, keys.prefix)) as (string | number)[];
+    const reply = (await this.#scripts.lookAtDeadlines(1, keys.names, keys.prefix)) as (string | number)[];
     return Array.from({ length: reply.length / 3 }, (_, i) => {
       const [name, count, overdue] = reply.slice(3 * i) as [string, number, number];
       return { name, count, overdue };
@@ -145,7 +145,7 @@ export class DeadlineScripts {
   async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
     const { batchSize, maxLength, knownFor, maxDeadLetterSize } = rules;
     const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
-    const reply = await this.#client.fireDeadlines(3, keys.names, keys.events, keys.deadLetters, args);
+    const reply = await this.#scripts.fireDeadlines(3, keys.names, keys.events, keys.deadLetters, args);
     const [now, next, isFull, ...entries] = reply as FireReply;
     return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
   }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import { dataKeyOf, type EntryKind, type StreamEntry } from '../stream/stream-entry.js';
 
 /** An instance as a consumer in its group. */
@@ -79,13 +79,13 @@ const SOURCES = loadScripts('delivery', {
 
 /** The scripts for instances that handle events. Each is one typed function, and each call is for one partition. */
 export class DeliveryScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(
-    client: Redis,
+    private readonly client: Redis,
     private readonly kind: EntryKind,
   ) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
@@ -97,7 +97,7 @@ export class DeliveryScripts {
   ): Promise<RegisterReply> {
     const keys = [events, handlers, wanted];
     const args = [group, consumer, liveness, JSON.stringify(names), types.join(' ')];
-    return (await this.#client.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
+    return (await this.#scripts.registerHandlers(keys.length, ...keys, ...args)) as RegisterReply;
   }
 
   /** From now on a group wants events of these types as well. */
@@ -106,18 +106,18 @@ export class DeliveryScripts {
     { group }: ConsumerIdentity,
     types: readonly string[],
   ): Promise<WantReply> {
-    return (await this.#client.wantEvents(1, wanted, group, ...types)) as WantReply;
+    return (await this.#scripts.wantEvents(1, wanted, group, ...types)) as WantReply;
   }
 
   /** An instance without handlers: its group wants no events, unless another instance has told otherwise. */
   async abstain({ wanted }: PartitionKeys, { group }: ConsumerIdentity): Promise<void> {
-    await this.#client.hsetnx(wanted, group, '');
+    await this.client.hsetnx(wanted, group, '');
   }
 
   /** For the next milliseconds broadcast handlers want events of these types. `begun`: they did not until now. */
   async wantBroadcast(partition: PartitionKeys, types: readonly string[], milliseconds: number): Promise<WishReply[]> {
     const keys = types.map((type) => partition.broadcastWanted(type));
-    return (await this.#client.wantBroadcast(keys.length, ...keys, milliseconds)) as WishReply[];
+    return (await this.#scripts.wantBroadcast(keys.length, ...keys, milliseconds)) as WishReply[];
   }
 
   /**
@@ -126,8 +126,8 @@ export class DeliveryScripts {
    */
   async hasPending({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
     const [[count]] = await Promise.all([
-      this.#client.xpending(events, group),
-      this.#client
+      this.client.xpending(events, group),
+      this.client
         .xreadgroup('GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, BEHIND_ALL)
         // The reply to the other command says what is wrong.
         .catch(() => null),
@@ -143,7 +143,7 @@ export class DeliveryScripts {
     limit: number,
   ): Promise<ClaimedEntry[]> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return (await this.#client.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
+    return (await this.#scripts.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
   }
 
   /** All handlers of these entries have succeeded. */
@@ -153,7 +153,7 @@ export class DeliveryScripts {
     positions: readonly string[],
   ): Promise<AcknowledgeReply> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return (await this.#client.acknowledgeEvents(keys.length, ...keys, group, ...positions)) as AcknowledgeReply;
+    return (await this.#scripts.acknowledgeEvents(keys.length, ...keys, group, ...positions)) as AcknowledgeReply;
   }
 
   /** Handlers of an entry have failed: schedules its retry, or makes it a dead letter. */
@@ -169,7 +169,7 @@ export class DeliveryScripts {
     if (data !== undefined) keys.push(data);
     const args = [group, consumer, position, JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff];
     args.push(retention, deadLetters.maxSize, deadLetters.maxDataSize, handler, this.kind.data?.endField ?? '');
-    return (await this.#client.retryOrDeadLetter(keys.length, ...keys, ...args)) as FailReply;
+    return (await this.#scripts.retryOrDeadLetter(keys.length, ...keys, ...args)) as FailReply;
   }
 
   /** This instance has no handler for an entry: `want` is what that of another one would want. */
@@ -181,7 +181,7 @@ export class DeliveryScripts {
   ): Promise<PassOnReply> {
     const keys = [partition.events, partition.retries(group), partition.wanted];
     const args = [group, consumer, position, want, firstBackOff, longestBackOff];
-    return (await this.#client.passOnEvent(keys.length, ...keys, ...args)) as PassOnReply;
+    return (await this.#scripts.passOnEvent(keys.length, ...keys, ...args)) as PassOnReply;
   }
 
   async renewLease(
@@ -189,7 +189,7 @@ export class DeliveryScripts {
     { group, consumer }: ConsumerIdentity,
     positions: readonly string[],
   ): Promise<RenewReply[]> {
-    return (await this.#client.renewLease(1, events, group, consumer, ...positions)) as RenewReply[];
+    return (await this.#scripts.renewLease(1, events, group, consumer, ...positions)) as RenewReply[];
   }
 
   /** `kept`: the positions of the entries that the instance still handles. */
@@ -199,6 +199,6 @@ export class DeliveryScripts {
     kept: readonly string[],
   ): Promise<ReleaseReply> {
     const keys = [partition.events, partition.retries(group)];
-    return (await this.#client.releaseEvents(keys.length, ...keys, group, consumer, ...kept)) as ReleaseReply;
+    return (await this.#scripts.releaseEvents(keys.length, ...keys, group, consumer, ...kept)) as ReleaseReply;
   }
 }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** What was a session of the principal: alive, or ended with its data kept. */
 type ErasedSession = 'live' | 'ended';
@@ -23,10 +23,10 @@ const SOURCES = loadScripts('erasure', { eraseSessions: 'erase-sessions', eraseE
 
 /** The scripts that erase what is kept of a principal. Each call is for one partition. */
 export class ErasureScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(client: Redis) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /** Those of the ids that are sessions of the principal. `erases`: they are gone afterwards. */
@@ -37,7 +37,7 @@ export class ErasureScripts {
     erases: boolean,
   ): Promise<FoundSession[]> {
     const args = [erases ? 1 : 0, prefix, hash, text, ...ids];
-    const reply = (await this.#client.eraseSessions(2, bucketList, events, args)) as string[];
+    const reply = (await this.#scripts.eraseSessions(2, bucketList, events, args)) as string[];
     return Array.from({ length: reply.length / 2 }, (_, i) => ({
       id: reply[2 * i]!,
       was: reply[2 * i + 1] as ErasedSession,
@@ -45,6 +45,6 @@ export class ErasureScripts {
   }
 
   async events({ events }: SessionKeys, positions: readonly string[]): Promise<void> {
-    await this.#client.eraseEvents(1, events, positions);
+    await this.#scripts.eraseEvents(1, events, positions);
   }
 }

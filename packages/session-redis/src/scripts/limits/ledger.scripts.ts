@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** A place in the ledger of a principal. */
 export interface LedgerPlace {
@@ -94,13 +94,13 @@ const SOURCES = loadScripts('limits', {
 
 /** The scripts for the ledgers of principals. Each is one typed function, and each call is for one partition. */
 export class LedgerScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(
     client: Redis,
     private readonly partitions: SessionPartitions,
   ) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /** Takes a place, or looks again whether there is room at the place that the session has. */
@@ -140,11 +140,11 @@ export class LedgerScripts {
 
   /** What has become of sessions of a principal, whose index this is. */
   async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<PlacedSession[]> {
-    return (await this.#client.findSessions(2, [index, epoch], [prefix, ...ids])) as PlacedSession[];
+    return (await this.#scripts.findSessions(2, [index, epoch], [prefix, ...ids])) as PlacedSession[];
   }
 
   #run(script: keyof typeof SOURCES, principal: string, args: (string | number)[]): Promise<unknown> {
-    return this.#client[script](1, this.partitions.of(principal).ledger(principal), args);
+    return this.#scripts[script](1, this.partitions.of(principal).ledger(principal), args);
   }
 }
 

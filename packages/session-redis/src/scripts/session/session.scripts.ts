@@ -22,7 +22,7 @@ import {
   toDueEntries,
 } from '../../cleanup/due-entries.js';
 import type { Claim } from '../../cleanup/sweep.counter.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import {
   keysOf,
   limitArgument,
@@ -86,14 +86,14 @@ type ScriptName = keyof typeof SOURCES.buckets;
  * keys of a call are in one partition: a new id is generated until it is in the partition of the id that it replaces.
  */
 export class SessionScripts {
-  readonly #client: ScriptedRedis<ScriptName>;
+  readonly #scripts: ScriptsByName<ScriptName>;
 
   constructor(
     client: Redis,
     private readonly partitions: SessionPartitions,
     private readonly rules: KeepingRules,
   ) {
-    this.#client = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
+    this.#scripts = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
   }
 
   /** `room`: where the limit is not for this script to enforce. */
@@ -289,6 +289,6 @@ export class SessionScripts {
   }
 
   #run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    return this.#client[script](keys.length, keys, args);
+    return this.#scripts[script](keys.length, keys, args);
   }
 }

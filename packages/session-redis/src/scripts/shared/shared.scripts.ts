@@ -10,7 +10,7 @@ import type {
 import type { Redis } from 'ioredis';
 import { ATTRIBUTE_FIELD } from '../../keys/session-keys.js';
 import type { SharedKeys } from '../../spring/shared-keys.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import { pushChange, type ScriptReply, toCreateReply, toUpdateReply } from '../session/session-arguments.js';
 
 /** Spring has no limit that could refuse a session. */
@@ -58,14 +58,14 @@ const SOURCES = { ...FILES, endChangedShared: FILES.changeShared.replace('#!lua'
 
 /** The scripts that change sessions where Spring keeps them. Each call is one round trip. */
 export class SharedScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(
     client: Redis,
     private readonly keys: SharedKeys,
     private readonly traceparent?: () => string | undefined,
   ) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /** `message`: how the JSON begins that tells Spring of it. */
@@ -76,7 +76,7 @@ export class SharedScripts {
     const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
     args.push(createdChannel, message);
     for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
-    const reply = (await this.#client.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
+    const reply = (await this.#scripts.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
     return toCreateReply(reply) as CreateReply;
   }
 
@@ -86,7 +86,7 @@ export class SharedScripts {
     args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
     pushChange(args, change, undefined);
     const script = change.maxInactiveInterval === 0 ? 'endChangedShared' : 'changeShared';
-    const reply = (await this.#client[script](1, this.keys.own.events, args)) as ScriptReply<SharedUpdateOutcome>;
+    const reply = (await this.#scripts[script](1, this.keys.own.events, args)) as ScriptReply<SharedUpdateOutcome>;
     return toUpdateReply(reply) as UpdateReply;
   }
 
@@ -94,7 +94,9 @@ export class SharedScripts {
     const { own, spring } = this.keys;
     const keys = [own.events, ...(listed ? [spring.index(listed.value)] : [])];
     const args = [...this.#where(), id, reason, listed?.value ?? ''];
-    const [outcome] = (await this.#client.deleteShared(keys.length, keys, args)) as ScriptReply<DeleteReply['outcome']>;
+    const [outcome] = (await this.#scripts.deleteShared(keys.length, keys, args)) as ScriptReply<
+      DeleteReply['outcome']
+    >;
     return { outcome };
   }
 
@@ -103,7 +105,7 @@ export class SharedScripts {
     const { own, spring } = this.keys;
     const args = [spring.prefix, own.prefix, most];
     const named = heard.flatMap(({ id, what, laterId = id }) => [id, what, laterId]);
-    const reply = await this.#client.lookAtShared(1, own.events, args, named);
+    const reply = await this.#scripts.lookAtShared(1, own.events, args, named);
     const [next, ...words] = reply as [number | '', ...string[]];
     const rest = words.slice(heard.length);
     const due = new Map<string, LookOutcome>();

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** What became of a renewal. `unreadable`: the time of this name is in a form that Spring does not write. */
 export type RenewSessionReply =
@@ -12,15 +12,15 @@ const SOURCES = loadScripts('spring', { springRenewSession: 'renew-session' });
 
 /** The scripts that write sessions of Spring, as Spring does. */
 export class SpringSessionScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(client: Redis) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /** Renews a live session. `prefix`: of all keys of the namespace. */
   async renew(keys: RenewedKeys, prefix: string, id: string): Promise<RenewSessionReply> {
-    const reply = await this.#client.springRenewSession(keys.length, keys, [prefix, id]);
+    const reply = await this.#scripts.springRenewSession(keys.length, keys, [prefix, id]);
     const [outcome, time = ''] = reply as [outcome: RenewSessionReply['outcome'], time?: string];
     return outcome === 'unreadable' ? { outcome, time } : { outcome };
   }

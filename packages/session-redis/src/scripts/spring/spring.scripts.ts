@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** A member of a set or a sorted set, as it is stored, and the key that it names. */
 export interface NamedKey {
@@ -27,11 +27,11 @@ const SOURCES = loadScripts('spring', {
  * at the same moment. They return which of those that they were given it is.
  */
 export class SpringScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
   readonly #mends: 0 | 1;
 
   constructor(client: Redis, mends: boolean) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
     this.#mends = mends ? 1 : 0;
   }
 
@@ -40,19 +40,19 @@ export class SpringScripts {
     const [keys, members] = [all.map(({ key }) => key), all.map(({ stored }) => stored)];
     // As bytes: those of Java are no text.
     const args = [this.#mends, ...members] as unknown as string[];
-    return chosen(all, await this.#client.springLostMembers(keys.length + 1, place, keys, args));
+    return chosen(all, await this.#scripts.springLostMembers(keys.length + 1, place, keys, args));
   }
 
   /** Buckets without a time to live. */
   async lastingBuckets<Bucket extends { readonly key: string }>(all: readonly Bucket[]): Promise<Bucket[]> {
     const keys = all.map(({ key }) => key);
-    return chosen(all, await this.#client.springBuckets(keys.length, keys, [this.#mends, LIFE_OF_BUCKET]));
+    return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends, LIFE_OF_BUCKET]));
   }
 
   /** Sessions without one of their times. */
   async incompleteSessions<Keys extends SessionKeyPair>(all: readonly Keys[]): Promise<Keys[]> {
     const keys = all.flatMap(({ session, shadow }) => [session, shadow]);
-    return chosen(all, await this.#client.springIncomplete(keys.length, keys, [this.#mends]));
+    return chosen(all, await this.#scripts.springIncomplete(keys.length, keys, [this.#mends]));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import type { EntryKind, StreamReply } from './stream-entry.js';
 
 /** How much of the events stream is kept. */
@@ -61,13 +61,13 @@ const SOURCES = loadScripts('stream', {
 
 /** The scripts for the events stream and its groups. Each is one typed function, and each call is for one partition. */
 export class EventStreamScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
   constructor(
     client: Redis,
     private readonly kind: EntryKind,
   ) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
   }
 
   /**
@@ -82,7 +82,7 @@ export class EventStreamScripts {
   ): Promise<TakeCleanupTurnReply> {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
     const args = [instance, duration, grace, retention, maxLength];
-    return (await this.#client.takeCleanupTurn(keys.length, ...keys, ...args)) as TakeCleanupTurnReply;
+    return (await this.#scripts.takeCleanupTurn(keys.length, ...keys, ...args)) as TakeCleanupTurnReply;
   }
 
   async trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number): Promise<TrimReply> {
@@ -90,7 +90,7 @@ export class EventStreamScripts {
     const { makingRoom, data } = this.kind;
     const args = [grace, retention, maxLength, limit, makingRoom.join(' ')];
     if (data) args.push(prefix + data.keyPrefix, data.idField, data.endField, data.endTypes.join(' '));
-    return (await this.#client.trimEvents(4, events, trimmed, dropped, thinned, ...args)) as TrimReply;
+    return (await this.#scripts.trimEvents(4, events, trimmed, dropped, thinned, ...args)) as TrimReply;
   }
 
   async createGroup(
@@ -99,7 +99,7 @@ export class EventStreamScripts {
     from: 'oldest' | 'now',
   ): Promise<CreateGroupReply> {
     const types = this.kind.types.join(' ');
-    return (await this.#client.createGroup(3, events, trimmed, wanted, group, from, types)) as CreateGroupReply;
+    return (await this.#scripts.createGroup(3, events, trimmed, wanted, group, from, types)) as CreateGroupReply;
   }
 
   /** `liveness`: the idle time in milliseconds below which an instance is alive. */
@@ -107,23 +107,23 @@ export class EventStreamScripts {
     const { events, handlers, dropped, wanted, lostDeadLetters } = partition;
     const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
     keys.push(lostDeadLetters);
-    return (await this.#client.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
+    return (await this.#scripts.removeGroup(keys.length, ...keys, group, liveness)) as RemoveGroupReply;
   }
 
   /** Removes a dead instance from its group, unless it has pending entries. */
   async removeConsumer({ events }: PartitionKeys, group: string, consumer: string): Promise<RemoveConsumerReply> {
-    return (await this.#client.removeConsumer(1, events, group, consumer)) as RemoveConsumerReply;
+    return (await this.#scripts.removeConsumer(1, events, group, consumer)) as RemoveConsumerReply;
   }
 
   /** Counts up to `limit` events after a position. */
   async countEvents({ events }: PartitionKeys, position: string, limit: number): Promise<CountReply> {
-    return (await this.#client.countEvents(1, events, position, limit)) as CountReply;
+    return (await this.#scripts.countEvents(1, events, position, limit)) as CountReply;
   }
 
   /** How far each group is behind; of its unread events, up to `limit` are counted. */
   async lookAtGroups(keys: PartitionKeys, limit: number): Promise<LookReply[]> {
     const { events, dropped, lostDeadLetters, deadLetterIndex } = keys;
-    const reply = await this.#client.lookAtGroups(4, events, dropped, lostDeadLetters, deadLetterIndex, limit);
+    const reply = await this.#scripts.lookAtGroups(4, events, dropped, lostDeadLetters, deadLetterIndex, limit);
     return reply as LookReply[];
   }
 
@@ -139,15 +139,15 @@ export class EventStreamScripts {
     known: string,
   ): Promise<ReadReply> {
     const args = [position ?? '', limit, known, ...types];
-    return (await this.#client.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
+    return (await this.#scripts.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
   }
 
   async replayDeadLetter({ events, deadLetters }: PartitionKeys, position: string): Promise<ReplayReply> {
-    return (await this.#client.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
+    return (await this.#scripts.replayDeadLetter(2, events, deadLetters, position)) as ReplayReply;
   }
 
   async discardDeadLetter({ deadLetters }: PartitionKeys, position: string): Promise<DiscardReply> {
-    return (await this.#client.discardDeadLetter(1, deadLetters, position)) as DiscardReply;
+    return (await this.#scripts.discardDeadLetter(1, deadLetters, position)) as DiscardReply;
   }
 
   async trimDeadLetters(
@@ -155,6 +155,6 @@ export class EventStreamScripts {
     { retention, maxSize }: DeadLetterLimits,
     limit: number,
   ): Promise<TrimLettersReply> {
-    return (await this.#client.trimDeadLetters(1, deadLetters, retention, maxSize, limit)) as TrimLettersReply;
+    return (await this.#scripts.trimDeadLetters(1, deadLetters, retention, maxSize, limit)) as TrimLettersReply;
   }
 }

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
-import { defineScripts, loadScripts, type ScriptedRedis } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** What is wrong with a key. */
 type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
@@ -111,18 +111,18 @@ const SOURCES = loadScripts('verification', {
  * what it finds was there. With `mends`, it mends it at the same moment.
  */
 export class VerificationScripts {
-  readonly #client: ScriptedRedis<keyof typeof SOURCES>;
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
   readonly #mends: 0 | 1;
 
   constructor(client: Redis, mends: boolean) {
-    this.#client = defineScripts(client, SOURCES);
+    this.#scripts = defineScripts(client, SOURCES);
     this.#mends = mends ? 1 : 0;
   }
 
   async keys(prefix: string, all: readonly ExpectedKey[]): Promise<Problem[]> {
     const names = all.map(({ key }) => key);
     const args = [this.#mends, prefix, ASIDE_FOR, ...all.flatMap(({ type, life }) => [type, life])];
-    const reply = (await this.#client.verifyKeys(names.length, names, args)) as (string | number)[];
+    const reply = (await this.#scripts.verifyKeys(names.length, names, args)) as (string | number)[];
     return toProblems(reply.map((each) => (typeof each === 'number' ? names[each - 1]! : each)));
   }
 
@@ -145,20 +145,20 @@ export class VerificationScripts {
     const { bucketList, ends, prefix } = partition;
     const place = minute === undefined ? ends : partition.bucket(minute);
     const args = [this.#mends, prefix, minute ?? '', PATIENCE, ...members];
-    return toProblems(await this.#client.verifyMembers(2, place, bucketList, args));
+    return toProblems(await this.#scripts.verifyMembers(2, place, bucketList, args));
   }
 
   async minutes({ bucketList, prefix }: SessionKeys, minutes: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#client.verifyMinutes(1, bucketList, [this.#mends, prefix, ...minutes]));
+    return toProblems(await this.#scripts.verifyMinutes(1, bucketList, [this.#mends, prefix, ...minutes]));
   }
 
   async index(index: string, { prefix }: SessionKeys, ids: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#client.verifyIndex(1, index, [this.#mends, prefix, ...ids]));
+    return toProblems(await this.#scripts.verifyIndex(1, index, [this.#mends, prefix, ...ids]));
   }
 
   async group(partition: PartitionKeys, group: string, positions: readonly string[]): Promise<Problem[]> {
     const all = [partition.events, partition.failing(group), partition.retries(group)];
-    return toProblems(await this.#client.verifyGroup(all.length, all, [this.#mends, group, ...positions]));
+    return toProblems(await this.#scripts.verifyGroup(all.length, all, [this.#mends, group, ...positions]));
   }
 
   /** The next ones behind a position. `last`: undefined when there are no more. */
@@ -166,14 +166,14 @@ export class VerificationScripts {
     { deadLetters }: PartitionKeys,
     after: string,
   ): Promise<{ readonly last: string | undefined; readonly problems: Problem[] }> {
-    const reply = await this.#client.verifyLetters(1, deadLetters, [this.#mends, after, LETTERS_PER_CALL]);
+    const reply = await this.#scripts.verifyLetters(1, deadLetters, [this.#mends, after, LETTERS_PER_CALL]);
     const [last, ...problems] = reply as string[];
     return { last: last === '' ? undefined : last, problems: toProblems(problems) };
   }
 
   /** Without members, their bytes. */
   async letterRecords({ deadLetters }: PartitionKeys, members: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#client.verifyLetterRecords(1, deadLetters, [this.#mends, MOST_RECORDS, ...members]));
+    return toProblems(await this.#scripts.verifyLetterRecords(1, deadLetters, [this.#mends, MOST_RECORDS, ...members]));
   }
 
   /** `place`: whether they belong to the partition. The caller moves those that do not. */
@@ -183,14 +183,14 @@ export class VerificationScripts {
     place: 'all' | 'misplaced' = 'all',
   ): Promise<Problem[]> {
     const args = [this.#mends, prefix, FIRED_KNOWN_FOR, place, ...members];
-    return toProblems(await this.#client.verifyDeadlines(1, names, args));
+    return toProblems(await this.#scripts.verifyDeadlines(1, names, args));
   }
 
   /** `mostBytes`: of the partition's dead letters. */
   async due(partition: DeadlineKeys, name: string, members: readonly string[], mostBytes: number): Promise<Problem[]> {
     const { names, deadLetters, prefix } = partition;
     const args = [this.#mends, prefix, name, mostBytes, ...members];
-    return toProblems(await this.#client.verifyDue(3, partition.due(name), names, deadLetters, args));
+    return toProblems(await this.#scripts.verifyDue(3, partition.due(name), names, deadLetters, args));
   }
 
   async #sessions(
@@ -200,7 +200,7 @@ export class VerificationScripts {
     kind: SessionPlace | 'hash',
   ): Promise<Problem[]> {
     const args = [this.#mends, prefix, grace, retention, kind, ...ids];
-    return toProblems(await this.#client.verifySessions(2, bucketList, events, args));
+    return toProblems(await this.#scripts.verifySessions(2, bucketList, events, args));
   }
 }
 
