@@ -172,14 +172,13 @@ export abstract class SessionRepository {
   async #find(ids: readonly string[], only?: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = ids.filter(isWellFormedIdOrToken);
     if (wellFormed.length === 0) return ids.map(() => null);
-    const sessionOf = (record: SessionRecord | undefined) =>
-      record ? this.restore(only ? withOnly(only, record) : record) : null;
+    const sessionOf = (record?: SessionRecord) => record && this.restore(only ? withOnly(only, record) : record);
     const [first, ...others] = ids;
     // Most requests present one id.
-    if (others.length === 0) return [sessionOf((await this.#load(ids, only)).find(({ id }) => id === first))];
+    if (others.length === 0) return [sessionOf((await this.#load(ids, only)).find(({ id }) => id === first)) ?? null];
     const records = await this.#load([...new Set(wellFormed)], only);
     const found = new Map(records.map((record) => [record.id, record]));
-    return ids.map((id) => sessionOf(found.get(id)));
+    return ids.map((id) => sessionOf(found.get(id)) ?? null);
   }
 
   #load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]> {

@@ -191,8 +191,9 @@ class SentOtherwise {
   }
 
   @Get('passes-through')
-  passesThrough(@Session() session: Session, @Res({ passthrough: true }) _: ServerResponse) {
+  passesThrough(@Session() session: Session, @Res({ passthrough: true }) response: ServerResponse) {
     session.setAttribute('a', 1);
+    response.setHeader('X-Passed', 'through');
   }
 }
 

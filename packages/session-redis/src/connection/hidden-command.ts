@@ -42,16 +42,19 @@ function commandClassOf(client: Redis | Cluster): typeof Command {
 
 /** A command in the protocol of Redis. As text it is faster, and few commands have anything else. */
 export function encodedCommand(name: string, args: readonly CommandArgument[]): string | Buffer {
-  let encoded = `*${args.length + 1}\r\n$${name.length}\r\n${name}\r\n`;
-  let bytes: Buffer[] | undefined;
+  const lines: CommandArgument[] = [`*${args.length + 1}`, `$${name.length}`, name];
+  let hasBytes = false;
   for (const each of args) {
-    if (typeof each === 'object') {
-      (bytes ??= []).push(Buffer.from(`${encoded}$${each.length}\r\n`), each);
-      encoded = '\r\n';
-    } else {
-      const text = typeof each === 'string' ? each : String(each);
-      encoded += `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
-    }
+    if (typeof each === 'object') hasBytes = true;
+    const argument = typeof each === 'number' ? String(each) : each;
+    lines.push(`$${Buffer.byteLength(argument)}`, argument);
   }
-  return bytes ? Buffer.concat([...bytes, Buffer.from(encoded)]) : encoded;
+  lines.push('');
+  return hasBytes ? Buffer.concat(lines.flatMap(toLine)).subarray(0, -2) : lines.join('\r\n');
 }
+
+function toLine(line: CommandArgument): Buffer[] {
+  return [typeof line === 'object' ? line : Buffer.from(String(line)), LINE_END];
+}
+
+const LINE_END = Buffer.from('\r\n');
