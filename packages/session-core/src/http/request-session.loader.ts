@@ -14,7 +14,7 @@ import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { cookieLifetimeOf } from './cookie-lifetime.js';
 import type { ForeignSession } from './session-takeover.js';
-import { isTouchDue, SessionTouch } from './session-touch.js';
+import { SessionTouch, touchDueIn } from './session-touch.js';
 
 interface PresentedToken {
   readonly token: SessionToken;
@@ -143,7 +143,13 @@ export class RequestSessionLoader {
   #touchOf(session: TrackedSession, presented: SessionToken, foreign: ForeignSession | undefined): SessionTouch {
     // Its client does not have the token yet. It is no access: the session keeps the end that it had elsewhere.
     if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);
-    if (!isTouchDue(session, this.options)) return SessionTouch.none;
+    const dueIn = touchDueIn(session, this.options);
+    if (dueIn === undefined) return SessionTouch.none;
+    if (dueIn > 0) {
+      // Neither do its saves have to renew it.
+      session.keepIdleFor(dueIn);
+      return SessionTouch.none;
+    }
     const isRolling = this.resolver.maxAge({ presented, ...cookieLifetimeOf(session) }) !== undefined;
     return SessionTouch.of(this.repository, session, isRolling);
   }

@@ -151,7 +151,7 @@ function isSentByNest({ controller, method, name }: NamedHandler): boolean {
   if ([controller, method].some((each) => Reflect.hasMetadata(INTERCEPTORS_METADATA, each))) return false;
   if (SENT_OTHERWISE.some((key) => Reflect.hasMetadata(key, method))) return false;
   const isPassedThrough = Reflect.hasMetadata(RESPONSE_PASSTHROUGH_METADATA, controller, name);
-  return isPassedThrough || !parametersOf(controller, name).some((key) => WITH_RESPONSE.has(Number.parseInt(key)));
+  return isPassedThrough || !parametersOf(controller, name).some((type) => WITH_RESPONSE.has(Number(type)));
 }
 
 const SENT_OTHERWISE = [SSE_METADATA, REDIRECT_METADATA, RENDER_METADATA];
@@ -159,15 +159,17 @@ const WITH_RESPONSE = new Set<number>([RouteParamtypes.RESPONSE, RouteParamtypes
 
 function takesRequest(controller: Type, name: string): boolean {
   return parametersOf(controller, name).some(
-    (key) => key.includes(CUSTOM_ROUTE_ARGS_METADATA) || WITH_SESSION.has(Number.parseInt(key)),
+    (type) => type.includes(CUSTOM_ROUTE_ARGS_METADATA) || WITH_SESSION.has(Number(type)),
   );
 }
 
 const WITH_SESSION = new Set<number>([RouteParamtypes.REQUEST, RouteParamtypes.SESSION]);
 
-/** The parameters that get something of the request: the type of each and its index, as in `7:0`. */
+/** The types of the parameters that get something of the request: a number each, or more than that for a decorator of its own. */
 function parametersOf(controller: Type, name: string): string[] {
-  return Object.keys((Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined) ?? {});
+  const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;
+  // A key is the type of the parameter and its index, as in `7:0`. A type of its own begins with random digits.
+  return Object.keys(parameters ?? {}).map((key) => key.split(':', 1)[0]!);
 }
 
 function dependenciesOf(wrapper: InstanceWrapper): InstanceWrapper[] {

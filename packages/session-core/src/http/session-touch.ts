@@ -9,9 +9,18 @@ import { shownError } from '../logging/shown-error.js';
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
 
+/**
+ * Milliseconds after which a session has to be renewed because it was last renewed `touchInterval` ago; 0 or less when that
+ * is due. Undefined for one that never expires, and that only saves renew.
+ */
+export function touchDueIn({ idleTime, maxInactiveInterval }: TrackedSession, options: Options): number | undefined {
+  return idleTime === undefined ? undefined : touchIntervalOf(maxInactiveInterval, options) - idleTime;
+}
+
 /** Whether a session was last renewed `touchInterval` ago, or earlier. */
-export function isTouchDue({ idleTime, maxInactiveInterval }: TrackedSession, options: Options): boolean {
-  return idleTime !== undefined && idleTime >= touchIntervalOf(maxInactiveInterval, options);
+export function isTouchDue(session: TrackedSession, options: Options): boolean {
+  const dueIn = touchDueIn(session, options);
+  return dueIn !== undefined && dueIn <= 0;
 }
 
 /** A session with a shorter idle timeout of its own must be touched more often, or it expires while in use. */

@@ -174,7 +174,7 @@ export class SessionSaver {
     };
     const known = stored.text(name);
     const result = await updates
-      .run({ id, name, known, access: this.#access, client: response, apply })
+      .run({ id, name, known, access: this.#accessOf(true), client: response, apply })
       .catch((error: unknown) => {
         if (error instanceof SessionConflictError) this.changes.reached('updateTimeout');
         throw error;
@@ -213,6 +213,7 @@ export class SessionSaver {
     if (attributes.size === 0 && newId === undefined && !changes.hasTimeouts) return undefined;
     const { authentication, clears } = changes;
     const kept = authentication?.kept;
+    const isOfAttributes = newId === undefined && !changes.hasTimeouts && !authentication;
     const indexes = joined(this.#indexesToLeave(kept), writer.indexes.changesOf(attributes, writer.serializer));
     // Who signs in may use another client than who created the session.
     const device = kept || indexes.get(PRINCIPAL_NAME_INDEX_NAME) ? this.#device : undefined;
@@ -222,7 +223,7 @@ export class SessionSaver {
       newId,
       ...this.#timeoutChanges,
       ...(authentication && (kept ? { signIn: kept } : { signsOut: true })),
-      ...this.#access,
+      ...this.#accessOf(isOfAttributes),
       device,
       attributes,
       indexes,
@@ -231,11 +232,12 @@ export class SessionSaver {
     };
   }
 
-  /** The parts of an update that do not depend on what it changes. */
-  get #access(): Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'> {
+  /** The parts of an update that do not depend on its values. `isOfAttributes`: whether it changes nothing else. */
+  #accessOf(isOfAttributes: boolean): Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'> {
     const { memo } = this.stored;
+    const { keepsIdle: isIdle, signsIn, isFreshUntil } = this.changes;
     // Whoever signs in is there, whatever the route says.
-    const keepsIdle = this.changes.keepsIdle && !this.changes.signsIn;
+    const keepsIdle = (isIdle && !signsIn) || (isOfAttributes && performance.now() < isFreshUntil);
     return { bounds: this.writer.bounds, ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
   }
 

@@ -264,6 +264,11 @@ export class TrackedSession implements Session {
     this.#changes.keepsIdle = true;
   }
 
+  /** The store has just renewed the session: for so many milliseconds, a save of attributes need not renew it again. */
+  keepIdleFor(duration: number): void {
+    this.#changes.isFreshUntil = performance.now() + duration;
+  }
+
   /** Forgets the changes that are not saved, but for a rotation. */
   discard(): void {
     this.#changes.discard();

@@ -50,6 +50,8 @@ export class UnsavedChanges implements AttributesSession {
   reason: SessionDeletedReason = 'invalidated';
   /** Whether saves do not renew the idle timeout. */
   keepsIdle = false;
+  /** Until then, by the monotonic clock, a save of attributes need not renew the idle timeout either. */
+  isFreshUntil = -Infinity;
   /** The response of the request on whose behalf the session changes. */
   response: SessionResponse | undefined;
   /** The ends of the other live sessions of the same request, which `signOut()` ends as well. */

@@ -2,7 +2,7 @@ import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { toSessionInfo } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { hiddenCommand } from '../connection/hidden-command.js';
+import { hiddenCommand } from '../connection/hide-arguments.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';

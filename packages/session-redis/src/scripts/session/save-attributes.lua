@@ -10,12 +10,11 @@
   KEYS[4] shadow key
   ARGV[1] prefix of the partition's keys
   ARGV[2] id
-  ARGV[3] grace in ms
+  ARGV[3] grace in ms; empty: keep the session idle: this is no access
   ARGV[4] how long the session hash is kept after the end, in ms
   ARGV[5] number of fields to set
   ARGV[6..] field and text of each; then, where there are any, the details:
             most attributes and most bytes of the session; empty: any
-            1: keep the session idle: this is no access
             a field that must have the expected text, and the SHA-1 of that, in hex; empty: there must be no such field.
             Without a condition both are empty
             the fields to remove
@@ -28,12 +27,12 @@
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'full', bound}     the session would hold more than this bound allows, and more than before
 ]]
--- include: arguments, live-session, clock, session-timeouts, member
+-- include: arguments, live-session
 local prefix, asked_id, grace, retention, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
 local change = {
   set = part_of(ARGV, 6, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
-  keeps_idle = ARGV[details + 2] == '1', expected_field = ARGV[details + 3], expected_hash = ARGV[details + 4],
-  removed = ARGV[details + 5] and part_of(ARGV, details + 5, #ARGV),
+  expected_field = ARGV[details + 2], expected_hash = ARGV[details + 3],
+  removed = ARGV[details + 4] and part_of(ARGV, details + 4, #ARGV),
 }
 local fields, id, key, shadow, seals = live_session(prefix, asked_id, KEYS[3], KEYS[4], 'size')
 if not fields then return { 'gone' } end
@@ -52,8 +51,10 @@ if not refusal and (size or change.max_size) then
 end
 if refusal then return refusal end
 
-local set, accessed, bucket, now = change.set, tonumber(fields[1]), fields[4], now_in_ms()
-if not change.keeps_idle then
+local set = change.set
+if grace ~= '' then
+  -- include: clock, session-timeouts, member
+  local accessed, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
   local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
   local is_over, is_elsewhere, is_in_bucket, due = ends_at and ends_at <= now, is_misplaced(prefix, id, bucket, ends_at, now)
   if is_over or is_elsewhere then

@@ -98,11 +98,9 @@ export function onlyChangesAttributes(change: EncryptedUpdate): boolean {
 export function pushAttributeChange(args: (string | number)[], change: UpdateSession): void {
   const { set, removed } = fieldsOf(change);
   args.push(set.length / 2, ...set);
-  const { keepsIdle = false, expected } = change;
-  const bounds = boundsOf(change);
-  const hasDetails = keepsIdle || expected !== undefined || removed.length > 0;
-  if (hasDetails) args.push(...bounds, keepsIdle ? 1 : 0, ...conditionOf(change), ...removed);
-  else if (isBounded(change.bounds)) args.push(...bounds);
+  const hasDetails = change.expected !== undefined || removed.length > 0;
+  if (hasDetails || isBounded(change.bounds)) args.push(...boundsOf(change));
+  if (hasDetails) args.push(...conditionOf(change), ...removed);
 }
 
 /** The change as library/change.lua takes it. */

@@ -144,7 +144,8 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (onlyChangesAttributes(change)) {
-      const args: (string | number)[] = [partition.prefix, id, this.rules.grace, this.rules.retention];
+      const grace = change.keepsIdle ? '' : this.rules.grace;
+      const args: (string | number)[] = [partition.prefix, id, grace, this.rules.retention];
       pushAttributeChange(args, change);
       return this.#run('saveAttributes', keys, args);
     }
