@@ -61,10 +61,7 @@ if grace ~= '' then
     -- include: end-changed, rebucket
     local partition = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }
     local session = { id = id, key = key, shadow = shadow, bucket = bucket, is_in_bucket = is_in_bucket, due = due }
-    if is_over then
-      end_changed(partition, session, change, retention, now)
-      return reply
-    end
+    if is_over then end_changed(partition, session, change, retention, now) return reply end
     rebucket(partition, session, ends_at, now)
   end
   set_end(key, shadow, ends_at, grace)
