@@ -69,7 +69,7 @@ describe.each([
   { kind: 'by default', options: {} },
   { kind: "with cookiePrefix: 's:'", options: { cookiePrefix: 's:' } },
 ])('an application that leaves @fastify/session $kind', ({ options }) => {
-  it('keeps its users signed in, with their data, and an old cookie opens nothing after a logout', async () => {
+  it('keeps its users signed in, with their data', async () => {
     const old = await OldFastifyApp.start(server, [CartController], options);
     const browser = old.agent();
     await browser.post('/login/ann');
