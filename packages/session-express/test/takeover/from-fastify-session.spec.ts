@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { Controller, Get, Param, Post, Req } from '@nestjs/common';
 import { IndexedSessionRepository } from '@nest-session/core';
@@ -46,11 +47,12 @@ class CartController {
   }
 }
 
-/** As docs/from-fastify-session.md says it: the old cookies begin as those of express-session do. */
-function rewriteUrl(request: IncomingMessage): string {
-  const { cookie } = request.headers;
-  if (cookie !== undefined) request.headers.cookie = cookie.replace(/(^|; )sessionId=(?!s(:|%3A))/, '$1sessionId=s%3A');
-  return request.url!;
+const OLD_COOKIE = /(^|; )sessionId=(?!s(:|%3A))/;
+
+/** As the page on moving says it: the old cookies begin as those of express-session do. */
+function rewriteUrl({ headers, url }: Pick<IncomingMessage, 'headers' | 'url'>): string {
+  if (headers.cookie !== undefined) headers.cookie = headers.cookie.replace(OLD_COOKIE, '$1sessionId=s%3A');
+  return url!;
 }
 
 function startNew() {
@@ -92,4 +94,9 @@ describe.each([
     await same.post('/logout');
     expect((await stolen.get('/me')).json()).toEqual({ user: null, cart: null });
   });
+});
+
+it('the page on moving from @fastify/session rewrites the cookies as this test does', async () => {
+  const page = await readFile(new URL('../../../../docs/from-fastify-session.md', import.meta.url), 'utf8');
+  expect(page).toContain(`cookie.replace(${OLD_COOKIE}, '$1sessionId=s%3A')`);
 });
