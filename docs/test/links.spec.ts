@@ -45,7 +45,9 @@ it('messages and READMEs of packages name pages of the documentation by their ti
   const sources = await Promise.all(['core', 'redis', 'express', 'websockets'].map((name) => sourcesOf(name)));
   const published = [...texts].flatMap(([path, text]) => (PUBLISHED.test(path) ? [text] : []));
   const named = [...sources.flat(), ...published].flatMap((text) =>
-    [...text.matchAll(/\bpage "([^"]+)" of the documentation/g)].map(([, title]) => title),
+    [...text.matchAll(/\bpage "([^"]+)" of the documentation|\bseePage\('([^']+)'\)/g)].map(
+      ([, told, seen]) => told ?? seen,
+    ),
   );
   expect(named.length).toBeGreaterThan(5);
   expect(named.filter((title) => !titles.includes(title))).toEqual([]);

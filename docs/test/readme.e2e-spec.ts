@@ -38,7 +38,9 @@ beforeAll(async () => {
     'docs/csrf.md',
     'docs/deadlines.md',
     'docs/events.md',
+    'docs/from-cookies-and-jwt.md',
     'docs/from-express-session.md',
+    'docs/from-fastify-session.md',
     'docs/from-spring-session.md',
     'docs/graphql.md',
     'docs/indexes.md',
@@ -95,7 +97,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(16);
+      expect(programs).toHaveLength(17);
       const results: unknown[] = [];
       const runNext = async () => {
         for (let program = programs.pop(); program; program = programs.pop()) {
@@ -105,7 +107,7 @@ describe('the code of the READMEs', () => {
       };
       // Most of the time they wait.
       await Promise.all(Array.from({ length: 4 }, runNext));
-      expect(results).toEqual(Array.from({ length: 16 }, () => [[0, null], expect.any(String)]));
+      expect(results).toEqual(Array.from({ length: 17 }, () => [[0, null], expect.any(String)]));
     },
     SLOWLY,
   );

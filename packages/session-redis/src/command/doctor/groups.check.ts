@@ -55,7 +55,7 @@ export const DEAD_LETTERS: Check = {
     );
     const count = counts.reduce((sum, each) => sum + each, 0);
     const message = `${count} ${count === 1 ? 'dead letter waits' : 'dead letters wait'} for somebody to deal with them`;
-    const advice = `Look at nest-session-redis dead-letters, mend the handlers, then replay them. ${seePage('Session events')}`;
+    const advice = `Look at nest-session-redis dead-letters, mend the handlers, then replay them. ${seePage('Handling session events')}`;
     return orOk(count > 0 ? [warning(message, advice)] : [], 'There are no dead letters');
   },
 };

@@ -1,0 +1,71 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { COMMANDS } from '../../packages/session-redis/src/command/commands.js';
+import { ROOT } from './support/compiler.js';
+import { logLines } from './support/log-lines.js';
+
+/** The start of a command or of code, which nobody reads in a log or a response. */
+const NO_MESSAGE = /^(npx|redis-cli|@|session\.|events\.|app\.|new )/;
+/** The most characters that stand for the `...` of a message. */
+const MOST_VARYING = 300;
+
+let page: string;
+let sources: string[];
+
+beforeAll(async () => {
+  page = await readFile(join(ROOT, 'docs/troubleshooting.md'), 'utf8');
+  const packages = await readdir(join(ROOT, 'packages'));
+  const paths = await Promise.all(packages.map((name) => modulesIn(`packages/${name}/src`)));
+  const texts = await Promise.all(paths.flat().map((path) => readFile(join(ROOT, path), 'utf8')));
+  sources = [...texts.map(withoutJoints), ...(await logLines()).map(({ text }) => text)];
+});
+
+async function modulesIn(folder: string): Promise<string[]> {
+  const names = await readdir(join(ROOT, folder), { recursive: true });
+  return names.filter((name) => name.endsWith('.ts')).map((name) => `${folder}/${name}`);
+}
+
+/** The source with texts as they are written, where the code joins them of several. */
+function withoutJoints(source: string): string {
+  return source.replaceAll(/['`]\s*\+\s*['`]/g, '').replaceAll(/\$\{[^{}$]*\}/g, '...');
+}
+
+/** What the first columns of the tables say that somebody reads in a log, a response or an error. */
+function messages(markdown: string): string[] {
+  const cells = [...markdown.matchAll(/^\| (.+?) \|/gm)].map(([, cell]) => cell!);
+  const spans = cells.flatMap((cell) => [...cell.matchAll(/(`+)(.+?)\1/g)].map(([, , code]) => code!.trim()));
+  return spans.filter((code) => code.includes(' ') && !NO_MESSAGE.test(code));
+}
+
+function isWritten(message: string): boolean {
+  const parts = message.split('...').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  const pattern = new RegExp(parts.join(`[^]{0,${MOST_VARYING}}?`));
+  return sources.some((source) => pattern.test(source));
+}
+
+describe('docs/troubleshooting.md', () => {
+  it('quotes what the packages write', () => {
+    const quoted = messages(page);
+    expect(quoted.length).toBeGreaterThan(40);
+    expect(quoted.filter((message) => !isWritten(message))).toEqual([]);
+  });
+
+  it.each(['Redis can no longer be reached, retrying: ...', 'Too many open sessions'])(
+    'would not be believed with "%s", which nothing writes',
+    (message) => {
+      expect(messages(`| \`${message}\` | a cause |`)).toEqual([message]);
+      expect(isWritten(message)).toBe(false);
+    },
+  );
+
+  it('names commands and options that exist', () => {
+    const calls = [...page.matchAll(/`npx nest-session-redis ([\w-]+)([^`]*)`/g)];
+    const known = new Map(COMMANDS.map(({ name, options }) => [name, Object.keys(options)]));
+    expect(calls.length).toBeGreaterThan(8);
+    const unknown = calls.filter(([, name, rest]) => {
+      const options = [...rest!.matchAll(/--([\w-]+)/g)].map(([, option]) => option!);
+      return !options.every((option) => known.get(name!)?.includes(option) ?? false) || !known.has(name!);
+    });
+    expect(unknown.map(([call]) => call)).toEqual([]);
+  });
+});
