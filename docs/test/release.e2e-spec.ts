@@ -108,6 +108,105 @@ describe('npm run release:address', () => {
   });
 });
 
+describe('npm run release:version', () => {
+  it('gives all packages one version, and asks for it wherever one needs another', () => {
+    succeed('release-version', '9.8.7');
+    expect(new Set(FOLDERS.map((folder) => json(`${folder}/package.json`).version))).toEqual(new Set(['9.8.7']));
+    const ranges = written().flatMap((text) => [...text.matchAll(/^ +"@nest-session\/[\w-]+": "(\^.*)"/gm)]);
+    expect(ranges.length).toBeGreaterThan(30);
+    expect(new Set(ranges.map(([, range]) => range))).toEqual(new Set(['^9.8.7']));
+  });
+
+  it('leaves a lock file to which npm has nothing to add', () => {
+    succeed('release-version', '9.8.7');
+    const lock = read('package-lock.json');
+    const args = ['install', '--package-lock-only', '--offline', '--ignore-scripts'];
+    expect(spawnSync('npm', args, { cwd: copy }).status).toBe(0);
+    expect(read('package-lock.json')).toBe(lock);
+  });
+
+  it('puts what was unreleased under the version and the day, once', () => {
+    const [before, after] = read('CHANGELOG.md').split('## [Unreleased]\n');
+    succeed('release-version', '9.8.7');
+    succeed('release-version', '9.8.7');
+    const today = new Date().toISOString().slice(0, 10);
+    expect(read('CHANGELOG.md')).toBe(`${before}## [Unreleased]\n\n## [9.8.7] - ${today}\n${after}`);
+  });
+
+  it('refuses a version without changes, and writes nothing', () => {
+    succeed('release-version', '9.8.7');
+    const before = written();
+    const { code, output } = run('release-version', '9.8.8');
+    expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining('nothing under "## [Unreleased]"') });
+    expect(written()).toEqual(before);
+  });
+
+  it.each(['', '1', '1.0', 'v1.0.0', '01.0.0', '1.0.0-rc', '^1.0.0'])('refuses "%s" and writes nothing', (version) => {
+    const before = written();
+    const { code, output } = run('release-version', version);
+    expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining(`"${version}" is not a version`) });
+    expect(written()).toEqual(before);
+  });
+});
+
+describe('npm run release:check', () => {
+  beforeEach(() => {
+    succeed('release-address', ADDRESS);
+    succeed('release-version', '9.8.7');
+  });
+
+  it('agrees to a tag with the version and the address of all packages', () => {
+    expect(run('release-check', 'v9.8.7', ADDRESS)).toEqual({ code: 0, output: '' });
+  });
+
+  const edit = (path: string, change: (manifest: Record<string, unknown>) => void) => {
+    const manifest = json(path);
+    change(manifest);
+    writeFileSync(join(copy, path), JSON.stringify(manifest));
+  };
+
+  it.each([
+    {
+      what: 'a package without an address',
+      break: () => edit('libs/testing/package.json', (manifest) => delete manifest['repository']),
+      told: 'libs/testing/package.json has no address',
+    },
+    {
+      what: 'a package of another folder',
+      break: () =>
+        edit('libs/testing/package.json', (manifest) => (manifest['repository'] = json('package.json').repository)),
+      told: `libs/testing/package.json does not have the address ${ADDRESS}`,
+    },
+    {
+      what: 'a package of another version',
+      break: () => edit('packages/session-redis/package.json', (manifest) => (manifest['version'] = '9.8.6')),
+      told: 'packages/session-redis/package.json has version 9.8.6',
+    },
+    {
+      what: 'a version without a heading',
+      break: () => writeFileSync(join(copy, 'CHANGELOG.md'), '# Changelog\n\n## [Unreleased]\n'),
+      told: 'CHANGELOG.md has no heading "## [9.8.7] - DATE"',
+    },
+  ])('refuses $what, and says what to call', ({ break: breakIt, told }) => {
+    breakIt();
+    const { code, output } = run('release-check', 'v9.8.7', ADDRESS);
+    expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining(told) });
+    expect(output).toContain('npm run release:version -- 9.8.7');
+  });
+
+  it.each([
+    ['9.8.7', ADDRESS, 'The tag is "9.8.7"'],
+    ['v9.8.8', ADDRESS, 'packages/session-core/package.json has version 9.8.7'],
+    [
+      'v9.8.7',
+      'https://github.com/fork/nest-session',
+      'does not have the address https://github.com/fork/nest-session',
+    ],
+  ])('refuses the tag %s of %s', (tag, address, told) => {
+    expect(run('release-check', tag, address)).toEqual({ code: 1, output: expect.stringContaining(told) });
+  });
+});
+
 describe('the publication', () => {
   /** Packs packages that have a manifest and nothing else. Returns their folder. */
   function pack(manifests: Record<string, unknown>[]): string {
