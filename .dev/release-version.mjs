@@ -13,7 +13,7 @@ await main(async () => {
   const [, , version = ''] = process.argv;
   if (!VERSION.test(version)) {
     throw new Error(
-      `"${version}" is not a version. Write it like this, or 1.0.0-rc.0 for one to try:\nnpm run release:version -- 1.0.0`,
+      `"${version}" is not a version. Write it like this, or 1.0.0-rc.0 for a version to try:\nnpm run release:version -- 1.0.0`,
     );
   }
   const published = new Set(publishedPackages().map(({ manifest }) => manifest.name));

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT } from './support/compiler.js';
@@ -243,4 +243,33 @@ describe('the publication', () => {
     expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining(told) });
     expect(output).not.toContain('+ @acme');
   });
+});
+
+describe('the workflow of a release', () => {
+  const workflow = readFileSync(join(ROOT, '.github/workflows/release.yml'), 'utf8');
+  const named = (pattern: RegExp) => [...workflow.matchAll(pattern)].map(([, name]) => name!);
+
+  it('calls commands and scripts that exist', () => {
+    const commands = named(/npm run ([\w:]+)/g);
+    expect(commands).toEqual(['release:check', 'release:pack']);
+    expect(Object.keys(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts)).toEqual(
+      expect.arrayContaining(commands),
+    );
+    const scripts = named(/(\.(?:dev|ci)\/[\w.-]+)/g);
+    expect(scripts).toHaveLength(3);
+    expect(scripts.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  it('uses actions by their commits, since a tag of an action can be moved', () => {
+    const actions = named(/uses: (.*)/g);
+    expect(actions.length).toBeGreaterThan(3);
+    expect(actions.filter((action) => !/^[\w-]+\/[\w-]+@[\da-f]{40} # v[\d.]+$/.test(action))).toEqual([]);
+  });
+});
+
+it('docs/releasing.md lets npm trust the workflow for every package', () => {
+  const text = readFileSync(join(ROOT, 'docs/releasing.md'), 'utf8');
+  const [, names = ''] = /^ *for name in (.*); do$/m.exec(text) ?? [];
+  const published = FOLDERS.map((folder) => JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')).name);
+  expect(new Set(names.split(' ').map((name) => `@nest-session/${name}`))).toEqual(new Set(published));
 });
