@@ -1,30 +1,56 @@
-// npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and CommonJS.
-import { existsSync, readFileSync } from 'node:fs';
+// npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and CommonJS, and
+// npm would take it. The packages are packed out of a copy that has an address of the repository, since ours may have none yet.
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { main, root, run } from './processes.mjs';
+import { main, root, run, runQuietly } from './processes.mjs';
+import { writeAddress } from './release-address.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 import { publishedPackages } from './workspaces.mjs';
+
+const EXAMPLE_ADDRESS = 'https://github.com/example/nest-session';
 
 await main(async () => {
   let failures = 0;
-  for (const { folder, manifest } of publishedPackages()) {
+  const copy = temporaryFolder('publish');
+  const packages = publishedPackages();
+  for (const path of ['package.json', 'SECURITY.md', ...packages.map(({ folder }) => folder)]) copyTo(copy, path);
+  writeAddress(copy, EXAMPLE_ADDRESS);
+  for (const { folder, manifest } of packages) {
     const wanted = wantedEntries(manifest);
     const isAsWanted = Object.keys(wanted).every((field) => isDeepStrictEqual(manifest[field], wanted[field]));
     if (!isAsWanted) console.error(`${folder}/package.json must have:\n${JSON.stringify(wanted, null, 2)}`);
-    const dead = deadLinks(folder);
+    const dead = deadLinks(join(copy, folder));
     for (const link of dead) console.error(`${folder}/README.md links to ${link}, which is not in the package`);
     failures += (isAsWanted ? 0 : 1) + dead.length;
-    failures += await run('node_modules/.bin/publint', ['run', folder, '--strict']);
-    failures += await run('node_modules/.bin/attw', ['--pack', folder, '--profile', 'strict']);
   }
+  const tarballs = join(copy, 'tarballs');
+  mkdirSync(tarballs);
+  await runQuietly('npm', [
+    'pack',
+    ...packages.map(({ folder }) => join(copy, folder)),
+    '--pack-destination',
+    tarballs,
+  ]);
+  for (const path of readdirSync(tarballs).map((name) => join(tarballs, name))) {
+    failures += await run('node_modules/.bin/publint', ['run', path, '--strict']);
+    failures += await run('node_modules/.bin/attw', [path, '--profile', 'strict']);
+  }
+  failures += await run(process.execPath, ['.dev/release-publish.mjs', '--dry-run', tarballs]);
   return failures === 0 ? 0 : 1;
 });
 
+/** What a package is packed from: neither its tests nor what is installed. */
+function copyTo(copy, path) {
+  const isPacked = (source) => !/\/(?:node_modules|test)$/.test(source);
+  cpSync(join(root, path), join(copy, path), { recursive: true, filter: isPacked });
+}
+
 /** The links of the README to what is neither on the web nor a file of the package. */
 function deadLinks(folder) {
-  const links = readFileSync(join(root, folder, 'README.md'), 'utf8').matchAll(/\]\(([^)#]+)/g);
+  const links = readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/\]\(([^)#]+)/g);
   const relative = [...links].map(([, link]) => link).filter((link) => !/^https?:/.test(link));
-  return relative.filter((link) => link.startsWith('..') || !existsSync(join(root, folder, link)));
+  return relative.filter((link) => link.startsWith('..') || !existsSync(join(folder, link)));
 }
 
 /** The fields that say what is imported and required, for the entry points that `exports` names. */
