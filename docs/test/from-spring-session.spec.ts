@@ -44,7 +44,7 @@ describe('docs/from-spring-session.md', () => {
       difference: difference!,
     }));
     rows = all.filter(({ spring, here }) => here !== 'here' && !spring.startsWith('-'));
-    const reports = (await readdir(join(ROOT, 'docs/api'))).map((file) => `docs/api/${file}`);
+    const reports = (await readdir(join(ROOT, 'docs/evidence/api'))).map((file) => `docs/evidence/api/${file}`);
     known = (await Promise.all([...reports, 'docs/options.md', 'docs/getting-started.md'].map(read))).join('\n');
     const [ofSessions] = (await read('docs/options.md')).split('## `SessionAdminModule');
     const names = ofSessions!.matchAll(/^\| `(\w+)/gm);

@@ -17,9 +17,9 @@ function tests(text: string): { paragraph: string; list: string }[] {
 
 // The reporter checks that these tests run and pass, since it sees the results.
 describe.each([
-  'docs/guarantees.md',
+  'docs/evidence/guarantees.md',
   'docs/failure-modes.md',
-  'docs/internals.md',
+  'docs/evidence/internals.md',
   'packages/session-core/test/parity/spring-session.md',
 ])('%s', (document) => {
   it('names only tests that npm test, npm run test:e2e or npm run chaos runs', () => {
@@ -44,8 +44,8 @@ describe.each([
   });
 });
 
-it('docs/guarantees.md names tests for every sentence', () => {
-  const text = read('docs/guarantees.md');
+it('docs/evidence/guarantees.md names tests for every sentence', () => {
+  const text = read('docs/evidence/guarantees.md');
   const paragraphs = text
     .split(/^## .*$/m)
     .slice(1)

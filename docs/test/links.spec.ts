@@ -14,6 +14,7 @@ beforeAll(async () => {
   const folders = [
     '.',
     'docs',
+    'docs/evidence',
     'docs/recipes',
     'bench',
     ...(await Promise.all(['packages', 'libs', 'examples'].map(inside))).flat(),
