@@ -19,7 +19,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SUMMARY = join(ROOT, 'docs/benchmarks.md');
 const DOCUMENT = join(ROOT, 'docs/evidence/benchmarks.md');
 const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
-const SOAK_DOCUMENT = join(ROOT, 'docs/operating.md');
+const SOAK_DOCUMENT = join(ROOT, 'docs/evidence/soak.md');
 const SOAK_CHART = join(ROOT, 'docs/pictures/soak.svg');
 
 /** How the results of a subject are shown. Subjects without a report are run only by name. */
