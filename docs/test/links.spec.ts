@@ -15,7 +15,6 @@ beforeAll(async () => {
     '.',
     'docs',
     'docs/evidence',
-    'docs/recipes',
     'bench',
     ...(await Promise.all(['packages', 'libs', 'examples'].map(inside))).flat(),
   ];

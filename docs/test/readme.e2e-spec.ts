@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { LeakGuard, Program, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, freePort, HttpAgent } from '@nest-session/testing';
 import { SECURITY_HEADERS } from '../../apps/demo/src/http/security-headers.js';
-import { codeBlocks, section } from './support/markdown.js';
+import { codeBlocks, namedBlocks, section } from './support/markdown.js';
 import { compile, ROOT } from './support/compiler.js';
 import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './support/transcript.js';
 
@@ -40,13 +40,14 @@ beforeAll(async () => {
     'docs/csrf.md',
     'docs/deadlines.md',
     'docs/events.md',
+    'docs/finding-sessions.md',
     'docs/from-express-session.md',
     'docs/from-spring-session.md',
     'docs/getting-started.md',
     'docs/graphql.md',
-    'docs/indexes.md',
+    'docs/health-and-deploys.md',
+    'docs/identity-providers.md',
     'docs/keyspace-notifications.md',
-    'docs/microservices.md',
     'docs/opentelemetry.md',
     'docs/options.md',
     'docs/protecting-routes.md',
@@ -63,7 +64,7 @@ beforeAll(async () => {
   ];
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
-  blocks = [readme, ...texts].flatMap((markdown) => codeBlocks(markdown, 'ts'));
+  blocks = [readme, ...texts].flatMap((markdown) => unnamed(markdown));
   // Not below a dist: every build removes files without a source from there.
   const cache = join(ROOT, 'node_modules/.cache');
   await mkdir(cache, { recursive: true });
@@ -71,6 +72,12 @@ beforeAll(async () => {
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The blocks of a page, but for the files of a recipe for a runner of tests, which `recipes.chaos.ts` starts. */
+function unnamed(markdown: string): string[] {
+  const named = new Set(namedBlocks(markdown).values());
+  return codeBlocks(markdown, 'ts').filter((block) => !named.has(block));
+}
 
 describe('the code of the READMEs', () => {
   it('begins with a complete program of at most 25 lines, and its transcript', () => {

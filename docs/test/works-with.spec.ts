@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeBlocks, section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
+import { RECIPES, recipeText } from './support/recipes.js';
 
 /** What the tests use as tools: not beside sessions. */
 const TOOLS = [
@@ -118,7 +119,7 @@ describe('docs/works-with.md', () => {
     const known = new Set([...named, ...OF_THE_TESTS]);
     const files = (await Promise.all((await readdir(join(ROOT, 'packages'))).map(testsOf))).flat();
     const sources = await Promise.all(files.map((file) => readFile(file, 'utf8')));
-    const used = [...sources, ...(await recipePrograms())].flatMap(importedPackages);
+    const used = [...sources, ...recipePrograms()].flatMap(importedPackages);
     expect(used.length).toBeGreaterThan(100);
     const isOurs = (name: string) => /^(node:|@nest-session\/)/.test(name);
     expect([...new Set(used)].filter((name) => !isOurs(name) && !known.has(name))).toEqual([]);
@@ -163,10 +164,8 @@ async function testsOf(folder: string): Promise<string[]> {
 }
 
 /** The code of the recipes, which a test runs as it is printed. */
-async function recipePrograms(): Promise<string[]> {
-  const recipes = join(ROOT, 'docs/recipes');
-  const texts = (await readdir(recipes)).map((file) => readFile(join(recipes, file), 'utf8'));
-  return (await Promise.all(texts)).flatMap((text) => codeBlocks(text, 'ts'));
+function recipePrograms(): string[] {
+  return [...RECIPES.keys()].flatMap((recipe) => codeBlocks(recipeText(recipe), 'ts'));
 }
 
 function importedPackages(source: string): string[] {
