@@ -25,15 +25,20 @@ interface Row {
   readonly path?: string;
 }
 
+const EVIDENCE = 'docs/evidence/works-with.md';
+
 let text: string;
+let evidence: string;
 
 beforeAll(async () => {
   text = await readFile(join(ROOT, 'docs/works-with.md'), 'utf8');
+  evidence = await readFile(join(ROOT, EVIDENCE), 'utf8');
 });
 
-/** The rows of the table under a heading. */
+/** The rows of the table under a heading of the page, or of that with the tests. */
 function rowsOf(heading: string): Row[] {
-  const lines = [...section(text, heading).matchAll(/^\| (.+) \|$/gm)].slice(2);
+  const page = heading === COMPANIONS ? evidence : text;
+  const lines = [...section(page, heading).matchAll(/^\| (.+) \|$/gm)].slice(2);
   return lines.map(([, line]) => {
     const [name = '', versions = '', ...others] = line!.split(' | ').map((cell) => cell.trim());
     const { title, path } = /^\[(?<title>.+)\]\((?<path>.+)\)$/.exec(others.at(-1) ?? '')?.groups ?? {};
@@ -101,11 +106,17 @@ describe('docs/works-with.md', () => {
     expect(rowsOf(COMPANIONS).map(({ name, versions }) => ({ name, versions }))).toEqual(installed);
   });
 
+  it('lists the packages that have a row', () => {
+    const [, listed = ''] = section(text, COMPANIONS).split(':\n\n');
+    const names = [...listed.split('.\n')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    expect(names).toEqual([...new Set(rowsOf(COMPANIONS).map(({ name }) => name))]);
+  });
+
   it('links tests that use the package of their row', async () => {
     const rows = rowsOf(COMPANIONS);
     expect(rows.length).toBeGreaterThan(20);
     for (const { name, path } of rows) {
-      const file = resolve(ROOT, 'docs', path ?? 'no link');
+      const file = resolve(ROOT, 'docs/evidence', path ?? 'no link');
       expect({ name, file, isUsed: (await sourcesOf(file)).some((source) => uses(source, name)) }).toEqual({
         name,
         file,
@@ -127,7 +138,7 @@ describe('docs/works-with.md', () => {
 
   it('is read by the reporter, which fails when a linked test does not pass', async () => {
     const { jest } = await json('package.json');
-    expect(jest.reporters[0][1].documents).toContain('docs/works-with.md');
+    expect(jest.reporters[0][1].documents).toContain(EVIDENCE);
   });
 });
 
