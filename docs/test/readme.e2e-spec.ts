@@ -55,7 +55,7 @@ beforeAll(async () => {
     'docs/protecting-routes.md',
     'docs/requests.md',
     'docs/scaling.md',
-    'docs/security-events.md',
+    'docs/security.md',
     'docs/signing-in.md',
     'docs/testing.md',
     'docs/websockets.md',
