@@ -18,7 +18,6 @@ import { soakReport } from './soak.report.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SUMMARY = join(ROOT, 'docs/benchmarks.md');
 const DOCUMENT = join(ROOT, 'docs/evidence/benchmarks.md');
-const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
 const SOAK_DOCUMENT = join(ROOT, 'docs/evidence/soak.md');
 const SOAK_CHART = join(ROOT, 'docs/pictures/soak.svg');
 
@@ -62,12 +61,10 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   const results = new Map(all.map((each) => [each.subject, each]));
   let summary = await readFile(SUMMARY, 'utf8');
   let text = await readFile(DOCUMENT, 'utf8');
-  let expiryText = await readFile(EXPIRY_DOCUMENT, 'utf8');
   let soakText = await readFile(SOAK_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
     const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
-    if (subject === 'expirations') expiryText = replaced(expiryText, subject, report);
-    else if (subject === 'soak') soakText = replaced(soakText, subject, report);
+    if (subject === 'soak') soakText = replaced(soakText, subject, report);
     else if (subject === 'memory') summary = replaced(summary, subject, report);
     else text = replaced(text, subject, report);
   }
@@ -77,7 +74,6 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   return [
     { file: SUMMARY, text: summary },
     { file: DOCUMENT, text },
-    { file: EXPIRY_DOCUMENT, text: expiryText },
     { file: SOAK_DOCUMENT, text: soakText },
     { file: SOAK_CHART, text: soakChart(results.get('soak')!) },
   ];
