@@ -30,6 +30,14 @@ describe('the links of the documentation', () => {
     expect(broken).toEqual([]);
   });
 
+  it('lead from docs/README.md to every page', () => {
+    const pages = [...texts.keys()].filter(
+      (path) => /^docs\/(evidence\/)?[\w-]+\.md$/.test(path) && path !== 'docs/README.md',
+    );
+    const linked = links(texts.get('docs/README.md')!).map((target) => `docs/${target.split('#')[0]}`);
+    expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
+  });
+
   // npm shows the README of a package without the rest of the repository.
   it('stay inside the README of a package that is published', () => {
     const leaving = relativeLinks().filter(({ path, target }) => PUBLISHED.test(path) && !target.startsWith('#'));
