@@ -1,4 +1,4 @@
-// npm run api: writes the public surface of each entry point of the published packages to docs/api, as a report that a
+// npm run api: writes the public surface of each entry point of the published packages to docs/evidence/api, as a report that a
 // change of the surface shows up in. With --check: fails where a report is not what the surface is.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { entryPoints } from './entry-points.mjs';
 import { main, root, runQuietly } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
-const REPORTS = join(root, 'docs/api');
+const REPORTS = join(root, 'docs/evidence/api');
 const check = process.argv.includes('--check');
 
 await main(async () => {
@@ -18,7 +18,7 @@ await main(async () => {
   const problems = entries.flatMap((entry) => report(entry, temporary));
   const known = new Set(entries.map(reportName));
   for (const name of readdirSync(REPORTS).filter((each) => !known.has(each))) {
-    if (check) problems.push(`docs/api/${name}: there is no such entry point any more.`);
+    if (check) problems.push(`docs/evidence/api/${name}: there is no such entry point any more.`);
     else rmSync(join(REPORTS, name));
   }
   if (problems.length === 0) return 0;
@@ -68,7 +68,7 @@ function differences(name, temporary) {
   const gone = committed.filter((line) => !actual.includes(line)).map((line) => `- ${line}`);
   const come = actual.filter((line) => !committed.includes(line)).map((line) => `+ ${line}`);
   const isSame = committed.join('\n') === actual.join('\n');
-  return isSame ? [] : [[`docs/api/${name} is not the public surface:`, ...gone, ...come].join('\n')];
+  return isSame ? [] : [[`docs/evidence/api/${name} is not the public surface:`, ...gone, ...come].join('\n')];
 }
 
 function linesOf(path) {

@@ -64,9 +64,9 @@ async function checkRecipes(packed) {
   return [...rows, report(['recipes', 'npm test'], { output, checks })];
 }
 
-/** What the page of the recipes says to install, in the versions that this repository has. */
+/** What the first page says to install for the recipes, in the versions that this repository has. */
 async function packagesOfRecipes() {
-  const page = await readFile(join(root, 'docs/recipes/README.md'), 'utf8');
+  const page = await readFile(join(root, 'docs/getting-started.md'), 'utf8');
   const told = [...page.matchAll(/^npm install (.+)$/gm)].flatMap(([, names]) => names.split(' '));
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'));
   const others = told.filter((name) => !name.startsWith('@nest-session/'));

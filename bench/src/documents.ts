@@ -7,7 +7,7 @@ import { deadlinesReport } from './deadlines.report.js';
 import { encryptionReport } from './encryption.report.js';
 import { expirationsReport } from './expirations.report.js';
 import { expiryReport } from './expiry.report.js';
-import { httpReport } from './http.report.js';
+import { httpReport, ratiosReport } from './http.report.js';
 import { lossesReport } from './losses.report.js';
 import { memoryReport } from './memory.report.js';
 import { requestsReport } from './requests.report.js';
@@ -16,9 +16,9 @@ import { soakChart } from './soak.chart.js';
 import { soakReport } from './soak.report.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const DOCUMENT = join(ROOT, 'docs/benchmarks.md');
-const EXPIRY_DOCUMENT = join(ROOT, 'docs/expiry.md');
-const SOAK_DOCUMENT = join(ROOT, 'docs/operating.md');
+const SUMMARY = join(ROOT, 'docs/benchmarks.md');
+const DOCUMENT = join(ROOT, 'docs/evidence/benchmarks.md');
+const SOAK_DOCUMENT = join(ROOT, 'docs/evidence/soak.md');
 const SOAK_CHART = join(ROOT, 'docs/pictures/soak.svg');
 
 /** How the results of a subject are shown. Subjects without a report are run only by name. */
@@ -59,20 +59,21 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   const subjects = Object.keys(REPORTS);
   const all = await Promise.all(subjects.map((subject) => readResults(resultsFile(subject))));
   const results = new Map(all.map((each) => [each.subject, each]));
+  let summary = await readFile(SUMMARY, 'utf8');
   let text = await readFile(DOCUMENT, 'utf8');
-  let expiryText = await readFile(EXPIRY_DOCUMENT, 'utf8');
   let soakText = await readFile(SOAK_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
     const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
-    if (subject === 'expirations') expiryText = replaced(expiryText, subject, report);
-    else if (subject === 'soak') soakText = replaced(soakText, subject, report);
+    if (subject === 'soak') soakText = replaced(soakText, subject, report);
+    else if (subject === 'memory') summary = replaced(summary, subject, report);
     else text = replaced(text, subject, report);
   }
   const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);
-  text = replaced(text, 'losses', lossesReport(http!, budgets!, memory!));
+  summary = replaced(summary, 'ratios', `${originOf(http!)}\n\n${ratiosReport(http!)}`);
+  summary = replaced(summary, 'losses', lossesReport(http!, budgets!, memory!));
   return [
+    { file: SUMMARY, text: summary },
     { file: DOCUMENT, text },
-    { file: EXPIRY_DOCUMENT, text: expiryText },
     { file: SOAK_DOCUMENT, text: soakText },
     { file: SOAK_CHART, text: soakChart(results.get('soak')!) },
   ];

@@ -11,13 +11,15 @@ import {
 import { type Comparison, type Results } from './results.js';
 import { medianOf, number, range, ratio, roundsOf, table } from './table.js';
 
-/** Two tables of ratios, and one table for each scenario. */
+/** The table of ratios that tells most. */
+export function ratiosReport(results: Results): string {
+  return ratioTable(results, 'perSecond', 'requests/s of ours, divided by those of');
+}
+
+/** The ratios of processor time, and one table for each scenario. */
 export function httpReport(results: Results): string {
-  const ratios = [
-    ratioTable(results, 'perSecond', 'requests/s of ours, divided by those of'),
-    ratioTable(results, 'nodeTime', 'Node µs per request, divided by ours'),
-  ];
-  return [...ratios, ...results.comparisons.map(scenarioTable)].join('\n\n');
+  const ratios = ratioTable(results, 'nodeTime', 'Node µs per request, divided by ours');
+  return [ratios, ...results.comparisons.map(scenarioTable)].join('\n\n');
 }
 
 interface Rival {

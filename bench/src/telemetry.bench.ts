@@ -5,7 +5,7 @@ import { interleave } from './rounds.js';
 import { medianOf, number, ratio, table } from './table.js';
 import { TELEMETRIES } from './telemetry.applications.js';
 
-// What telemetry adds to the processor time of a request; for docs/opentelemetry.md.
+// What telemetry adds to the processor time of a request; for docs/evidence/benchmarks.md.
 const ROUNDS = isQuick ? 7 : 21;
 const WARM_UP = 2;
 const DURATION = isQuick ? 400 : 800;

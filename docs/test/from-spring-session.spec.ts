@@ -28,7 +28,7 @@ const OF_OUR_OWN = [
   'visitorAttributes',
 ];
 
-/** What the tables name in the column "here" exists: in the API reports, the options or the README. */
+/** What the tables name in the column "here" exists: in the API reports, the options or the first page. */
 describe('docs/from-spring-session.md', () => {
   let rows: Row[];
   let known: string;
@@ -44,8 +44,8 @@ describe('docs/from-spring-session.md', () => {
       difference: difference!,
     }));
     rows = all.filter(({ spring, here }) => here !== 'here' && !spring.startsWith('-'));
-    const reports = (await readdir(join(ROOT, 'docs/api'))).map((file) => `docs/api/${file}`);
-    known = (await Promise.all([...reports, 'docs/options.md', 'README.md'].map(read))).join('\n');
+    const reports = (await readdir(join(ROOT, 'docs/evidence/api'))).map((file) => `docs/evidence/api/${file}`);
+    known = (await Promise.all([...reports, 'docs/options.md', 'docs/getting-started.md'].map(read))).join('\n');
     const [ofSessions] = (await read('docs/options.md')).split('## `SessionAdminModule');
     const names = ofSessions!.matchAll(/^\| `(\w+)/gm);
     options = [...new Set([...names].map(([, name]) => name!))];

@@ -17,9 +17,9 @@ function tests(text: string): { paragraph: string; list: string }[] {
 
 // The reporter checks that these tests run and pass, since it sees the results.
 describe.each([
-  'docs/guarantees.md',
-  'docs/failure-modes.md',
-  'docs/internals.md',
+  'docs/evidence/guarantees.md',
+  'docs/evidence/failure-modes.md',
+  'docs/evidence/internals.md',
   'packages/session-core/test/parity/spring-session.md',
 ])('%s', (document) => {
   it('names only tests that npm test, npm run test:e2e or npm run chaos runs', () => {
@@ -44,8 +44,8 @@ describe.each([
   });
 });
 
-it('docs/guarantees.md names tests for every sentence', () => {
-  const text = read('docs/guarantees.md');
+it('docs/evidence/guarantees.md names tests for every sentence', () => {
+  const text = read('docs/evidence/guarantees.md');
   const paragraphs = text
     .split(/^## .*$/m)
     .slice(1)
@@ -54,54 +54,55 @@ it('docs/guarantees.md names tests for every sentence', () => {
   expect(tests(text)).toHaveLength(paragraphs.length / 2);
 });
 
-it('docs/failure-modes.md names tests for every row of its tables of faults', () => {
+it('docs/evidence/failure-modes.md names tests for every row of the tables of faults', () => {
   const text = read('docs/failure-modes.md');
+  const listed = read('docs/evidence/failure-modes.md');
   const rowsIn = (heading: string) => {
     const [, section = ''] = text.split(`\n## ${heading}\n`);
     const [table = ''] = section.split(/^## /m);
     return [...table.matchAll(/^\| (.+?) +\|/gm)].map(([, row]) => row!).slice(2);
   };
   const rows = [...rowsIn('When Redis fails'), ...rowsIn('When the application fails')];
-  const [, listed = ''] = text.split(/^## The tests that hold each row$/m);
   expect(rows.length).toBeGreaterThan(20);
   expect(tests(listed).map(({ paragraph }) => paragraph)).toEqual(rows.map((row) => `**${row}**`));
 });
 
-describe('docs/security.md', () => {
-  const text = read('docs/security.md');
-  const rowsIn = (heading: string) => {
-    const [, section = ''] = text.split(`\n${heading}\n`);
-    const [table = ''] = section.split(/^#/m);
-    const rows = [...table.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row!.split(/ +\| +/));
-    return rows.slice(2).map((cells) => ({ what: cells[0]!, how: cells.at(-2)!, test: cells.at(-1)!.trim() }));
-  };
+describe.each([
+  { page: 'docs/security.md', headings: ['## What holds'] },
+  { page: 'docs/evidence/asvs.md', headings: ['## V7: sessions', '## V3.3: cookies', '## Other chapters'] },
+])('$page', ({ page, headings }) => {
   const isTest = (cell: string) => {
     const [, path] = /^\[.+\]\((\S+\/test\/\S+\.(?:spec|e2e-spec|chaos)\.ts)\)$/.exec(cell) ?? [];
-    return path !== undefined && existsSync(join(ROOT, 'docs', path));
+    return path !== undefined && existsSync(join(ROOT, dirname(page), path));
   };
 
   it('is in the list of documents of the reporter', () => {
-    expect(JSON.parse(read('package.json')).jest.reporters[0][1].documents).toContain('docs/security.md');
+    expect(JSON.parse(read('package.json')).jest.reporters[0][1].documents).toContain(page);
   });
 
-  it.each([
-    ['### V7: sessions', [3, 4, 2, 5, 3, 2].flatMap((rows, i) => numbered(`7.${i + 1}`, rows))],
-    ['### V3.3: cookies', numbered('3.3', 5)],
-  ])('has every row of %s', (heading, numbers) => {
-    expect([...new Set(rowsIn(heading).map(({ what }) => what))]).toEqual(numbers);
+  it.each(headings)('names in each row under "%s" a test, or why it is the application\'s', (heading) => {
+    expect(rowsIn(page, heading).length).toBeGreaterThan(4);
+    for (const { what, how, test } of rowsIn(page, heading)) {
+      const isApplications = test === '-' && how.startsWith('The application: ');
+      expect({ what, test, isHeld: isApplications || isTest(test) }).toEqual({ what, test, isHeld: true });
+    }
   });
-
-  it.each(['## What holds', '### V7: sessions', '### V3.3: cookies', '### Other chapters'])(
-    'names in each row under "%s" a test, or why it is the application\'s',
-    (heading) => {
-      expect(rowsIn(heading).length).toBeGreaterThan(4);
-      for (const { what, how, test } of rowsIn(heading)) {
-        const isApplications = test === '-' && how.startsWith('The application: ');
-        expect({ what, test, isHeld: isApplications || isTest(test) }).toEqual({ what, test, isHeld: true });
-      }
-    },
-  );
 });
+
+it.each([
+  ['## V7: sessions', [3, 4, 2, 5, 3, 2].flatMap((rows, i) => numbered(`7.${i + 1}`, rows))],
+  ['## V3.3: cookies', numbered('3.3', 5)],
+])('docs/evidence/asvs.md has every row of %s', (heading, numbers) => {
+  expect([...new Set(rowsIn('docs/evidence/asvs.md', heading).map(({ what }) => what))]).toEqual(numbers);
+});
+
+/** The rows of the table under a heading of a page. */
+function rowsIn(page: string, heading: string): { what: string; how: string; test: string }[] {
+  const [, section = ''] = read(page).split(`\n${heading}\n`);
+  const [table = ''] = section.split(/^#/m);
+  const rows = [...table.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row!.split(/ +\| +/));
+  return rows.slice(2).map((cells) => ({ what: cells[0]!, how: cells.at(-2)!, test: cells.at(-1)!.trim() }));
+}
 
 /** `7.1.1` to `7.1.3` for `7.1` and 3. */
 function numbered(chapter: string, rows: number): string[] {

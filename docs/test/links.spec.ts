@@ -14,7 +14,7 @@ beforeAll(async () => {
   const folders = [
     '.',
     'docs',
-    'docs/recipes',
+    'docs/evidence',
     'bench',
     ...(await Promise.all(['packages', 'libs', 'examples'].map(inside))).flat(),
   ];
@@ -28,6 +28,14 @@ describe('the links of the documentation', () => {
     const broken = relativeLinks().filter(({ path, target }) => !exists(path, target));
     expect(relativeLinks().length).toBeGreaterThan(50);
     expect(broken).toEqual([]);
+  });
+
+  it('lead from docs/README.md to every page', () => {
+    const pages = [...texts.keys()].filter(
+      (path) => /^docs\/(evidence\/)?[\w-]+\.md$/.test(path) && path !== 'docs/README.md',
+    );
+    const linked = links(texts.get('docs/README.md')!).map((target) => `docs/${target.split('#')[0]}`);
+    expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
   });
 
   // npm shows the README of a package without the rest of the repository.

@@ -36,11 +36,9 @@ const OF_EXPRESS_SESSION = [
 // Of express-session, which the module answers, and of `listen()`, which are no module's.
 const OF_OTHERS = ['from-express-session.md', 'keyspace-notifications.md'];
 
-let readme: string;
 let optionsDoc: string;
 
 beforeAll(async () => {
-  readme = await readFile(join(ROOT, 'README.md'), 'utf8');
   optionsDoc = await readFile(join(ROOT, 'docs/options.md'), 'utf8');
 });
 
@@ -162,14 +160,6 @@ describe('the options', () => {
     expect(resolveRedisSessionOptions().serializer).toBeInstanceOf(JsonAttributeSerializer);
   });
 
-  it('of the README have the defaults that docs/options.md has', () => {
-    for (const module of [ofSession, ofRedis]) {
-      const short = [...shortTable(module)];
-      expect(short.length).toBeGreaterThan(0);
-      expect([...optionTable(module)]).toEqual(expect.arrayContaining(short));
-    }
-  });
-
   function dashes(module: string): string[] {
     return [...optionTable(module)].filter(([, cell]) => cell === '-').map(([name]) => name);
   }
@@ -181,12 +171,6 @@ describe('the options', () => {
   /** A module's table in docs/options.md. */
   function optionTable(module: string): Map<string, string> {
     return namesAndDefaults(sectionOf(module));
-  }
-
-  /** The few options of a module that the README names. */
-  function shortTable(module: string): Map<string, string> {
-    const [, table = ''] = section(readme, 'Options').split(`\`${module}.forRoot({ ... })\``);
-    return namesAndDefaults(table.split(/\n(?=`)/)[0]!);
   }
 });
 

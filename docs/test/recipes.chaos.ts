@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,8 +14,9 @@ import {
   connect as connectSocket,
 } from '../../packages/session-websockets/test/support/socket.client.js';
 import { ask, connect, disposeClients, iterate } from '../../packages/session-redis/test/support/graphql.client.js';
-import { codeBlocks, namedBlocks } from './support/markdown.js';
+import { anchorOf, codeBlocks, links, namedBlocks, section } from './support/markdown.js';
 import { compile, ROOT } from './support/compiler.js';
+import { RECIPES, recipeText } from './support/recipes.js';
 import { curlStandIn, differences, hasCurl, systemShell } from './support/transcript.js';
 
 LeakGuard.install();
@@ -24,7 +24,6 @@ LeakGuard.install();
 /** The recipes whose first block is a whole program, which listens on PORT and uses the Redis of REDIS_URL. */
 const programs: string[] = [];
 const TESTS = 'tests';
-const RECIPES = join(ROOT, 'docs/recipes');
 
 // Enough time for compilers, test runners and several programs on a busy machine.
 const SLOWLY = 300_000;
@@ -35,11 +34,9 @@ const PACKAGES = process.env['RECIPES_PACKAGES'] ?? join(ROOT, 'node_modules');
 /** The folder with a folder for each recipe, as projects that have installed the packages. */
 let folder: string;
 
-const textOf = (recipe: string) => readFileSync(join(RECIPES, `${recipe}.md`), 'utf8');
-
 /** The files of a recipe, with what they hold. */
 function filesOf(recipe: string): Map<string, string> {
-  const text = textOf(recipe);
+  const text = recipeText(recipe);
   return recipe === TESTS ? namedBlocks(text) : new Map([['main.ts', codeBlocks(text, 'ts')[0]!]]);
 }
 
@@ -122,7 +119,7 @@ function describeRecipe(recipe: string, tests: () => void = () => undefined, env
       await redis?.stop();
     });
 
-    const text = textOf(recipe);
+    const text = recipeText(recipe);
     const transcripts = codeBlocks(text, 'console').join('');
 
     it('begins with its whole program, and has no other', () => {
@@ -437,7 +434,7 @@ describe('with a database,', () => {
 
   /** What the page shows that the program prints in the end. */
   const shownBy = (recipe: string) => {
-    const parts = codeBlocks(textOf(recipe), 'text')[0]!.trimEnd().split('...');
+    const parts = codeBlocks(recipeText(recipe), 'text')[0]!.trimEnd().split('...');
     return new RegExp(parts.join('.+'), 'g');
   };
 
@@ -597,10 +594,9 @@ function sorted(words: readonly string[]): string[] {
   return words.toSorted((a, b) => a.localeCompare(b));
 }
 
-it('the index names every recipe', async () => {
-  const files = (await readdir(RECIPES)).filter((file) => file !== 'README.md');
-  const index = await readFile(join(RECIPES, 'README.md'), 'utf8');
-  const named = [...index.matchAll(/\]\(([\w-]+\.md)\)/g)].map(([, file]) => file!);
-  expect(sorted(named)).toEqual(sorted(files));
-  expect(sorted(files)).toEqual(sorted([...programs, TESTS].map((recipe) => `${recipe}.md`)));
+it('docs/getting-started.md leads to every recipe', async () => {
+  const text = section(await readFile(join(ROOT, 'docs/getting-started.md'), 'utf8'), 'Whole programs');
+  const places = [...RECIPES.values()].map(({ page, heading }) => (heading ? `${page}#${anchorOf(heading)}` : page));
+  expect(sorted(links(text).filter((target) => !target.startsWith('#')))).toEqual(sorted(places));
+  expect(sorted([...RECIPES.keys()])).toEqual(sorted([...programs, TESTS]));
 });

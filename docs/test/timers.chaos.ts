@@ -2,19 +2,20 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BeanstalkdServer, LeakGuard, Program } from '@nest-session/test-infrastructure';
 import { eventually, freePort, HttpAgent, RedisServer } from '@nest-session/testing';
-import { codeBlocks } from './support/markdown.js';
+import { codeBlocks, section } from './support/markdown.js';
 import { compile, ROOT } from './support/compiler.js';
 
 LeakGuard.install();
 
-it('the program of docs/timers.md hears of the end of a cart from beanstalkd', async () => {
+it('the program of docs/expiry.md hears of the end of a cart from beanstalkd', async () => {
   const cache = join(ROOT, 'node_modules/.cache');
   await mkdir(cache, { recursive: true });
   const folder = await mkdtemp(join(cache, 'timers-'));
   const [redis, beanstalkd] = [await RedisServer.start(), await BeanstalkdServer.start()];
   // Without key events, which could be faster.
   const environment = { REDIS_URL: redis.url, BEANSTALKD_PORT: `${beanstalkd.port}`, PORT: `${await freePort()}` };
-  const [block = ''] = codeBlocks(await readFile(join(ROOT, 'docs/timers.md'), 'utf8'), 'ts');
+  const text = section(await readFile(join(ROOT, 'docs/expiry.md'), 'utf8'), 'Timers outside of Redis');
+  const [block = ''] = codeBlocks(text, 'ts');
   await writeFile(join(folder, 'main.ts'), block.replace('expirations:', "notifications: 'off',\n      expirations:"));
   expect(await compile(new Map([[join(folder, 'tsconfig.json'), ['main.ts']]]))).toBe('');
   const program = Program.start([join(folder, 'main.js')], environment);

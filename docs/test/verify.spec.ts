@@ -5,8 +5,8 @@ import { SPRING_RULES } from '../../packages/session-redis/src/spring/spring-rul
 import { ROOT } from './support/compiler.js';
 import { section } from './support/markdown.js';
 
-it('docs/redis-data-model.md has the rules that `verify` knows, in its words', async () => {
-  const page = await readFile(join(ROOT, 'docs/redis-data-model.md'), 'utf8');
+it('docs/evidence/redis-data-model.md has the rules that `verify` knows, in its words', async () => {
+  const page = await readFile(join(ROOT, 'docs/evidence/redis-data-model.md'), 'utf8');
   const rows = [...section(page, 'Verify it').matchAll(/^\| `([\w-]+)` +\| (.+?) +\| (.+?) +\|$/gm)];
   const told = Object.fromEntries(rows.map(([, rule, problem, mending]) => [rule, { problem, mending }]));
   expect(told).toEqual(RULES);

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeBlocks, section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
+import { RECIPES, recipeText } from './support/recipes.js';
 
 /** What the tests use as tools: not beside sessions. */
 const TOOLS = [
@@ -24,15 +25,20 @@ interface Row {
   readonly path?: string;
 }
 
+const EVIDENCE = 'docs/evidence/works-with.md';
+
 let text: string;
+let evidence: string;
 
 beforeAll(async () => {
   text = await readFile(join(ROOT, 'docs/works-with.md'), 'utf8');
+  evidence = await readFile(join(ROOT, EVIDENCE), 'utf8');
 });
 
-/** The rows of the table under a heading. */
+/** The rows of the table under a heading of the page, or of that with the tests. */
 function rowsOf(heading: string): Row[] {
-  const lines = [...section(text, heading).matchAll(/^\| (.+) \|$/gm)].slice(2);
+  const page = heading === COMPANIONS ? evidence : text;
+  const lines = [...section(page, heading).matchAll(/^\| (.+) \|$/gm)].slice(2);
   return lines.map(([, line]) => {
     const [name = '', versions = '', ...others] = line!.split(' | ').map((cell) => cell.trim());
     const { title, path } = /^\[(?<title>.+)\]\((?<path>.+)\)$/.exec(others.at(-1) ?? '')?.groups ?? {};
@@ -100,11 +106,17 @@ describe('docs/works-with.md', () => {
     expect(rowsOf(COMPANIONS).map(({ name, versions }) => ({ name, versions }))).toEqual(installed);
   });
 
+  it('lists the packages that have a row', () => {
+    const [, listed = ''] = section(text, COMPANIONS).split(':\n\n');
+    const names = [...listed.split('.\n')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+    expect(names).toEqual([...new Set(rowsOf(COMPANIONS).map(({ name }) => name))]);
+  });
+
   it('links tests that use the package of their row', async () => {
     const rows = rowsOf(COMPANIONS);
     expect(rows.length).toBeGreaterThan(20);
     for (const { name, path } of rows) {
-      const file = resolve(ROOT, 'docs', path ?? 'no link');
+      const file = resolve(ROOT, 'docs/evidence', path ?? 'no link');
       expect({ name, file, isUsed: (await sourcesOf(file)).some((source) => uses(source, name)) }).toEqual({
         name,
         file,
@@ -118,7 +130,7 @@ describe('docs/works-with.md', () => {
     const known = new Set([...named, ...OF_THE_TESTS]);
     const files = (await Promise.all((await readdir(join(ROOT, 'packages'))).map(testsOf))).flat();
     const sources = await Promise.all(files.map((file) => readFile(file, 'utf8')));
-    const used = [...sources, ...(await recipePrograms())].flatMap(importedPackages);
+    const used = [...sources, ...recipePrograms()].flatMap(importedPackages);
     expect(used.length).toBeGreaterThan(100);
     const isOurs = (name: string) => /^(node:|@nest-session\/)/.test(name);
     expect([...new Set(used)].filter((name) => !isOurs(name) && !known.has(name))).toEqual([]);
@@ -126,7 +138,7 @@ describe('docs/works-with.md', () => {
 
   it('is read by the reporter, which fails when a linked test does not pass', async () => {
     const { jest } = await json('package.json');
-    expect(jest.reporters[0][1].documents).toContain('docs/works-with.md');
+    expect(jest.reporters[0][1].documents).toContain(EVIDENCE);
   });
 });
 
@@ -163,10 +175,8 @@ async function testsOf(folder: string): Promise<string[]> {
 }
 
 /** The code of the recipes, which a test runs as it is printed. */
-async function recipePrograms(): Promise<string[]> {
-  const recipes = join(ROOT, 'docs/recipes');
-  const texts = (await readdir(recipes)).map((file) => readFile(join(recipes, file), 'utf8'));
-  return (await Promise.all(texts)).flatMap((text) => codeBlocks(text, 'ts'));
+function recipePrograms(): string[] {
+  return [...RECIPES.keys()].flatMap((recipe) => codeBlocks(recipeText(recipe), 'ts'));
 }
 
 function importedPackages(source: string): string[] {

@@ -24,12 +24,14 @@ export function links(markdown: string): string[] {
 /** The anchors that GitHub and npm give the headings of a Markdown text. */
 export function anchors(markdown: string): string[] {
   const headings = [...withoutBlocks(markdown).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading!);
-  return headings.map((heading) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\w\- ]/g, '')
-      .replaceAll(' ', '-'),
-  );
+  return headings.map(anchorOf);
+}
+
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
 }
 
 function withoutBlocks(markdown: string): string {

@@ -6,7 +6,7 @@ import { DemoRedis } from './demo.redis.js';
 const NAMESPACE = 'nest:deadlines';
 const LATEST_ENTRIES = 200;
 
-/** Reads what Redis holds of the deadline of one order, as docs/redis-data-model.md names it. */
+/** Reads what Redis holds of the deadline of one order, as docs/evidence/redis-data-model.md names it. */
 @Injectable()
 export class DeadlineInspector {
   constructor(private readonly redis: DemoRedis) {}

@@ -6,7 +6,7 @@ import { DemoRedis } from './demo.redis.js';
 const NAMESPACE = 'nest:session';
 const LATEST_ENTRIES = 200;
 
-/** Reads the keys of one session and of its order in Redis, as docs/redis-data-model.md names them. */
+/** Reads the keys of one session and of its order in Redis, as docs/evidence/redis-data-model.md names them. */
 @Injectable()
 export class SessionInspector {
   constructor(

@@ -66,7 +66,7 @@ export interface SessionModuleOptions extends BoundsOptions {
   visitorAttributes?: readonly string[];
   /**
    * `'strict'` is for production: other defaults, such as a cookie for https only and an absolute timeout, and an error
-   * at start for options that OWASP ASVS 5.0 forbids, which the page "Security" of the documentation lists. A request
+   * at start for options that OWASP ASVS 5.0 forbids: see the page "Security" of the documentation. A request
    * that presents live sessions of two principals gets a `ConflictException`, 409, where it uses the session, because
    * somebody may have planted a cookie. With `'standard'` the first counts, with a security event, or a warning once. @default 'standard'
    */

@@ -1,7 +1,6 @@
 import type { SecurityLevel } from './security-level.js';
 
-// What `security: 'strict'` refuses, and what a library can see of it. docs/security.md names the requirement behind
-// each rule.
+// What `security: 'strict'` refuses, and what a library can see of it. The requirement behind each rule is one of ASVS.
 
 const STRICT = "with `security: 'strict'`";
 

@@ -24,7 +24,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /**
    * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Each
    * partition costs background work. Redis records the number at the first start. On a Cluster at least 2.
-   * To change it, see the page "Repartitioning" of the documentation. @default 1; 64 on Redis Cluster
+   * To change it, see the page "Scaling" of the documentation. @default 1; 64 on Redis Cluster
    */
   partitions?: number;
   /**
@@ -47,10 +47,10 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * Where the scripts note when a session ends. `'buckets'`: in a set for each minute, which the cleanup job sweeps.
    * `'sorted-set'`: in one sorted set per partition by the millisecond, which every instance polls when the next
    * session is due: ends are known within 250 ms without key events. Instances with either may run at once. See
-   * the page "How expiries are noticed" of the documentation.
+   * the page "How sessions end" of the documentation.
    *
    * Or a timer, a server outside of Redis that tells when a session may have ended, beside the buckets. See
-   * the page "Timers outside of Redis" of the documentation.
+   * the page "How sessions end" of the documentation.
    * @default 'buckets'
    */
   expirations?: ExpirationStoreName | SessionTimer;

@@ -130,7 +130,7 @@ function refuseFor(partitions: Partitions, problem: string | undefined): void {
   if (problem !== undefined) refuse(partitions, problem);
 }
 
-const MORE = 'See the page "Repartitioning" of the documentation.';
+const MORE = 'See the page "Scaling" of the documentation.';
 
 /** Why this instance cannot use the recorded partitions, and what to do. */
 function partitionsProblem(record: string, { count, owner }: Pick<Partitions, 'count' | 'owner'>): string {

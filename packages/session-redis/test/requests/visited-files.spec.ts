@@ -56,7 +56,7 @@ describe('the source files that run', () => {
     coverage.stop();
   });
 
-  it('until a handler has read an attribute of its session are at most those of docs/internals.md', async () => {
+  it('until a handler has read an attribute of its session are at most those of docs/evidence/internals.md', async () => {
     const files = await inEachRound(async () => {
       await agent.get('/');
       return beforeReply;
@@ -65,7 +65,7 @@ describe('the source files that run', () => {
     expectFew(files, documented('read'));
   });
 
-  it('until the last byte of a response whose session was saved are at most those of docs/internals.md', async () => {
+  it('until the last byte of a response whose session was saved are at most those of docs/evidence/internals.md', async () => {
     const files = await inEachRound(async () => {
       await agent.post('/');
       return coverage.take();
@@ -95,6 +95,6 @@ function expectFew(files: readonly string[], documentedNumber: number): void {
 
 /** The number of files that the documentation gives for a request. */
 function documented(kind: 'read' | 'save'): number {
-  const page = readFileSync(new URL('../../../../docs/internals.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../../../docs/evidence/internals.md', import.meta.url), 'utf8');
   return Number(new RegExp(`\\| ${kind} +\\|[^|]+\\| +(\\d+) +\\|`).exec(page)?.[1]);
 }

@@ -46,8 +46,8 @@ class FailingHandler {
   hear(): void {}
 }
 
-it('the keys of this test equal the table of docs/redis-data-model.md', async () => {
-  const text = await readFile(new URL('../../../../docs/redis-data-model.md', import.meta.url), 'utf8');
+it('the keys of this test equal the table of docs/evidence/redis-data-model.md', async () => {
+  const text = await readFile(new URL('../../../../docs/evidence/redis-data-model.md', import.meta.url), 'utf8');
   const [, section = ''] = text.split(/^## Keys$/m);
   const [table = ''] = section.split(/^#/m);
   const rows = [...table.matchAll(/^\| `([^`]+)` +\| ([A-Z]+) /gm)].map(([, key, type]) => [key, type!.toLowerCase()]);

@@ -49,7 +49,7 @@ export function describeTelemetry(
     for (const secret of [...Object.values(SECRETS), ...application.tokens]) {
       expect(telemetry.linesWith(secret)).toEqual([]);
     }
-    // They name the principal: see docs/security-events.md.
+    // They name the principal: see docs/security.md.
     const { principal: _, ...others } = SECRETS;
     const events = JSON.stringify(application.handlers.securityEvents);
     for (const secret of [...Object.values(others), ...application.tokens]) expect(events).not.toContain(secret);

@@ -8,7 +8,7 @@ const PATTERNS = patternsOfKeys('(?:\\{\\d-\\d\\}:)?', {
   '<type>': '(?:created|id-changed|signed-in|deleted|expired)',
 });
 
-/** The fields of a session hash, beside the attributes, as docs/redis-data-model.md has them. */
+/** The fields of a session hash, beside the attributes, as docs/evidence/redis-data-model.md has them. */
 const FIELDS: Readonly<Record<string, RegExp>> = {
   creationTime: /^\d{13}$/,
   lastAccessedTime: /^\d{13}$/,

@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './compiler.js';
+import { section } from './markdown.js';
+
+interface Place {
+  readonly page: string;
+  /** The part of the page; unset: the whole page. */
+  readonly heading?: string;
+}
+
+/** Where each recipe is: a whole program with what it prints. */
+export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
+  ['sign-in-with-roles', { page: 'protecting-routes.md', heading: 'Roles: a whole program' }],
+  ['my-devices', { page: 'finding-sessions.md', heading: 'Show users their devices' }],
+  ['passport', { page: 'identity-providers.md', heading: 'Passport' }],
+  ['oauth2', { page: 'identity-providers.md', heading: 'OAuth2' }],
+  ['back-channel-logout', { page: 'identity-providers.md', heading: 'Back-channel logout' }],
+  ['csrf', { page: 'csrf.md', heading: 'A whole program' }],
+  ['websocket', { page: 'websockets.md', heading: 'A whole program' }],
+  ['graphql', { page: 'graphql.md', heading: 'A whole program' }],
+  ['unpaid-orders', { page: 'deadlines.md', heading: 'Cancel orders that nobody pays' }],
+  ['held-seats', { page: 'deadlines.md', heading: 'Hold a seat for ten minutes' }],
+  ['health-and-deploys', { page: 'health-and-deploys.md' }],
+  ['tests', { page: 'testing.md', heading: 'A whole test' }],
+]);
+
+export function recipeText(recipe: string): string {
+  const { page, heading } = RECIPES.get(recipe)!;
+  const text = readFileSync(join(ROOT, 'docs', page), 'utf8');
+  return heading === undefined ? text : section(text, heading);
+}
