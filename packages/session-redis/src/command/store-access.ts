@@ -4,6 +4,7 @@ import {
   resolveRedisSessionOptions,
   type ResolvedRedisSessionOptions,
 } from '../configuration/redis-session.options.js';
+import { namespaceOfSpring } from '../configuration/spring.options.js';
 import { settledPartitions } from '../connection/check-store.js';
 import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
@@ -88,9 +89,10 @@ export function withSessions<T>(
 /** @throws InvalidSessionOptionsError for a namespace beside that of Spring, whose sessions are not kept as ours are */
 export function assertNotBeside(partitions: Partitions): void {
   if (partitions.owner.holds !== 'shared-sessions') return;
+  const ofSpring = JSON.stringify(namespaceOfSpring(partitions.namespace));
   throw notForCommand(
     partitions,
-    'has what is kept beside sessions of Spring Session: the command `spring` looks at those.',
+    `has what is kept beside sessions of Spring Session. For those, run: nest-session-redis spring --namespace ${ofSpring}`,
   );
 }
 
