@@ -167,7 +167,11 @@ export class SharedSessionListener implements BackgroundService {
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       this.#failures.failed(error);
-      this.#heard = [...heard, ...this.#heard].slice(0, MOST_COLLECTED);
+      this.#heard.unshift(...heard);
+      if (this.#heard.length > MOST_COLLECTED) {
+        this.#heard.length = MOST_COLLECTED;
+        this.#catchUp();
+      }
       this.#schedule(AFTER_FAILURE);
     }
   }

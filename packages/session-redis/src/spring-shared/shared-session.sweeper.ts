@@ -17,7 +17,7 @@ import { SharedKeys } from '../spring/shared-keys.js';
 const AHEAD = 2;
 const PER_PAGE = 500;
 const SCANNED_PER_SECOND = 5000;
-// Milliseconds. Of an instance that has died, another one goes on sooner or later.
+// Milliseconds. When an instance dies meanwhile, the next one that connects looks at all of them again.
 const LONGEST_PAGE = 10_000;
 
 /**
