@@ -60,9 +60,11 @@ export async function withRedis<T>({ address, signal }: Call, work: (redis: Reac
 /** Whether a command changes the data, which another version of the library may have written. */
 interface Access {
   readonly writes: boolean;
+  /** Whether it also knows the namespace beside that of Spring. */
+  readonly knowsShared?: boolean;
 }
 
-const READS: Access = { writes: false };
+export const READS: Access = { writes: false };
 /** For a command that changes the data. */
 export const WRITES: Access = { writes: true };
 
@@ -79,7 +81,7 @@ export function withSessions<T>(
 ): Promise<T> {
   const ofSessions = async (store: OpenStore) => {
     const { partitions } = store;
-    assertNotBeside(partitions);
+    if (!access.knowsShared) assertNotBeside(partitions);
     if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
     throw notForCommand(partitions, 'holds deadlines, and this command is for sessions.');
   };

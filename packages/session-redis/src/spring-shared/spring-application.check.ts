@@ -4,10 +4,10 @@ import type { Redis } from 'ioredis';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import { pages } from '../expiration/scan-pages.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { isOfSimpleRepository, type SampledSession, sampleSession } from '../spring/sampled-session.js';
 import { isAlive } from '../spring/spring-session.js';
+import { storedIds } from '../spring/stored-ids.js';
 import type { StoredForm } from '../spring-values/stored-value.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
@@ -15,7 +15,6 @@ import { SharedKeys } from '../spring/shared-keys.js';
 import { NEEDS_JSON } from './needs-json.js';
 import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
-const SCANNED_PER_CALL = 500;
 const MOST_CALLS = 20;
 const SAMPLE = 100;
 // Milliseconds that the start waits for it. Without Redis, what is seen later tells.
@@ -89,15 +88,9 @@ export class SpringApplicationCheck implements BackgroundService {
 
   async #someIds(): Promise<string[]> {
     const ids: string[] = [];
-    const { spring } = this.keys;
-    const read = (cursor: string) =>
-      this.client.scan(cursor, 'MATCH', `${spring.prefix}sessions:*`, 'COUNT', SCANNED_PER_CALL);
     let calls = 0;
-    for await (const page of pages(read)) {
-      for (const key of page) {
-        const known = spring.read(key);
-        if (known?.kind === 'session') ids.push(known.id);
-      }
+    for await (const page of storedIds(this.client, this.keys.spring)) {
+      ids.push(...page);
       if (ids.length >= SAMPLE || ++calls === MOST_CALLS) break;
     }
     return ids.slice(0, SAMPLE);
