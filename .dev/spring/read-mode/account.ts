@@ -43,12 +43,16 @@ class AccountController {
 }
 
 /** Starts it on a free port. */
-export async function startAccount(adapter: 'express' | 'fastify', url: string): Promise<INestApplication> {
+export async function startAccount(
+  adapter: 'express' | 'fastify',
+  url: string,
+  spring: 'read' | 'shared' = 'read',
+): Promise<INestApplication> {
   @Module({
     imports: [
       SessionModule.forRoot(springSessions()),
       // Longer than usual: the machine has several applications at a time.
-      RedisSessionModule.forRoot({ url, spring: 'read', commandTimeout: '5s' }),
+      RedisSessionModule.forRoot({ url, spring, commandTimeout: '5s' }),
     ],
     controllers: [AccountController],
   })

@@ -132,6 +132,14 @@ test('the command says which repository and which serializer Spring has', async 
   assert.deepEqual([unreadableAttributes, findings], [[], []]);
 });
 
+test('NestJS starts to share the sessions if they are in the indexed repository, and in JSON', async () => {
+  await (await signedIn('ann')).setKinds();
+  const start = () => startAccount('express', redis.url, 'shared');
+  if (SERIALIZER === 'jdk') await assert.rejects(start, /needs JSON/);
+  else if (REPOSITORY === 'simple') await assert.rejects(start, /needs RedisIndexedSessionRepository/);
+  else await (await start()).close();
+});
+
 async function signedIn(name: string): Promise<SpringVisitor> {
   const visitor = spring.visitor();
   await visitor.change({ attributes: { entered: true } });

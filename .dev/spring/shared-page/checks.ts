@@ -2,31 +2,16 @@
 // left open.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { BoundProcess } from '@nest-session/test-infrastructure';
-import { SpringProgram, submitForm } from '@nest-session/test-infrastructure/spring';
-import { eventually, freePort, HttpAgent, type HttpResponse, RedisServer } from '@nest-session/testing';
+import { ProgramPair, submitForm } from '@nest-session/test-infrastructure/spring';
+import { eventually, HttpAgent, type HttpResponse } from '@nest-session/testing';
 
-let redis: RedisServer;
-let spring: SpringProgram;
-let nest: BoundProcess;
-let port: number;
-
-before(async () => {
-  redis = await RedisServer.start();
-  port = await freePort();
-  nest = BoundProcess.start([process.execPath, 'src/main.js'], { PORT: `${port}`, REDIS_URL: redis.url });
-  spring = await SpringProgram.start('java', { 'spring.data.redis.url': redis.url });
-  await nest.printed(/(successfully started)/);
-});
-
-after(async () => {
-  await Promise.all([spring.stop(), nest.stop()]);
-  await redis.stop();
-});
+let programs: ProgramPair;
+before(async () => (programs = await ProgramPair.start()));
+after(() => programs.stop());
 
 /** Has one cookie for both applications, as for all ports of a host. */
 class Browser {
-  readonly #agents = { spring: new HttpAgent(spring.origin), nest: new HttpAgent(`http://127.0.0.1:${port}`) };
+  readonly #agents = { spring: new HttpAgent(programs.spring.origin), nest: new HttpAgent(programs.nestOrigin) };
 
   async visit(name: 'spring' | 'nest', request: (agent: HttpAgent) => Promise<HttpResponse>): Promise<HttpResponse> {
     const response = await request(this.#agents[name]);
@@ -95,7 +80,7 @@ test('who signs in to Spring takes the place of who was signed in to NestJS', as
 });
 
 test('NestJS has heard of each end once, with who was signed in, and the cart', async () => {
-  const left = () => nest.output.split('\n').filter((line) => line.includes('has left'));
+  const left = () => programs.nest.output.split('\n').filter((line) => line.includes('has left'));
   await eventually(() => assert.equal(left().length, 3));
   assert.deepEqual(left(), [
     "ann has left [ 'coffee', 'tea' ]",
@@ -105,5 +90,5 @@ test('NestJS has heard of each end once, with who was signed in, and the cart', 
 });
 
 test('Spring has nothing to complain about', () => {
-  assert.doesNotMatch(spring.output, /^.* (?:WARN|ERROR) .*$/m);
+  assert.doesNotMatch(programs.spring.output, /^.* (?:WARN|ERROR) .*$/m);
 });

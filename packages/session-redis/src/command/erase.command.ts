@@ -1,7 +1,8 @@
+import { SharedUserErasure } from '../erasure/shared-user-erasure.js';
 import { type Erased, UserErasure } from '../erasure/user-erasure.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { Command } from './command.js';
-import { type OpenStore, withSessions, WRITES } from './store-access.js';
+import { type OpenStore, READS, withSessions, WRITES } from './store-access.js';
 
 /** Erases what is kept of a user. */
 export const ERASE: Command = {
@@ -16,9 +17,11 @@ export const ERASE: Command = {
     const isRehearsal = !flags.has('yes');
     const onProgress = (looked: number) => output.progress(`${looked} keys and events`);
     const options = { isRehearsal, signal, onProgress };
-    const erase = ({ connections: { background }, partitions }: OpenStore<SessionPartitions>) =>
-      new UserErasure(background, partitions, values['user']!, options).run();
-    const erased = await (isRehearsal ? withSessions(call, erase) : withSessions(call, erase, WRITES));
+    const erase = ({ connections: { background }, partitions }: OpenStore<SessionPartitions>) => {
+      const Erasure = partitions.owner.holds === 'shared-sessions' ? SharedUserErasure : UserErasure;
+      return new Erasure(background, partitions, values['user']!, options).run();
+    };
+    const erased = await withSessions(call, erase, { ...(isRehearsal ? READS : WRITES), knowsShared: true });
     const found = Object.values(erased).some((count) => count > 0);
     output.report({ ...erased, erased: !isRehearsal }, linesOf(erased, isRehearsal && found));
     return isRehearsal && found ? 2 : 0;

@@ -64,7 +64,7 @@ export function springReport(
         : [
             '',
             'For JSON and the indexed repository, add this to the application of Spring, unless it has both.',
-            'It cannot read sessions in another form then: their users sign in once more.',
+            'With sessions in another form, its requests fail then, so change spring.session.data.redis.namespace, too.',
             '',
             ...java.map((line) => `  ${line}`),
           ]),

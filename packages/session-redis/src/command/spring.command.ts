@@ -52,8 +52,10 @@ async function look(
   { output }: CommandCall,
   { repair, sample, pace }: LookOptions,
 ): Promise<ExitCode> {
-  if ((await client.hget(`${namespace}:meta`, 'holds')) !== null) {
-    throw new UsageError(`Namespace ${JSON.stringify(namespace)} is one of nest-session. Use verify and stats for it.`);
+  const holds = await client.hget(`${namespace}:meta`, 'holds');
+  if (holds !== null) {
+    const others = holds === 'shared-sessions' ? 'doctor and stats' : 'verify and stats';
+    throw new UsageError(`Namespace ${JSON.stringify(namespace)} is one of nest-session. Use ${others} for it.`);
   }
   const keys = new SpringKeys(namespace);
   const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);

@@ -4,6 +4,7 @@ import {
   resolveRedisSessionOptions,
   type ResolvedRedisSessionOptions,
 } from '../configuration/redis-session.options.js';
+import { namespaceOfSpring } from '../configuration/spring.options.js';
 import { settledPartitions } from '../connection/check-store.js';
 import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
@@ -59,9 +60,11 @@ export async function withRedis<T>({ address, signal }: Call, work: (redis: Reac
 /** Whether a command changes the data, which another version of the library may have written. */
 interface Access {
   readonly writes: boolean;
+  /** Whether it also knows the namespace beside that of Spring. */
+  readonly knowsShared?: boolean;
 }
 
-const READS: Access = { writes: false };
+export const READS: Access = { writes: false };
 /** For a command that changes the data. */
 export const WRITES: Access = { writes: true };
 
@@ -78,7 +81,7 @@ export function withSessions<T>(
 ): Promise<T> {
   const ofSessions = async (store: OpenStore) => {
     const { partitions } = store;
-    assertNotBeside(partitions);
+    if (!access.knowsShared) assertNotBeside(partitions);
     if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
     throw notForCommand(partitions, 'holds deadlines, and this command is for sessions.');
   };
@@ -88,9 +91,10 @@ export function withSessions<T>(
 /** @throws InvalidSessionOptionsError for a namespace beside that of Spring, whose sessions are not kept as ours are */
 export function assertNotBeside(partitions: Partitions): void {
   if (partitions.owner.holds !== 'shared-sessions') return;
+  const ofSpring = JSON.stringify(namespaceOfSpring(partitions.namespace));
   throw notForCommand(
     partitions,
-    'has what is kept beside sessions of Spring Session: the command `spring` looks at those.',
+    `has what is kept beside sessions of Spring Session. For those, run: nest-session-redis spring --namespace ${ofSpring}`,
   );
 }
 

@@ -7,9 +7,16 @@ import type { RedisSessionModuleOptions } from './redis-session.options.js';
 /** How an application uses the sessions that Spring Session keeps. */
 export type SpringMode = 'read' | 'shared';
 
+const BESIDE = ':nest';
+
 /** What Spring's namespace has beside it: our own keys, of which Spring knows nothing. */
 export function namespaceBeside(ofSpring: string): string {
-  return `${ofSpring}:nest`;
+  return `${ofSpring}${BESIDE}`;
+}
+
+/** The namespace of Spring that has this one beside it. */
+export function namespaceOfSpring(beside: string): string {
+  return beside.slice(0, -BESIDE.length);
 }
 
 /** Of a store with a format of its own. */

@@ -5,7 +5,7 @@ import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import { hashOfValue } from '../repository/hashed-indexes.js';
-import { ErasureScripts } from '../scripts/erasure/erasure.scripts.js';
+import { ErasureScripts, type FoundSession } from '../scripts/erasure/erasure.scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { fieldOf, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
@@ -53,10 +53,10 @@ export class UserErasure {
   #looked = 0;
 
   constructor(
-    private readonly client: Redis,
-    private readonly partitions: SessionPartitions,
-    name: string,
-    private readonly options: EraseOptions,
+    protected readonly client: Redis,
+    protected readonly partitions: SessionPartitions,
+    protected readonly name: string,
+    protected readonly options: EraseOptions,
   ) {
     this.#scripts = new ErasureScripts(client);
     this.#streams = new EventStreamScripts(client, SESSION_ENTRIES);
@@ -65,15 +65,11 @@ export class UserErasure {
 
   async run(): Promise<Erased> {
     // First the sessions: events and dead letters tell of them.
-    for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:*')) {
-      for (const partition of this.partitions.all) {
-        const its = keys.filter((key) => key.partition === partition);
-        await this.#eraseSessions(
-          partition,
-          its.flatMap(({ name }) => SESSION.exec(name)?.[1] ?? []),
-        );
-      }
+    for await (const { id, was } of this.eraseSessions()) {
+      this.#ids.add(id);
+      this.#erased[was]++;
     }
+    for (const partition of this.partitions.all) await this.#addFormerIds(partition);
     for (const partition of this.partitions.all) {
       await this.#eraseLetters(partition);
       await this.#eraseEvents(partition);
@@ -82,17 +78,32 @@ export class UserErasure {
     return this.#erased;
   }
 
-  async #eraseSessions(partition: SessionKeys, ids: readonly string[]): Promise<void> {
-    for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
-      const some = ids.slice(i, i + IDS_PER_CALL);
-      const { isRehearsal } = this.options;
-      const found = await this.#scripts.sessions(partition, some, this.#principal, !isRehearsal);
-      for (const { id, was } of found) {
-        this.#ids.add(id);
-        this.#erased[was]++;
+  /** Erases the sessions of the user, unless it only counts, and says which they are. */
+  protected async *eraseSessions(): AsyncIterable<FoundSession> {
+    for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:*')) {
+      for (const partition of this.partitions.all) {
+        const its = keys.filter((key) => key.partition === partition);
+        const ids = its.flatMap(({ name }) => SESSION.exec(name)?.[1] ?? []);
+        for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
+          const some = ids.slice(i, i + IDS_PER_CALL);
+          yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
+          this.look(some.length);
+        }
       }
-      this.#look(some.length);
     }
+  }
+
+  /** Those that the sessions had before, as long as events tell of it. */
+  async #addFormerIds(partition: SessionKeys): Promise<void> {
+    const former = new Map<string, string>();
+    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) {
+      for (const entry of entries) {
+        const [id, previous] = [fieldOf(entry, 'session'), fieldOf(entry, 'previous')];
+        if (id !== undefined && previous !== undefined) former.set(id, previous);
+      }
+    }
+    // A set yields what is added meanwhile.
+    for (const id of this.#ids) if (former.has(id)) this.#ids.add(former.get(id)!);
   }
 
   async #eraseEvents(partition: SessionKeys): Promise<void> {
@@ -124,23 +135,24 @@ export class UserErasure {
       const entries = await this.client.xrange(stream, from, '+', 'COUNT', count);
       if (entries.length === 0) return;
       yield entries.map((entry) => toStreamEntry(partition, entry));
-      this.#look(entries.length);
+      this.look(entries.length);
       from = `(${entries.at(-1)![0]}`;
     }
   }
 
-  /** Whether it has the name, or the data of a session of the user. Other events have ids alone, which are hashes. */
+  /** Whether it has the name, or the data of a session of the user. Other events have ids alone. */
   #isTheirs(entry: StreamEntry): boolean {
     const [who, data] = [recordIn(entry, 'who'), recordIn(entry, 'data')];
     if (who === undefined && data === undefined) return false;
-    return this.#isOfSession(entry) || [who, data].some((each) => each !== undefined && this.#names(each));
+    return this.#isOfSession(entry) || [who, data].some((each) => each !== undefined && this.names(each));
   }
 
   #isOfSession(entry: StreamEntry): boolean {
     return ['session', 'previous'].some((name) => this.#ids.has(fieldOf(entry, name) ?? ''));
   }
 
-  #names(fields: Readonly<Record<string, unknown>>): boolean {
+  /** Whether the data of a session is that of the user. */
+  protected names(fields: Readonly<Record<string, unknown>>): boolean {
     const { hash, text } = this.#principal;
     // Whatever the serializer writes around it.
     if (String(fields[FIELD]).includes(text)) return true;
@@ -150,14 +162,15 @@ export class UserErasure {
     );
   }
 
-  #look(count: number): void {
+  protected look(count: number): void {
     this.options.signal.throwIfAborted();
     this.#looked += count;
     this.options.onProgress(this.#looked);
   }
 }
 
+/** Undefined without anything in it. */
 function recordIn(entry: StreamEntry, name: string): Record<string, unknown> | undefined {
   const value = parsed(fieldOf(entry, name));
-  return value instanceof Object ? (value as Record<string, unknown>) : undefined;
+  return value instanceof Object && Object.keys(value).length > 0 ? (value as Record<string, unknown>) : undefined;
 }

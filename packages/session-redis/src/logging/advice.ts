@@ -19,6 +19,11 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     /^ERR (DB index is out of range|SELECT is not allowed in cluster mode)/,
     'End the url with the number of a database that this server has, such as /0, or raise its setting `databases`',
   ],
+  [
+    /^NOJSON/,
+    'Its application of Spring keeps it by Java serialization: run `nest-session-redis spring`, which prints the Java code ' +
+      'for JSON',
+  ],
   [DENIED, 'Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation'],
 ];
 

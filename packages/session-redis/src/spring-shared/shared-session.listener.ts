@@ -6,11 +6,13 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { FailureLog } from '../logging/failure.log.js';
+import { logger } from '../logging/redis-session.logger.js';
 import type { KeyspaceNotification } from '../notifications/keyspace-notification.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import type { Heard } from '../scripts/shared/shared.scripts.js';
 import type { BackgroundService } from '../timing/background-service.js';
-import { OF_UNKNOWN_FORM } from './created-message.js';
+import { OF_JAVA, OF_UNKNOWN_FORM } from './created-message.js';
+import { NEEDS_JSON } from './needs-json.js';
 import { SharedKeys } from '../spring/shared-keys.js';
 import { SharedSessionSweeper } from './shared-session.sweeper.js';
 import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
@@ -42,6 +44,7 @@ export class SharedSessionListener implements BackgroundService {
   /** The next id of a session, by the one before. */
   readonly #laterIds = new Map<string, string>();
   #hasMissed = false;
+  #hasRefusedJava = false;
   /** The former key of a rename whose later one comes next. */
   #renamed: string | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -83,11 +86,18 @@ export class SharedSessionListener implements BackgroundService {
     };
     subscriber.on('pmessage', (heardBy: string, channel: string, message: string) => {
       if (heardBy !== pattern) return;
+      if (message.startsWith(OF_JAVA)) return this.#refuseJava();
       if (!message.startsWith(OF_UNKNOWN_FORM)) (this.options.serializer as SpringJsonSerializer).see(message);
       this.#collect({ id: channel.slice(createdChannel.length), what: 'created' });
     });
     subscriber.on('ready', subscribe);
     if (subscriber.status === 'ready') subscribe();
+  }
+
+  /** An application of Spring that starts later than this one. */
+  #refuseJava(): void {
+    if (!this.#hasRefusedJava) logger.error(NEEDS_JSON);
+    this.#hasRefusedJava = true;
   }
 
   #hear({ event, key }: KeyspaceNotification): void {
@@ -157,7 +167,11 @@ export class SharedSessionListener implements BackgroundService {
     } catch (error) {
       if (this.#stopping.signal.aborted) return;
       this.#failures.failed(error);
-      this.#heard = [...heard, ...this.#heard].slice(0, MOST_COLLECTED);
+      this.#heard.unshift(...heard);
+      if (this.#heard.length > MOST_COLLECTED) {
+        this.#heard.length = MOST_COLLECTED;
+        this.#catchUp();
+      }
       this.#schedule(AFTER_FAILURE);
     }
   }

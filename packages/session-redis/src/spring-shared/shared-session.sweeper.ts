@@ -12,12 +12,13 @@ import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { Pace } from '../verification/pace.js';
 import { idsEndingSoon } from './ending-soon.js';
 import { SharedKeys } from '../spring/shared-keys.js';
+import { storedIds } from '../spring/stored-ids.js';
 
 // How far it looks ahead, in minutes: the cleanup job runs in each, and Spring deletes a bucket when its minute begins.
 const AHEAD = 2;
 const PER_PAGE = 500;
 const SCANNED_PER_SECOND = 5000;
-// Milliseconds. Of an instance that has died, another one goes on sooner or later.
+// Milliseconds. When an instance dies meanwhile, the next one that connects looks at all of them again.
 const LONGEST_PAGE = 10_000;
 
 /**
@@ -93,11 +94,8 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
   async #lookAtStored(signal: AbortSignal): Promise<void> {
     const { spring, scanning } = this.keys;
     const pace = new Pace(SCANNED_PER_SECOND, signal);
-    const all = (cursor: string) => this.client.scan(cursor, 'MATCH', `${spring.prefix}sessions:*`, 'COUNT', PER_PAGE);
-    for await (const page of pages(all)) {
-      await this.#lookAtIds(
-        page.map((key) => spring.read(key)).flatMap((key) => (key?.kind === 'session' ? key.id : [])),
-      );
+    for await (const ids of storedIds(this.client, spring)) {
+      await this.#lookAtIds(ids);
       await pace.pass(PER_PAGE);
       await this.client.pexpire(scanning, LONGEST_PAGE);
     }

@@ -4,24 +4,30 @@ import type { Redis } from 'ioredis';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import { pages } from '../expiration/scan-pages.js';
-import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
-import { readSpringFields } from '../spring/spring-fields.js';
-import { formOf } from '../spring-values/stored-value.js';
+import { logger } from '../logging/redis-session.logger.js';
+import { isOfSimpleRepository, type SampledSession, sampleSession } from '../spring/sampled-session.js';
+import { isAlive } from '../spring/spring-session.js';
+import { storedIds } from '../spring/stored-ids.js';
+import type { StoredForm } from '../spring-values/stored-value.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { SharedKeys } from '../spring/shared-keys.js';
+import { NEEDS_JSON } from './needs-json.js';
 import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
-const SCANNED_PER_CALL = 500;
 const MOST_CALLS = 20;
 const SAMPLE = 100;
 // Milliseconds that the start waits for it. Without Redis, what is seen later tells.
 const PATIENCE = 2000;
 
-const JAVA =
-  "Option `spring: 'shared'` needs JSON, and the Spring application keeps its sessions by Java serialization: run " +
-  '`nest-session-redis spring`, which prints the Java code for JSON';
+const SIMPLE =
+  'RedisSessionRepository, the default of Spring Boot, which has no events and no index: set ' +
+  '`spring.session.data.redis.repository-type=indexed` in the Spring application';
+
+const PLAIN =
+  'Sessions in Redis name classes of Java, and option `serializer` of RedisSessionModule says that the Spring application ' +
+  'keeps plain JSON. If it does not, its requests fail at objects and lists that are written here: say ' +
+  "`new SpringJsonSerializer('typed')`, or 'security'";
 
 /** Looks at some sessions at the start, for the JSON that the Spring application keeps, and refuses what cannot be shared. */
 @Injectable()
@@ -32,11 +38,13 @@ export class SpringApplicationCheck implements BackgroundService {
     @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'serializer'>,
   ) {}
 
-  /** @throws InvalidSessionOptionsError for sessions of Java serialization */
+  /**
+   * @throws InvalidSessionOptionsError when a session is of Java serialization, or all are of the simple repository
+   */
   async start(): Promise<void> {
     const look = this.#look();
     if (await settledWithin(PATIENCE, look)) await look;
-    else look.catch(() => undefined);
+    else look.catch(tellLate);
   }
 
   stop(): void {
@@ -45,27 +53,51 @@ export class SpringApplicationCheck implements BackgroundService {
 
   async #look(): Promise<void> {
     const ids = await this.#someIds();
-    const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.keys.spring.session(id))));
-    const values = all.flat().filter(([name, stored]) => name.startsWith(ATTRIBUTE_FIELD) && stored.length > 0);
-    const forms = new Set(values.map(([, stored]) => formOf(stored)));
-    if (forms.size === 1 && forms.has('java')) throw new InvalidSessionOptionsError('RedisSessionModule', [JAVA]);
+    const all = await Promise.all(ids.map((id) => sampleSession(this.client, this.keys.spring, id)));
+    // What has ended troubles nobody.
+    const live = all.filter((sample) => sample !== undefined).filter(({ session, at }) => isAlive(session, at));
+    const forms = new Set(live.flatMap((sample) => [...sample.forms]));
+    if (forms.has('java')) throw new InvalidSessionOptionsError('RedisSessionModule', [NEEDS_JSON]);
+    this.#see(forms);
+    await this.#assertIndexed(live);
+  }
+
+  #see(forms: ReadonlySet<StoredForm>): void {
     const serializer = this.options.serializer as SpringJsonSerializer;
-    for (const [, stored] of values) if (formOf(stored) !== undefined) serializer.see(stored.toString());
+    for (const form of forms) serializer.seeForm(form);
+    const hasClasses = forms.has('typed-json') || forms.has('security-json');
+    if (hasClasses && serializer.form === 'plain') logger.warn(PLAIN);
+  }
+
+  /** Some may be from before a change of the repository: they are what they were until Spring renews them. */
+  async #assertIndexed(live: readonly SampledSession[]): Promise<void> {
+    const shadows = await Promise.all(live.map(({ id }) => this.client.exists(this.keys.spring.shadow(id))));
+    const simple = live.filter((sample, i) => isOfSimpleRepository(sample, shadows[i]!)).length;
+    if (simple === 0) return;
+    if (simple === live.length) {
+      throw new InvalidSessionOptionsError('RedisSessionModule', [
+        `Option \`spring: 'shared'\` needs RedisIndexedSessionRepository, and the sessions in Redis are of ${SIMPLE}. Then ` +
+          'remove these sessions, or open a page of it with one of them',
+      ]);
+    }
+    logger.warn(
+      `${simple} of ${live.length} sessions of Spring that were looked at are of ${SIMPLE}, unless it has that by now. ` +
+        'Until a request to it renews them, they end without events, and Sessions.endAll() does not find them',
+    );
   }
 
   async #someIds(): Promise<string[]> {
     const ids: string[] = [];
-    const { spring } = this.keys;
-    const read = (cursor: string) =>
-      this.client.scan(cursor, 'MATCH', `${spring.prefix}sessions:*`, 'COUNT', SCANNED_PER_CALL);
     let calls = 0;
-    for await (const page of pages(read)) {
-      for (const key of page) {
-        const known = spring.read(key);
-        if (known?.kind === 'session') ids.push(known.id);
-      }
+    for await (const page of storedIds(this.client, this.keys.spring)) {
+      ids.push(...page);
       if (ids.length >= SAMPLE || ++calls === MOST_CALLS) break;
     }
     return ids.slice(0, SAMPLE);
   }
+}
+
+/** The application runs by then. What Redis itself says is left to the lines about the connection. */
+function tellLate(error: unknown): void {
+  if (error instanceof InvalidSessionOptionsError) logger.error(error.message);
 }

@@ -3,6 +3,7 @@ import type { PlainValue } from './plain-value.js';
 import { READING_LIMITS } from './reading-limits.js';
 import { type JsonForm, jsonFormOf, readStoredJson } from './stored-json.js';
 import { textRememberedOf, valueOfText } from './remembered-texts.js';
+import type { StoredForm } from './stored-value.js';
 
 /**
  * Which JSON an application of Spring keeps:
@@ -53,11 +54,15 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
     return this.#form;
   }
 
-  /** @internal Sees a text that Spring has stored. What was stated counts more. */
+  /** @internal Sees a text that Spring has stored. */
   see(text: string): void {
     const isObject = text.startsWith('{') || text.startsWith('[');
-    if (!isObject || this.#isStated || this.#form === 'security') return;
-    const seen = formIn(text);
+    if (isObject && !this.#isStated && this.#form !== 'security') this.seeForm(formIn(text));
+  }
+
+  /** @internal Sees which form a text has that Spring has stored. What was stated counts more. */
+  seeForm(seen: StoredForm | undefined): void {
+    if (this.#isStated || this.#form === 'security') return;
     if (seen === 'security-json') this.#form = 'security';
     else if (seen === 'typed-json') this.#form = 'typed';
     // With classes, an immutable list has none.

@@ -2,8 +2,11 @@ import type { Redis } from 'ioredis';
 import { timeOf } from '../connection/redis-time.js';
 import { readSpringFields } from './spring-fields.js';
 import type { SpringKeys } from './spring-keys.js';
-import { readSpringSession, type SpringSession } from './spring-session.js';
+import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { formOf, type StoredForm } from '../spring-values/stored-value.js';
+
+/** Milliseconds that the indexed repository keeps the session hash longer than the session. */
+export const GRACE = 300_000;
 
 /** A session that was looked at more closely. */
 export interface SampledSession {
@@ -25,4 +28,16 @@ export async function sampleSession(client: Redis, keys: SpringKeys, id: string)
   if (!session) return undefined;
   const forms = fields.map(([, stored]) => formOf(stored)).filter((form) => form !== undefined);
   return { id, session, forms: new Set(forms), ttl, at };
+}
+
+/** Whether its session hash is kept longer than it. The simple repository lets both expire together. */
+export function outlivesItsSession({ session, ttl, at }: SampledSession): boolean {
+  const { lastAccessedTime, maxInactiveInterval } = session;
+  return ttl > 0 && at + ttl - lastAccessedTime - Math.max(0, maxInactiveInterval) * 1000 > GRACE / 2;
+}
+
+/** Whether it is alive, and only the simple repository has written it. `shadows`: how many shadow keys it has. */
+export function isOfSimpleRepository(sample: SampledSession, shadows: number): boolean {
+  const { session, ttl, at } = sample;
+  return shadows === 0 && ttl > 0 && isAlive(session, at) && !outlivesItsSession(sample);
 }

@@ -1,5 +1,5 @@
 import type { SessionKeys } from '../keys/session-keys.js';
-import { SpringKeys } from '../spring/spring-keys.js';
+import { SpringKeys } from './spring-keys.js';
 
 /** The names of the keys of sessions that are shared with Spring. */
 export class SharedKeys {

@@ -19,7 +19,7 @@ export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
   }
 
   override resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
-    const tokens = super.resolve(request, onRefused).map(decoded);
+    const tokens = super.resolve(withoutPadding(request), onRefused).map(decoded);
     // An id may be there in both forms.
     return [...new Map(tokens.map((token) => [token.reveal(), token])).values()];
   }
@@ -29,6 +29,20 @@ export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
   }
 }
 
+/** Java pads the Base64 of an id whose length is no multiple of 3, and a token has no `=`. */
+function withoutPadding(request: IncomingMessage): IncomingMessage {
+  const { cookie } = request.headers;
+  const plain = cookie?.replace(PADDED, (text: string, value: string) => (isWhole(text) ? value : text));
+  if (plain === cookie) return request;
+  return Object.create(request, { headers: { value: { ...request.headers, cookie: plain } } }) as IncomingMessage;
+}
+
+const PADDED = /(?<==)([\w-]+)={1,2}(?=\s*(?:;|$))/g;
+
+function isWhole(base64: string): boolean {
+  return base64.length % 4 === 0;
+}
+
 /** Another token that is Base64 of a well-formed one is as unlikely as guessing one. */
 function decoded(token: SessionToken): SessionToken {
   const text = token.reveal();
@@ -36,7 +50,7 @@ function decoded(token: SessionToken): SessionToken {
   return (toBase64(id) === text && sessionTokenOf(id)) || token;
 }
 
-/** An id of 36 characters has no padding, which a token could not have. */
+/** Without padding, which Java can do without. */
 function toBase64(id: string): string {
   return Buffer.from(id, 'latin1').toString('base64').replace(/=+$/, '');
 }

@@ -37,6 +37,7 @@ export class SpringKeys {
 
   /** Undefined for a key of somebody else. */
   read(key: string): SpringKey | undefined {
+    if (!key.startsWith(this.prefix)) return undefined;
     const name = key.slice(this.prefix.length);
     if (key === this.expirations) return { kind: 'expirations' };
     if (name.startsWith('sessions:expires:')) return { kind: 'shadow' };

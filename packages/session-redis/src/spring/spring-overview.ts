@@ -1,5 +1,5 @@
 import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
-import type { SampledSession } from './sampled-session.js';
+import { GRACE, outlivesItsSession, type SampledSession } from './sampled-session.js';
 import type { SpringKey } from './spring-keys.js';
 import { isAlive } from './spring-session.js';
 import type { StoredForm } from '../spring-values/stored-value.js';
@@ -34,8 +34,6 @@ export interface SpringOverview {
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Milliseconds that the indexed repository keeps the session hash longer than the session. */
-const GRACE = 300_000;
 const MOST_NAMES = 10;
 const FEW = 5;
 
@@ -60,11 +58,6 @@ export function springOverview(counts: KeyCounts, samples: readonly SampledSessi
     clockAhead: clockAhead(samples, isIndexed),
     unreadableAttributes: unreadableIn(samples),
   };
-}
-
-/** The simple repository lets a session hash expire with its session. */
-function outlivesItsSession({ session: { lastAccessedTime, maxInactiveInterval }, ttl, at }: SampledSession): boolean {
-  return ttl > 0 && at + ttl - lastAccessedTime - Math.max(0, maxInactiveInterval) * 1000 > GRACE / 2;
 }
 
 function serializerOf(forms: ReadonlySet<StoredForm>): SpringOverview['serializer'] {

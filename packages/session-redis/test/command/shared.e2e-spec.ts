@@ -43,7 +43,7 @@ it('there, doctor looks whether Redis announces what both applications need', as
   }
 });
 
-it.each(['verify', 'verify --repair', 'end --user ann --yes', 'erase --user ann --yes', 'list --user ann'])(
+it.each(['verify', 'verify --repair', 'end --user ann --yes', 'list --user ann'])(
   'there, %s refuses to take it for sessions of ours',
   async (command) => {
     const { code, stderr } = await runCommand(beside(command), { REDIS_URL: server.url });

@@ -18,6 +18,7 @@ import { resolveRedisSessionOptions } from '../../src/configuration/redis-sessio
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { verify } from '../../src/verification/verify.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { everything } from '../support/everything.js';
 
 LeakGuard.install();
 
@@ -44,28 +45,6 @@ async function erase(url: string, ...args: string[]) {
   });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   return { code: child.exitCode, stdout, stderr };
-}
-
-/** All keys, and all that they hold, as text. */
-async function everything(client: Redis): Promise<string> {
-  const keys = await client.keys('*');
-  const contents = await Promise.all(
-    keys.map(async (key) => {
-      switch (await client.type(key)) {
-        case 'hash':
-          return client.hgetall(key);
-        case 'set':
-          return client.smembers(key);
-        case 'zset':
-          return client.zrange(key, '0', '-1');
-        case 'stream':
-          return client.xrange(key, '-', '+');
-        default:
-          return client.get(key);
-      }
-    }),
-  );
-  return JSON.stringify([keys, contents]);
 }
 
 describe.each([1, 4])('nest-session-redis erase, partitions: %i', (partitions) => {

@@ -27,11 +27,11 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
 import { verify } from '../../src/verification/verify.js';
 import { calledBy, scriptsThatRan } from '../support/called.commands.js';
-import { commandStats } from '../support/command.stats.js';
-import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
+import { documentedCommands, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { LineRecorder } from '../support/line.recorder.js';
 import { contentOf, fill } from '../support/filled.store.js';
+import { LineRecorder } from '../support/line.recorder.js';
+import { WatchedRights } from '../support/watched-rights.js';
 
 LeakGuard.install();
 
@@ -63,11 +63,6 @@ class BroadcastHandlers {
   }
 }
 
-/** Commands that need no right. */
-const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
-const WITH_SUBCOMMANDS = /^(client|xgroup|xinfo)$/i;
-/** Redis shows them to no MONITOR. */
-const HIDDEN = ['config|get', 'config|set'];
 const NEVER = { cron: '0 0 0 29 2 *' };
 const ONLY_REQUESTS = { notifications: 'off', events: { consume: false } } as const;
 
@@ -99,49 +94,27 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
 
 let server: RedisServer;
 let admin: Redis;
-let monitor: Redis;
+let rights: WatchedRights;
 let database: number;
 const running: EventInstance[] = [];
-/** The commands of applications, those that their scripts call not included. */
-let sent: Set<string>;
 beforeAll(async () => {
   server = await RedisServer.start({ args: ['--repl-diskless-sync-delay', '0'] });
   admin = new Redis(server.url);
-  const own = /\baddr=(\S+)/.exec(String(await admin.client('INFO')))?.[1];
-  monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
-  monitor.on('monitor', (_time: string, [name = '', sub = '']: string[], source: string) => {
-    if (source === own || source === 'lua') return;
-    sent.add((WITH_SUBCOMMANDS.test(name) ? `${name}|${sub}` : name).toLowerCase());
-  });
+  rights = await WatchedRights.watch(admin, server.url);
 });
 beforeEach(async () => {
   database = 0;
-  sent = new Set();
+  rights.sent.clear();
   await admin.flushall();
   await admin.config('SET', 'notify-keyspace-events', '');
   EventInstance.log.lines.length = 0;
 });
 afterEach(() => Promise.all([...running].map(stop)));
 afterAll(async () => {
-  monitor.disconnect();
+  rights.stop();
   admin.disconnect();
   await server.stop();
 });
-
-/** Makes the user of the applications anew, with these rights of the documentation but not with those in `without`. */
-async function grant(names: readonly RightsName[], without: readonly string[] = []): Promise<void> {
-  for (const line of documentedLines(names)) await admin.acl('SETUSER', 'app', ...line);
-  await admin.acl('SETUSER', 'app', ...without.map((command) => `-${command}`));
-  await admin.acl('LOG', 'RESET');
-  await forgetCalls();
-}
-
-/** From now on it counts which scripts run, and which commands of those that Redis hides. */
-async function forgetCalls(): Promise<void> {
-  await admin.script('FLUSH');
-  // Afterwards: Valkey 9.1 counts a CONFIG GET that its SCRIPT FLUSH calls.
-  await admin.config('RESETSTAT');
-}
 
 async function start(redis: RedisSessionModuleOptions, providers: Provider[] = []) {
   const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
@@ -242,7 +215,7 @@ async function handleInPartitions(): Promise<void> {
   await storedAndEnded(instance);
   await eventually(() => expect(instance.get(Handlers).heard).toHaveLength(1));
   await instance.get(Sessions).endEverySession();
-  await eventually(() => expect(sent).toContain('ping'));
+  await eventually(() => expect(rights.sent).toContain('ping'));
   await instance.stop();
 }
 
@@ -299,7 +272,7 @@ async function takeOver(): Promise<void> {
 /** The command, while no instance is alive. */
 async function moveToPartitions(): Promise<void> {
   await fill(admin, new SessionPartitions('nest:session'), 'buckets');
-  await forgetCalls();
+  await rights.forgetCalls();
   const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
   expect((await repartition({ url }, { to: 4 })).moved).toBeGreaterThan(0);
   await contentOf(admin, new SessionPartitions('nest:session', 4));
@@ -310,7 +283,7 @@ async function verifyAll(): Promise<void> {
   const partitions = new SessionPartitions('nest:session');
   await fill(admin, partitions, 'buckets');
   await admin.zadd(partitions.all[0]!.ends, 1, 'a'.repeat(43));
-  await forgetCalls();
+  await rights.forgetCalls();
   const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
   const client = new Redis(url);
   try {
@@ -330,7 +303,7 @@ async function waitForReplica(): Promise<void> {
   const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${server.port}`] });
   await eventually(async () => expect(await admin.info('replication')).toContain('state=online'), { timeout: 20_000 });
   // What the replica has sent.
-  sent.clear();
+  rights.sent.clear();
   const instance = await start({ ...ONLY_REQUESTS, replicas: 1 });
   try {
     await stored(instance);
@@ -344,24 +317,11 @@ function ofDelivery(name: string): string {
   return `delivery/${name}`;
 }
 
-/** What Redis denied. Redis 7.2 and later also deny the name of ioredis, which works without the right to tell it. */
-async function denied(): Promise<unknown[]> {
-  const entries = (await admin.acl('LOG')) as unknown[][];
-  const objects = entries.map((entry) => entry[entry.indexOf('object') + 1]);
-  return objects.filter((object) => object !== 'client|setinfo');
-}
-
 /** How often Redis denied a command. */
 async function timesDenied(command: string): Promise<number> {
   const entries = (await admin.acl('LOG')) as unknown[][];
   const counts = entries.filter((entry) => entry.includes(command)).map((entry) => entry[entry.indexOf('count') + 1]);
   return counts.reduce<number>((sum, count) => sum + Number(count), 0);
-}
-
-async function commandsSent(): Promise<string[]> {
-  const stats = await commandStats(admin);
-  const hidden = HIDDEN.filter((name) => stats.has(name));
-  return [...sent, ...hidden].filter((name) => !ALWAYS.includes(name));
 }
 
 const ALONE = ['every process'] as const;
@@ -392,24 +352,24 @@ describe.each<{ what: string; rights: RightsName[]; live: () => Promise<void> }>
   { what: 'that verifies the data and mends it', rights: [...ALONE, 'verification'], live: verifyAll },
   { what: 'whose changes wait for replicas', rights: [...ALONE, 'replicas'], live: waitForReplica },
   { what: 'that takes sessions of express-session over', rights: [...ALONE, 'takeover'], live: takeOver },
-])('a process $what', ({ rights, live }) => {
+])('a process $what', ({ rights: names, live }) => {
   it('needs all documented rights and no others', async () => {
-    await grant(rights);
+    await rights.grant(names);
     await live();
-    expect(await denied()).toEqual([]);
-    const scripts = rights.flatMap((name) => SCRIPTS[name] ?? []);
+    expect(await rights.denied()).toEqual([]);
+    const scripts = names.flatMap((name) => SCRIPTS[name] ?? []);
     expect(scripts).toEqual(expect.arrayContaining(await scriptsThatRan(admin)));
     // What it sends in a test that does all there is to do, and what its scripts call in cases that are rare.
-    const needed = new Set([...(await commandsSent()), ...calledBy(scripts)]);
+    const needed = new Set([...(await rights.commandsSent()), ...calledBy(scripts)]);
     // The scripts do without in a namespace with one partition.
-    if (!rights.includes('partitions')) needed.delete('spublish');
-    expect(beyondBase(rights, [...needed])).toEqual(beyondBase(rights, documentedCommands(rights)));
+    if (!names.includes('partitions')) needed.delete('spublish');
+    expect(beyondBase(names, [...needed])).toEqual(beyondBase(names, documentedCommands(names)));
   });
 });
 
 describe('several partitions', () => {
   const live = async (without: string) => {
-    await grant([...ALONE, 'handlers', 'partitions'], [without]);
+    await rights.grant([...ALONE, 'handlers', 'partitions'], [without]);
     const instance = await start({ notifications: 'off', partitions: 4 }, [Handlers]);
     instance.get(Handlers).fails = false;
     await storedAndEnded(instance);
@@ -423,7 +383,7 @@ describe('several partitions', () => {
   });
 
   it('without the right to publish, a change of a session is still whole', async () => {
-    await grant([...ALONE, 'handlers', 'partitions'], ['spublish']);
+    await rights.grant([...ALONE, 'handlers', 'partitions'], ['spublish']);
     const instance = await start({ notifications: 'off', partitions: 4 });
     const { id } = await stored(instance);
     const found = await instance.get(IndexedSessionRepository).findById(id);
@@ -437,17 +397,17 @@ describe('several partitions', () => {
 describe('notifications', () => {
   it('whose flags the operator has set need no CONFIG, which Redis denies without a line in the log', async () => {
     await admin.config('SET', 'notify-keyspace-events', 'Kx');
-    await grant([...ALONE, 'notifications']);
+    await rights.grant([...ALONE, 'notifications']);
     await hearOfExpiry();
-    expect(await denied()).toEqual(['config|get']);
+    expect(await rights.denied()).toEqual(['config|get']);
     expect(EventInstance.log.lines).toEqual([]);
   });
 
   it('of all keys, which the operator has switched on for others, are enough with the rights for them', async () => {
     await admin.config('SET', 'notify-keyspace-events', 'Ex');
-    await grant([...ALONE, 'notifications', 'all keys']);
+    await rights.grant([...ALONE, 'notifications', 'all keys']);
     await hearOfExpiry();
-    expect(new Set(await denied())).toEqual(new Set(['config|get']));
+    expect(new Set(await rights.denied())).toEqual(new Set(['config|get']));
   });
 
   it.each<{ what: string; names: RightsName[]; and?: string[]; reason: RegExp }>([
@@ -470,7 +430,7 @@ describe('notifications', () => {
       reason: /the channel is not allowed/,
     },
   ])('$what are one warning, and the cleanup job finds what expires', async ({ names, and = [], reason }) => {
-    await grant([...ALONE, ...names]);
+    await rights.grant([...ALONE, ...names]);
     await admin.acl('SETUSER', 'app', ...and);
     const instance = await start({ events: { consume: false } });
     const warning = /^warn Redis does not announce expired sessions; the cleanup job will find them: (.*)/;
@@ -488,7 +448,7 @@ describe('without the right', () => {
   it('to INFO there is no warning about eviction', async () => {
     await admin.config('SET', 'maxmemory-policy', 'allkeys-lru');
     const warnings = async (without: string[]) => {
-      await grant(ALONE, without);
+      await rights.grant(ALONE, without);
       const instance = await start(ONLY_REQUESTS);
       await stored(instance);
       await instance.stop();
@@ -509,7 +469,7 @@ describe('without the right', () => {
   });
 
   it('to CLIENT SETNAME the connections have no names', async () => {
-    await grant(ALONE, ['client|setname']);
+    await rights.grant(ALONE, ['client|setname']);
     const instance = await start(ONLY_REQUESTS);
     await stored(instance);
     const clients = String(await admin.client('LIST')).split('\n');
@@ -519,12 +479,12 @@ describe('without the right', () => {
   });
 
   it.each([
-    { what: 'to HMGET', rights: ['-hmget'] },
-    { what: 'to HSETNX in a new namespace', rights: ['-hsetnx'] },
-    { what: 'to the keys of the namespace', rights: ['resetkeys', '~others:*'] },
-  ])('$what, the application does not start, and says what to do', async ({ rights }) => {
-    await grant(ALONE);
-    await admin.acl('SETUSER', 'app', ...rights);
+    { what: 'to HMGET', rules: ['-hmget'] },
+    { what: 'to HSETNX in a new namespace', rules: ['-hsetnx'] },
+    { what: 'to the keys of the namespace', rules: ['resetkeys', '~others:*'] },
+  ])('$what, the application does not start, and says what to do', async ({ rules }) => {
+    await rights.grant(ALONE);
+    await admin.acl('SETUSER', 'app', ...rules);
     await expect(start(ONLY_REQUESTS)).rejects.toMatchObject({
       name: 'SessionStoreError',
       message: expect.stringMatching(
@@ -546,14 +506,14 @@ describe('without the right', () => {
   });
 
   it('to anything beyond a look at the format of the data, the application starts', async () => {
-    await grant(ALONE);
+    await rights.grant(ALONE);
     await (await start(ONLY_REQUESTS)).stop();
     await admin.acl('SETUSER', 'app', '-@all', '+hmget', '+info');
     await (await start({})).stop();
   });
 
   it('to a command of a script, requests fail, and what the script wrote before stays', async () => {
-    await grant(ALONE, ['zadd']);
+    await rights.grant(ALONE, ['zadd']);
     const instance = await start(ONLY_REQUESTS);
     await expect(stored(instance)).rejects.toMatchObject({
       name: 'SessionStoreError',
@@ -576,7 +536,7 @@ describe('without the right', () => {
       command: 'xread',
     },
   ])('$what, its handlers hear of nothing, with one line in the log', async ({ handlers, lines, command }) => {
-    await grant(ALONE);
+    await rights.grant(ALONE);
     const instance = await start({ notifications: 'off' }, [handlers]);
     await storedAndEnded(instance);
     await eventually(async () => expect(await timesDenied(command)).toBeGreaterThan(4));
@@ -586,7 +546,7 @@ describe('without the right', () => {
   });
 
   it('to read events without a group, another line says when that is over', async () => {
-    await grant(ALONE);
+    await rights.grant(ALONE);
     const instance = await start(ONLY_REQUESTS, [BroadcastHandlers]);
     await eventually(async () => expect(await timesDenied('xread')).toBeGreaterThan(2));
     const log = new LineRecorder().install();
@@ -600,7 +560,7 @@ describe('without the right', () => {
   it.each(['dump', 'restore', 'zscan', 'xclaim', 'xgroup|create'])(
     'to %s, a move to other partitions ends before it has begun, and says what to do',
     async (command) => {
-      await grant([...ALONE, 'handlers', 'repartitioning'], [command]);
+      await rights.grant([...ALONE, 'handlers', 'repartitioning'], [command]);
       const partitions = new SessionPartitions('nest:session');
       await fill(admin, partitions, 'buckets');
       const content = await contentOf(admin, partitions);
@@ -615,7 +575,7 @@ describe('without the right', () => {
   );
 
   it('to HDEL, the ends of sessions are not moved, and the command says what to do', async () => {
-    await grant(ALONE, ['hdel']);
+    await rights.grant(ALONE, ['hdel']);
     await fill(admin, new SessionPartitions('nest:session'), 'buckets');
     const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
     await expect(moveExpirations({ url, expirations: 'sorted-set' })).rejects.toMatchObject({
@@ -625,7 +585,7 @@ describe('without the right', () => {
   });
 
   it('to WAIT, a change with the option `replicas` fails, and stands', async () => {
-    await grant(ALONE);
+    await rights.grant(ALONE);
     await expect(waitForReplica()).rejects.toMatchObject({
       name: 'SessionStoreError',
       message: expect.stringMatching(/^Redis cannot wait for replicas: NOPERM .*'wait'/) as string,
@@ -634,13 +594,13 @@ describe('without the right', () => {
   });
 
   it('to the keys of express-session, a request that brings an old session fails', async () => {
-    await grant(ALONE);
+    await rights.grant(ALONE);
     await expect(takeOver()).rejects.toMatchObject({ name: 'SessionStoreError' });
     expect(await admin.get('sess:old')).toBe('{}');
   });
 
   it('to write other keys beside those of express-session, they stay as they are', async () => {
-    await grant([...ALONE, 'takeover']);
+    await rights.grant([...ALONE, 'takeover']);
     const client = new Redis(server.url, { username: 'app', password: 'a-long-secret' });
     for (const command of [client.set('sess:old', 'forged'), client.set('others', '1'), client.get('others')]) {
       await expect(command).rejects.toThrow('NOPERM');
@@ -650,7 +610,7 @@ describe('without the right', () => {
 
   it('to SELECT, nothing is stored in another database than the one of the url', async () => {
     database = 3;
-    await grant(ALONE);
+    await rights.grant(ALONE);
     const instance = await start({ ...ONLY_REQUESTS, commandTimeout: '200ms' });
     await expect(stored(instance)).rejects.toMatchObject({ name: 'SessionStoreError' });
     const line = /^error Redis cannot be reached, retrying: .*NOPERM.*select/;
@@ -659,7 +619,7 @@ describe('without the right', () => {
       expect.stringMatching(/^error The session store failed/),
     ]);
     // The first connections have failed, and some that followed.
-    await eventually(async () => expect((await denied()).length).toBeGreaterThan(0));
+    await eventually(async () => expect((await rights.denied()).length).toBeGreaterThan(0));
     expect(await admin.dbsize()).toBe(0);
     await instance.stop();
   });

@@ -5,6 +5,7 @@ import { springSessions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { SpringKeys } from '../../src/spring/spring-keys.js';
 import { App } from '../support/app.fixture.js';
 import { KEYS } from '../support/documented.keys.js';
 import { SpringWriter } from '../support/spring-writer.js';
@@ -104,4 +105,10 @@ it('NestJS writes each of these keys and those of every namespace, and no other'
   for (const pattern of patterns) expect([...written].some((key) => pattern.test(key))).toBe(true);
   const all = [...patterns, ...COMMON.map(patternOf)];
   expect([...written].filter((key) => !all.some((pattern) => pattern.test(key)))).toEqual([]);
+});
+
+it('no key of another namespace is one of Spring, whose name is as long', () => {
+  const keys = new SpringKeys('spring:session');
+  expect(keys.read('spring:session:sessions:expires:an-id')).toEqual({ kind: 'shadow' });
+  expect(keys.read('winter:session:sessions:expires:an-id')).toBeUndefined();
 });

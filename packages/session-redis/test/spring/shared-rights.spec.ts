@@ -6,18 +6,13 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { calledBy, scriptsThatRan } from '../support/called.commands.js';
-import { commandStats } from '../support/command.stats.js';
-import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
+import { documentedCommands, type RightsName } from '../support/documented.rights.js';
 import { SpringWriter } from '../support/spring-writer.js';
+import { WatchedRights } from '../support/watched-rights.js';
 
 LeakGuard.install();
 
 const RIGHTS: RightsName[] = ['spring shared', 'handlers'];
-/** Commands that need no right. */
-const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
-const WITH_SUBCOMMANDS = /^(client|xgroup|xinfo)$/i;
-/** Redis shows it to no MONITOR. */
-const HIDDEN = 'config|get';
 /** What an instance may run, with handlers. */
 const SCRIPTS = [
   ...['create', 'change', 'delete'].map((verb) => `shared/${verb}-shared-session`),
@@ -30,42 +25,21 @@ const SCRIPTS = [
 
 let server: RedisServer;
 let admin: Redis;
-let monitor: Redis;
-/** The commands of the application, those that its scripts call not included. */
-const sent = new Set<string>();
+let rights: WatchedRights;
 beforeAll(async () => {
   server = await RedisServer.start();
   admin = new Redis(server.url);
-  const own = /\baddr=(\S+)/.exec(String(await admin.client('INFO')))?.[1];
-  monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
-  monitor.on('monitor', (_time: string, [name = '', sub = '']: string[], source: string) => {
-    if (source === own || source === 'lua') return;
-    sent.add((WITH_SUBCOMMANDS.test(name) ? `${name}|${sub}` : name).toLowerCase());
-  });
+  rights = await WatchedRights.watch(admin, server.url);
 });
 afterAll(async () => {
-  monitor.disconnect();
+  rights.stop();
   admin.disconnect();
   await server.stop();
-});
-beforeEach(async () => {
-  await admin.flushall();
-  for (const line of documentedLines(RIGHTS)) await admin.acl('SETUSER', 'app', ...line);
-  await admin.config('SET', 'notify-keyspace-events', 'Egx');
-  await admin.acl('LOG', 'RESET');
-  await admin.script('FLUSH');
-  await admin.config('RESETSTAT');
 });
 
 function start(): Promise<App> {
   const url = server.url.replace('//', '//app:a-long-secret@');
   return App.start({ session: springSessions(), redis: { url, spring: 'shared', cleanup: { cron: '* * * * * *' } } });
-}
-
-async function denied(): Promise<string[]> {
-  const entries = (await admin.acl('LOG')) as string[][];
-  const objects = entries.map((entry) => entry[entry.indexOf('object') + 1]!);
-  return objects.filter((object) => object !== 'client|setinfo');
 }
 
 /** What requests and the background of an application do, beside Spring. */
@@ -95,21 +69,24 @@ async function live(app: App): Promise<void> {
   const health = app.nest.get<HealthLook>(SESSION_HEALTH, { strict: false });
   expect(await health.look(0)).toMatchObject({ state: 'up' });
   // Every ten seconds.
-  await eventually(() => expect(sent).toContain('ping'));
+  await eventually(() => expect(rights.sent).toContain('ping'));
 }
 
 it('needs all documented rights and no others', async () => {
+  await admin.config('SET', 'notify-keyspace-events', 'Egx');
+  // The start looks at it.
+  await new SpringWriter(admin).create({}, 1800, { tells: false });
+  await rights.grant(RIGHTS);
   const app = await start();
   try {
     await live(app);
   } finally {
     await app.stop();
   }
-  expect(await denied()).toEqual([]);
+  expect(await rights.denied()).toEqual([]);
   expect(SCRIPTS).toEqual(expect.arrayContaining(await scriptsThatRan(admin)));
-  const hidden = (await commandStats(admin)).has(HIDDEN) ? [HIDDEN] : [];
-  const needed = new Set([...sent, ...hidden, ...calledBy(SCRIPTS)]);
+  const needed = new Set([...(await rights.commandsSent()), ...calledBy(SCRIPTS)]);
   // Only with several partitions.
-  for (const name of [...ALWAYS, 'spublish']) needed.delete(name);
+  needed.delete('spublish');
   expect([...needed].toSorted()).toEqual(documentedCommands(RIGHTS).toSorted());
 });

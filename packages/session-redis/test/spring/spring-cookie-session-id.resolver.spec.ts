@@ -13,10 +13,12 @@ const tokensIn = (cookie: string, resolver = new SpringCookieSessionIdResolver()
 it.each([
   ['in Base64', IN_BASE64, ID],
   ['plain', ID, ID],
+  ['whose Base64 Java pads', `${'YWJjZGVm'.repeat(4)}YQ==`, `${'abcdef'.repeat(4)}a`],
   // Its length is that of Base64, but what it would be is no token.
   ['of a generator of its own', 'A'.repeat(44), 'A'.repeat(44)],
 ])('reads an id %s', (_form, value, id) => {
   expect(tokensIn(`a=b; SESSION=${value}`)).toEqual([id]);
+  expect(tokensIn(`SESSION=${value}; c=`)).toEqual([id]);
 });
 
 it('reads an id once that is there in both forms', () => {

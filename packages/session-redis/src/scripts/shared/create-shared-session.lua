@@ -21,7 +21,7 @@
     {'collision'}  there is or was a session of the id
     {'gone'}       the session of a presented id was rotated
 ]]
--- include: clock, arguments, shared-events, shared-place, shared-index
+-- include: clock, arguments, shared-events, shared-place, shared-index, hash-fields
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
 local id, interval, principal, signs_in, channel, message = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9]
 local now, fields, key, mark = now_in_ms(), part_of(ARGV, 10, #ARGV), KEYS[2], KEYS[3]
@@ -37,16 +37,16 @@ local session = {
   id = id, key = key, shadow = place.prefix .. 'sessions:expires:' .. id, created_at = now, accessed = now, interval = interval,
   principal = principal,
 }
-message = message .. '"creationTime":' .. digits(now) .. ',"lastAccessedTime":' .. digits(now) .. ',"maxInactiveInterval":' .. interval
-redis.call('HSET', key, 'creationTime', digits(now), 'lastAccessedTime', digits(now), 'maxInactiveInterval', interval)
-for i = 1, #fields, 2 do
-  redis.call('HSET', key, fields[i], fields[i + 1])
-  message = message .. ',' .. cjson.encode(fields[i]) .. ':' .. fields[i + 1]
+local told = { message .. '"creationTime":' .. digits(now), '"lastAccessedTime":' .. digits(now), '"maxInactiveInterval":' .. interval }
+for i = 1, #fields, 2 do table.insert(told, cjson.encode(fields[i]) .. ':' .. fields[i + 1]) end
+for _, text in ipairs({ 'creationTime', digits(now), 'lastAccessedTime', digits(now), 'maxInactiveInterval', interval }) do
+  table.insert(fields, text)
 end
+write_fields(key, fields)
 if signs_in then redis.call('SET', place.own .. 'sessions:signed-in:' .. id, digits(now) .. ' ' .. principal) end
 take_place(place, session, end_of(session), interval * 1000)
 list(place, id, principal)
-redis.call('PUBLISH', channel .. id, message .. '}')
+redis.call('PUBLISH', channel .. id, table.concat(told, ',') .. '}')
 record_shared(place, 'created', session, now)
 if signs_in then record_shared(place, 'signed-in', session, now) end
 return { 'created', digits(now) }

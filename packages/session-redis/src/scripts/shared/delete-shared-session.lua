@@ -10,6 +10,7 @@
   ARGV[4] id
   ARGV[5] why: a SessionDeletedReason of session-core
   ARGV[6] the principal of that index; empty: none
+  ARGV[7] 1: its event has no data
 
   Returns
     {'deleted'}
@@ -18,6 +19,7 @@
 ]]
 -- include: clock, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
+place.erases = ARGV[7] == '1'
 local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_ms()
 
 local session = live_shared(place, id, now)

@@ -1,0 +1,93 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { namespaceOfSpring } from '../configuration/spring.options.js';
+import { timeOf } from '../connection/redis-time.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
+import type { FoundSession } from '../scripts/erasure/erasure.scripts.js';
+import { SharedScripts } from '../scripts/shared/shared.scripts.js';
+import { SpringScripts } from '../scripts/spring/spring.scripts.js';
+import { dataHere } from '../session-events/shared-event-data.js';
+import { SharedKeys } from '../spring/shared-keys.js';
+import { readSpringFields } from '../spring/spring-fields.js';
+import { storedIds } from '../spring/stored-ids.js';
+import { toSharedRecord } from '../spring-shared/shared-record.js';
+import { readStoredValue } from '../spring-values/stored-value.js';
+import { type EraseOptions, UserErasure } from './user-erasure.js';
+
+const AT_ONCE = 50;
+// Milliseconds in which Spring hears of an end, and reads the data of the session.
+const UNTIL_SPRING_HEARS = 1000;
+
+/**
+ * Erases what is kept of a user where sessions are shared with Spring: the sessions of Spring, and our events and dead letters.
+ * Spring hears of each end before the data is gone.
+ */
+export class SharedUserErasure extends UserErasure {
+  readonly #keys: SharedKeys;
+  readonly #shared: SharedScripts;
+
+  /** `partitions`: of the namespace beside that of Spring. */
+  constructor(client: Redis, partitions: SessionPartitions, name: string, options: EraseOptions) {
+    super(client, partitions, name, options);
+    const ofSpring = namespaceOfSpring(partitions.namespace);
+    this.#keys = new SharedKeys(ofSpring, partitions.all[0]!, client.options.db ?? 0);
+    this.#shared = new SharedScripts(client, this.#keys);
+  }
+
+  protected override async *eraseSessions(): AsyncIterable<FoundSession> {
+    const { isRehearsal, signal } = this.options;
+    const ids: string[] = [];
+    for await (const page of storedIds(this.client, this.#keys.spring)) {
+      for (const some of parts(page)) {
+        const found = await this.#find(some);
+        for (const { id, was } of found) {
+          if (was === 'live' && !isRehearsal) await this.#shared.delete({ kind: 'delete', id }, true);
+        }
+        ids.push(...found.map(({ id }) => id));
+        yield* found;
+        this.look(some.length);
+      }
+    }
+    if (isRehearsal) return;
+    if (ids.length > 0) await pause(UNTIL_SPRING_HEARS, undefined, { signal });
+    for (const id of ids) await this.client.unlink(this.#keys.spring.session(id), this.#keys.signedIn(id));
+    await this.#removeFromIndex();
+  }
+
+  /** Which of them are sessions of the user. */
+  async #find(ids: readonly string[]): Promise<FoundSession[]> {
+    const now = await timeOf(this.client);
+    const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.#keys.spring.session(id))));
+    return ids.flatMap((id, i): FoundSession[] => {
+      const texts = all[i]!.filter(([, stored]) => stored.length > 0).map(([name, stored]) => [
+        name,
+        stored.toString(),
+      ]);
+      if (!this.names(Object.fromEntries(texts) as Record<string, string>)) return [];
+      return [{ id, was: toSharedRecord(id, all[i]!, null, now) ? 'live' : 'ended' }];
+    });
+  }
+
+  /** What it has left names nobody, but the key of the index has the name of the user. */
+  async #removeFromIndex(): Promise<void> {
+    const { spring } = this.#keys;
+    const index = spring.index(this.name);
+    const scripts = new SpringScripts(this.client, true);
+    for (const members of parts(await this.client.smembersBuffer(index))) {
+      const named = members.flatMap((stored) => {
+        const id = readStoredValue(stored);
+        return typeof id === 'string' ? [{ stored, key: spring.session(id) }] : [];
+      });
+      await scripts.lostMembers(index, named);
+    }
+  }
+
+  protected override names(fields: Readonly<Record<string, unknown>>): boolean {
+    const texts = Object.entries(fields).filter((field): field is [string, string] => typeof field[1] === 'string');
+    return super.names(dataHere(Object.fromEntries(texts)));
+  }
+}
+
+function* parts<T>(all: readonly T[]): Iterable<readonly T[]> {
+  for (let i = 0; i < all.length; i += AT_ONCE) yield all.slice(i, i + AT_ONCE);
+}
