@@ -38,7 +38,7 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   absoluteTimeout?: Duration;
   /**
-   * How often reads renew the idle timeout at most; `0`: at every request. A session expires up to this
+   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this
    * much earlier than `timeout` after its last access. For a session with a shorter idle timeout of its own, it is at
    * most a thirtieth of that. @default timeout / 30, at most '1m'
    */
