@@ -1,9 +1,17 @@
 import { setImmediate } from 'node:timers';
 import type { Redis } from 'ioredis';
 
-/** Sends the commands of one turn of the event loop in one write, at the end of the turn. */
+type Stream = Redis['stream'];
+type Write = Stream['write'];
+
+/**
+ * Sends the commands of one turn of the event loop in one write, at the end of the turn. As one text they cost less than
+ * in a stream that is corked, which keeps an object for each of them.
+ */
 export class WriteBatch {
-  #stream: Redis['stream'] | undefined;
+  #stream: Stream | undefined;
+  #write: Write | undefined;
+  #text = '';
   readonly #flush = () => this.flush();
 
   /** All commands of this connection leave in batches from now on. */
@@ -11,7 +19,7 @@ export class WriteBatch {
     const batch = new WriteBatch();
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command, stream) => {
-      batch.#open(client.stream);
+      batch.#gather(client.stream);
       return send(command, stream);
     };
     return batch;
@@ -21,18 +29,35 @@ export class WriteBatch {
 
   /** Sends the batch now. */
   flush(): void {
-    this.#stream?.uncork();
-    this.#stream = undefined;
+    const [stream, text] = [this.#stream, this.#text];
+    this.#text = '';
+    // The connection may have been lost in the turn.
+    if (text !== '' && stream?.writable) this.#write?.call(stream, text);
   }
 
-  /** `stream`: undefined until the client connects. */
-  #open(stream: Redis['stream'] | undefined): void {
+  /** From now on, what is written to a stream waits for the end of the turn. `stream`: undefined until the client connects. */
+  #gather(stream: Stream | undefined): void {
     if (stream === undefined || stream === this.#stream) return;
-    // Those for a connection that was replaced.
     this.flush();
-    stream.cork();
+    const { write, end } = stream;
     this.#stream = stream;
+    this.#write = write;
+    stream.write = ((data: unknown, ...others: unknown[]) => {
+      if (typeof data === 'string' && others.length === 0 && stream === this.#stream) return this.#add(data);
+      // Behind what was written before.
+      this.flush();
+      return Reflect.apply(write, stream, [data, ...others]);
+    }) as Write;
+    stream.end = (...args: unknown[]) => {
+      this.flush();
+      return Reflect.apply(end, stream, args) as Stream;
+    };
+  }
+
+  #add(text: string): boolean {
     // The callbacks of all sockets that are readable in this turn run before.
-    setImmediate(this.#flush);
+    if (this.#text === '') setImmediate(this.#flush);
+    this.#text += text;
+    return true;
   }
 }
