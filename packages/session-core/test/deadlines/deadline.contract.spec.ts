@@ -37,9 +37,10 @@ describe('the contract of deadlines', () => {
     });
     // In these, all attempts of an event fail: that takes more than eight minutes.
     const tooLong = ['dead letters'];
+    // At the same time: each has a store of its own, and waits for the clock.
     registerChecks(
       checks.filter(({ group = '' }) => !tooLong.includes(group)),
-      { describe, it },
+      { describe, it: it.concurrent },
     );
   });
 });

@@ -1,41 +1,38 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisCluster, RedisServer } from '@nest-session/testing';
-import { Cluster, Redis } from 'ioredis';
+import { RedisCluster } from '@nest-session/testing';
 import { keyOf } from '../support/encryption.fixture.js';
 import { describeDeadlineContract } from '../support/deadline-contract.suite.js';
+import { ServerPool } from '../support/server-pool.js';
 
 LeakGuard.install();
 
-let redis: RedisServer;
+const servers = new ServerPool();
 let cluster: RedisCluster;
-let client: Redis;
-let clients: Cluster;
 beforeAll(async () => {
-  redis = await RedisServer.start();
   cluster = await RedisCluster.start();
-  client = new Redis(redis.url);
-  clients = new Cluster(cluster.addresses);
 }, 120_000);
-afterAll(async () => {
-  client.disconnect();
-  clients.disconnect();
-  await Promise.all([redis.stop(), cluster.stop()]);
-});
+afterAll(() => Promise.all([servers.stop(), cluster.stop()]));
 
 // Each partition has its share of a bound: deadlines.spec.ts.
 const OF_ONE_PARTITION = ['bounds'];
 
 describeDeadlineContract(
   'partitions: 4, encryption',
-  () => ({ address: { url: redis.url }, flush: () => client.flushall() }),
+  async () => {
+    const { url, release } = await servers.take();
+    return { address: { url }, release };
+  },
   { partitions: 4, encryption: { keys: [keyOf('a')] } },
   OF_ONE_PARTITION,
 );
+
+let namespaces = 0;
 describeDeadlineContract(
   'on a Cluster, partitions: 64',
-  () => ({
-    address: { cluster: { nodes: cluster.addresses } },
-    flush: () => Promise.all(clients.nodes('master').map((node) => node.flushall())),
+  // All checks share the Cluster, each in a namespace of its own.
+  async () => ({
+    address: { cluster: { nodes: cluster.addresses }, namespace: `check-${++namespaces}` },
+    release: async () => undefined,
   }),
   {},
   OF_ONE_PARTITION,

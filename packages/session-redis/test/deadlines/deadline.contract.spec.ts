@@ -1,19 +1,13 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
-import { Redis } from 'ioredis';
 import { describeDeadlineContract } from '../support/deadline-contract.suite.js';
+import { ServerPool } from '../support/server-pool.js';
 
 LeakGuard.install();
 
-let redis: RedisServer;
-let client: Redis;
-beforeAll(async () => {
-  redis = await RedisServer.start();
-  client = new Redis(redis.url);
-});
-afterAll(async () => {
-  client.disconnect();
-  await redis.stop();
-});
+const servers = new ServerPool();
+afterAll(() => servers.stop());
 
-describeDeadlineContract('partitions: 1', () => ({ address: { url: redis.url }, flush: () => client.flushall() }));
+describeDeadlineContract('partitions: 1', async () => {
+  const { url, release } = await servers.take();
+  return { address: { url }, release };
+});

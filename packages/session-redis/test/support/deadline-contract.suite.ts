@@ -8,34 +8,34 @@ import type { RedisDeadlineModuleOptions } from '../../src/deadlines/redis-deadl
 const ATTEMPTS = 3;
 const LONGEST_BACK_OFF = 2000;
 
-/** Where the applications find Redis, and how its keys are removed. */
+/** Where the applications of one check find an empty Redis. */
 export interface DeadlineServer {
   readonly address: RedisDeadlineModuleOptions;
-  flush(): Promise<unknown>;
+  /** Called when they are closed. */
+  release(): Promise<unknown>;
 }
 
 /**
- * The contract of deadlines, for applications with these options. `server`: asked when it runs. `without`: groups of
- * checks that are left out.
+ * The contract of deadlines, for applications with these options. `take`: returns a server that no other check has, because
+ * several run at the same time and wait for its clock. `without`: groups of checks that are left out.
  */
 export function describeDeadlineContract(
   what: string,
-  server: () => DeadlineServer,
+  take: () => Promise<DeadlineServer>,
   options: RedisDeadlineModuleOptions = {},
   without: readonly string[] = [],
 ): void {
   describe(`RedisDeadlineModule, ${what}`, () => {
     const checks = deadlineContract({
       open: async () => {
-        const { address, flush } = server();
-        await flush();
+        const { address, release } = await take();
         return {
           module: (group = 'default') =>
             RedisDeadlineModule.forRoot({ ...address, ...options, events: { group, attempts: ATTEMPTS } }),
           pass: (milliseconds) => delay(milliseconds),
           // The server is on this machine.
           now: () => Date.now(),
-          close: async () => undefined,
+          close: async () => void (await release()),
         };
       },
       offers: ['instances', 'groups'],
@@ -43,7 +43,7 @@ export function describeDeadlineContract(
     });
     // A failed check rejects. As an assertion of Jest it counts as one.
     const passes = (name: string, check: () => Promise<void>) =>
-      it(name, () => expect(check()).resolves.toBeUndefined());
+      it.concurrent(name, () => expect(check()).resolves.toBeUndefined());
     const chosen = checks.filter(({ group = '' }) => !without.includes(group));
     registerChecks(chosen, { describe, it: Object.assign(passes, { skip: it.skip }) });
   });

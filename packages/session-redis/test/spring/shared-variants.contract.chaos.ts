@@ -1,0 +1,4 @@
+import { describeSharedContract } from '../support/shared-contract.suite.js';
+
+describeSharedContract('typed');
+describeSharedContract('security');
