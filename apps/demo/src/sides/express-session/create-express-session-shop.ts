@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type DynamicModule, Module, type NestApplicationOptions } from '@nestjs/common';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { RedisStore } from 'connect-redis-8';
+import session from 'express-session';
+import type { Redis } from 'ioredis';
+import { HostMiddleware } from '../../http/host.middleware.js';
+import { SameOriginGuard } from '../../http/same-origin.guard.js';
+import { AbandonedCarts } from './abandoned-carts.js';
+import { ExpressSessionSide } from './express-session.side.js';
+import { connect, CONNECTION, PREFIX } from './redis.connection.js';
+
+const SECONDS_UNUSED = 1800;
+// Not a secret: the sessions of this shop protect nothing.
+const SECRET = 'of the demo';
+
+/** The shop of the left side. */
+@Module({})
+class ExpressSessionModule {
+  static on(connection: Redis): DynamicModule {
+    return {
+      module: ExpressSessionModule,
+      controllers: [ExpressSessionSide],
+      providers: [
+        AbandonedCarts,
+        { provide: CONNECTION, useValue: connection },
+        { provide: APP_GUARD, useClass: SameOriginGuard },
+      ],
+    };
+  }
+}
+
+/** A shop as many have it, ready to listen: express-session and connect-redis, with the options that both recommend. */
+export async function createExpressSessionShop(options: NestApplicationOptions = {}): Promise<NestExpressApplication> {
+  const connection = connect();
+  const adapter = new ExpressAdapter();
+  const hosts = new HostMiddleware();
+  adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) =>
+    hosts.use(request, response, next),
+  );
+  const module = ExpressSessionModule.on(connection);
+  const app = await NestFactory.create<NestExpressApplication>(module, adapter, options);
+  app.enableShutdownHooks();
+  const store = new RedisStore({ client: connection, prefix: PREFIX, ttl: SECONDS_UNUSED });
+  app.use(session({ store, secret: SECRET, resave: false, saveUninitialized: false }));
+  return app;
+}

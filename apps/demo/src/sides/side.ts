@@ -1,0 +1,22 @@
+/** Who signs in on both sides. No visitor of the page has this account. */
+export const ACCOUNT = 'carol';
+
+/** Until a session ends whose end is compared. */
+export const SECONDS_LEFT = 3;
+
+/** What `GET /compared/account` of each side returns. */
+export interface AccountView {
+  readonly id: string;
+  /** The name of the account, or null for a visitor. */
+  readonly name: string | null;
+  readonly items: readonly string[];
+}
+
+/** What happened when a session had ended. */
+export interface EndEntry {
+  readonly type: 'killed' | 'mail';
+  /** Epoch milliseconds. */
+  readonly at: number;
+  readonly instance: string;
+  readonly items: readonly string[];
+}
