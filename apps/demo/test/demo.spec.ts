@@ -272,12 +272,12 @@ describe('demo', () => {
     expect((await session()).items).toHaveLength(100);
   });
 
-  it('has server code that one can read: at most 800 lines of code, none longer than a page', async () => {
+  it('has server code that one can read: at most 1400 lines, and no file longer than a page', async () => {
     const files = (await readdir(SOURCE, { recursive: true })).filter((file) => file.endsWith('.ts'));
     const texts = await Promise.all(files.map((file) => readFile(join(SOURCE, file), 'utf8')));
     const isCode = (line: string) => !/^\s*($|\/\/|\/?\*)/.test(line);
     const lengths = texts.map((text) => text.split('\n').filter(isCode).length);
-    expect(lengths.reduce((total, length) => total + length, 0)).toBeLessThanOrEqual(800);
+    expect(lengths.reduce((total, length) => total + length, 0)).toBeLessThanOrEqual(1400);
     expect(Math.max(...lengths)).toBeLessThanOrEqual(70);
   });
 

@@ -25,7 +25,7 @@ describe('the page of the demo with two instances, in Chromium', () => {
   const errors: string[] = [];
 
   beforeAll(async () => {
-    start = await NpmStart.run({ args: ['--instances', '2'] });
+    start = await NpmStart.run();
     origin = await start.origin();
     browser = await launchChromium();
   }, SLOWLY.timeout);
@@ -51,7 +51,7 @@ describe('the page of the demo with two instances, in Chromium', () => {
     tab.on('request', (request) => requested.push(request.url()));
     tab.on('pageerror', (error) => errors.push(String(error)));
     tab.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
-    await tab.goto('/');
+    await tab.goto('/#room');
     await tab.getByRole('button', { name: 'Let it run out' }).waitFor();
     return tab;
   }
@@ -304,7 +304,7 @@ describe('the page of the demo without Redis, in Chromium', () => {
         const origin = await start.origin();
         browser = await launchChromium();
         const page = await browser.newPage();
-        await page.goto(origin);
+        await page.goto(`${origin}/#room`);
         await page.getByText('Empty: the demo found no Redis to start').waitFor();
         expect(await page.locator('#faults button:disabled').count()).toBe(6);
         await page.getByRole('button', { name: 'Add a lantern' }).click();
@@ -327,11 +327,11 @@ describe('the page of the demo without Redis, in Chromium', () => {
   );
 });
 
-describe('npm start -- --instances 2', () => {
+describe('npm start', () => {
   it(
     'leaves no process and no file after Ctrl-C, also while an instance is about to start again',
     async () => {
-      const start = await NpmStart.run({ args: ['--instances', '2'] });
+      const start = await NpmStart.run();
       try {
         await start.origin();
         const instances = await start.instances(2);

@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { NestSessionSide } from '../sides/nest-session.side.js';
+import { ComparisonController } from './comparison.controller.js';
+import { Referee } from './referee.js';
+import { Runs } from './runs.js';
+import { Sides } from './sides.js';
+
+/** The split screen: the same shop with express-session and with nest-session. Your application needs none of it. */
+@Module({
+  controllers: [ComparisonController, NestSessionSide],
+  providers: [Referee, Runs, Sides],
+})
+export class ComparisonModule {}

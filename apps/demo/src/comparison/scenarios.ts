@@ -1,0 +1,15 @@
+import type { Scenario } from './scenario.js';
+import { frozen } from './scenarios/frozen.js';
+import { killed } from './scenarios/killed.js';
+import { redirect } from './scenarios/redirect.js';
+import { signOut } from './scenarios/sign-out.js';
+import { twoTabs } from './scenarios/two-tabs.js';
+
+/** The buttons of the page, by their names in the address. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'two-tabs': twoTabs,
+  redirect,
+  'sign-out': signOut,
+  killed,
+  frozen,
+};

@@ -1,0 +1,48 @@
+import { Body, Controller, Get, HttpCode, ParseBoolPipe, Post, Put, Query, Redirect, UseGuards } from '@nestjs/common';
+import { Session, SkipCsrf } from '@nest-session/core';
+import { SameOriginGuard } from '../http/same-origin.guard.js';
+import { ShortTextPipe } from '../short-text.pipe.js';
+import { askForPrice } from './price.js';
+import { ACCOUNT, type AccountView, SECONDS_LEFT } from './side.js';
+
+/** The right side of the comparison: a shop with nest-session. The left side has the same routes. */
+@SkipCsrf()
+@UseGuards(SameOriginGuard)
+@Controller('compared')
+export class NestSessionSide {
+  @Get('account')
+  account(@Session() session: Session): AccountView {
+    const { id, principalName: name = null } = session;
+    return { id, name, items: session.getAttributeOrDefault('items', []) };
+  }
+
+  @Post('cart')
+  async add(
+    @Session() session: Session,
+    @Body('name', ShortTextPipe) name: string,
+    @Query('slowly', new ParseBoolPipe({ optional: true })) isSlow = false,
+  ): Promise<string[] | undefined> {
+    await askForPrice(isSlow);
+    return session.updateAttribute('items', (items = []) => [...items, name]);
+  }
+
+  @Post('login')
+  @Redirect('/compared/account', 303)
+  login(@Session() session: Session): void {
+    session.signIn(ACCOUNT);
+  }
+
+  @Post('logout')
+  @HttpCode(204)
+  logout(@Session() session: Session): void {
+    session.signOut();
+  }
+
+  /** Lets the session end soon, and its handler be killed before the mail. See `AbandonedCarts`. */
+  @Put('end')
+  @HttpCode(204)
+  end(@Session() session: Session): void {
+    session.setAttribute('fault', 'killed');
+    session.maxInactiveInterval = SECONDS_LEFT;
+  }
+}
