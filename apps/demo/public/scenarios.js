@@ -26,4 +26,10 @@ export const SCENARIOS = {
     about: 'Redis replies to nobody for 5 s. A visitor with a cart opens the page meanwhile.',
     why: 'express-session loses nothing here. It waits for its Redis client, which waits without limit unless you set one. nest-session gives up after 1 s, and answers with an error.',
   },
+  everywhere: {
+    title: 'Log out everywhere',
+    about:
+      'Two phones are logged in, and have a WebSocket open. A third device of the account ends all other sessions.',
+    why: 'express-session finds the sessions by reading those of all users, and ends them. It knows nothing of their sockets, so closing them is up to you. nest-session finds the sessions of an account by an index, and closes their sockets on all instances.',
+  },
 };

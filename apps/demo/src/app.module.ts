@@ -6,6 +6,7 @@ import { CsrfGuard, type Duration, MapSessionModule, SessionModule } from '@nest
 import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { SessionWebSocketModule } from '@nest-session/websockets';
 import './session-attributes.js';
 import { ComparisonModule } from './comparison/comparison.module.js';
 import { EngineRoomModule } from './engine-room/engine-room.module.js';
@@ -35,6 +36,7 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)|^(GE
       visitorAttributes: ['fault'],
       exclude: ({ method, url }) => WITHOUT_SESSION.test(`${method} ${url}`),
     }),
+    SessionWebSocketModule.forRoot(),
     DeadlineModule.forRoot(),
     ...(environment.redisUrl === undefined
       ? [MapSessionModule.forRoot(), MapDeadlineModule.forRoot()]

@@ -51,13 +51,14 @@ describe('the split screen of the demo, in Chromium', () => {
     'has a button for each scenario, which can be pressed, and starts no session of the visitor',
     async () => {
       const buttons = page.locator('#scenarios button');
-      await buttons.nth(4).waitFor();
+      await buttons.nth(5).waitFor();
       expect(await buttons.allInnerTexts()).toEqual([
         'Two tabs add at once',
         'Redirect after a login, slow Redis',
         'Log out during a slow request',
         'kill -9 before the mail',
         'Redis frozen',
+        'Log out everywhere',
       ]);
       expect(await page.locator('#scenarios button:disabled').count()).toBe(0);
       expect(await user.cookies()).toEqual([]);
@@ -111,6 +112,20 @@ describe('the split screen of the demo, in Chromium', () => {
       const [left, right] = await press('Redis frozen', 'frozen');
       expect(left).toMatch(/^Slow: A request was answered with 200 after [345]\.\d s: .* The cart is still there\.$/);
       expect(right).toMatch(/^Right: A request was answered with 503 after [12]\.\d s: .* The cart is still there\.$/);
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'shows that a logout everywhere leaves the sockets open on the left, and closes them on the right',
+    async () => {
+      const [left, right] = await press('Log out everywhere', 'everywhere');
+      expect(left).toMatch(
+        /^Wrong: Answered with 200 after .*\. Both phones are logged out, and 2 of 2 sockets are still open, as carol\.$/,
+      );
+      expect(right).toMatch(
+        /^Right: Answered with 200 after .*\. Both phones are logged out, and the server has closed both sockets\.$/,
+      );
     },
     SLOWLY.timeout,
   );

@@ -25,6 +25,7 @@ describe('the comparison of the demo', () => {
       'sign-out': reason,
       killed: reason,
       frozen: reason,
+      everywhere: reason,
     });
     const refused = await agent.post('/comparison/two-tabs');
     expect([refused.status, refused.json()]).toMatchObject([409, { message: reason }]);

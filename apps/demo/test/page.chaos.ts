@@ -237,6 +237,12 @@ describe('the page of the demo with two instances, in Chromium', () => {
       try {
         page = await open(context);
         await violations('before the first request');
+        await page.getByRole('tab', { name: 'Side by side' }).click();
+        await press('Two tabs add at once');
+        await page.locator('#two-tabs-nest-session[data-verdict=good]').waitFor(SLOWLY);
+        await violations('side by side');
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+        await page.getByRole('tab', { name: 'Shop and engine room' }).click();
         await fillCart();
         await press('Sign in as ann');
         await page.locator('#devices > li').first().waitFor();
@@ -273,8 +279,18 @@ describe('the page of the demo with two instances, in Chromium', () => {
       for (let i = 0; i < 60 && (await focused()) !== name; i++) await page.keyboard.press('Tab');
       expect(await focused()).toBe(name);
     };
+    await page.goto('/');
     await page.keyboard.press('Tab');
     expect(await focused()).toBe('Skip to “Make it fail”');
+    await reach('tab-compare');
+    await reach('run-two-tabs');
+    await page.keyboard.press('Enter');
+    await page.locator('#two-tabs-nest-session[data-verdict=good]').waitFor(SLOWLY);
+    expect(await focused()).toBe('run-two-tabs');
+    await page.keyboard.press('Shift+Tab');
+    expect(await focused()).toBe('tab-compare');
+    await page.keyboard.press('ArrowRight');
+    expect(await focused()).toBe('tab-room');
     await reach('login-ann');
     await page.keyboard.press('Enter');
     // The button is gone: the focus goes to the one that takes it back.

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { NestSessionGateway } from '../sides/nest-session.gateway.js';
 import { NestSessionSide } from '../sides/nest-session.side.js';
 import { ComparisonController } from './comparison.controller.js';
 import { Referee } from './referee.js';
@@ -8,6 +9,6 @@ import { Sides } from './sides.js';
 /** The split screen: the same shop with express-session and with nest-session. Your application needs none of it. */
 @Module({
   controllers: [ComparisonController, NestSessionSide],
-  providers: [Referee, Runs, Sides],
+  providers: [NestSessionGateway, Referee, Runs, Sides],
 })
 export class ComparisonModule {}

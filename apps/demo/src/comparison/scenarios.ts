@@ -1,4 +1,5 @@
 import type { Scenario } from './scenario.js';
+import { everywhere } from './scenarios/everywhere.js';
 import { frozen } from './scenarios/frozen.js';
 import { killed } from './scenarios/killed.js';
 import { redirect } from './scenarios/redirect.js';
@@ -12,4 +13,5 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'sign-out': signOut,
   killed,
   frozen,
+  everywhere,
 };

@@ -1,4 +1,5 @@
-import type { AccountView } from '../sides/side.js';
+import { type AccountView, SOCKET } from '../sides/side.js';
+import { LiveSocket } from './live-socket.js';
 
 /** A request as its sender saw it. */
 export interface SentRequest {
@@ -46,15 +47,27 @@ export class Visitor {
 
   /** The same browser with the cookies of now: it does not learn of a later sign-out. */
   copy(): Visitor {
-    const copy = new Visitor(this.origin, this.requests);
+    const copy = this.another();
     for (const [name, value] of this.#cookies) copy.#cookies.set(name, value);
     return copy;
   }
 
+  /** Another browser, which is another visitor. */
+  another(): Visitor {
+    return new Visitor(this.origin, this.requests);
+  }
+
+  openSocket(): Promise<LiveSocket> {
+    return LiveSocket.open(this.origin.replace('http', 'ws') + SOCKET, { cookie: this.#cookie });
+  }
+
+  get #cookie(): string {
+    return [...this.#cookies].map((pair) => pair.join('=')).join('; ');
+  }
+
   async #open(method: string, route: string, body?: object): Promise<{ response: Response; sent: SentRequest }> {
     const [began, path] = [performance.now(), `/compared/${route}`];
-    const cookie = [...this.#cookies].map((pair) => pair.join('=')).join('; ');
-    const headers = { ...(cookie && { cookie }), ...(body && { 'content-type': 'application/json' }) };
+    const headers = { cookie: this.#cookie, ...(body && { 'content-type': 'application/json' }) };
     const options = { method, headers, redirect: 'manual' as const, ...(body && { body: JSON.stringify(body) }) };
     const response = await fetch(this.origin + path, options);
     const sent = { method, path, status: response.status, took: Math.round(performance.now() - began) };

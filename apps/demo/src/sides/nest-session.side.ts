@@ -1,5 +1,17 @@
-import { Body, Controller, Get, HttpCode, ParseBoolPipe, Post, Put, Query, Redirect, UseGuards } from '@nestjs/common';
-import { Session, SkipCsrf } from '@nest-session/core';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  HttpCode,
+  ParseBoolPipe,
+  Post,
+  Put,
+  Query,
+  Redirect,
+  UseGuards,
+} from '@nestjs/common';
+import { Authenticated, Session, Sessions, SkipCsrf } from '@nest-session/core';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 import { ShortTextPipe } from '../short-text.pipe.js';
 import { askForPrice } from './price.js';
@@ -10,6 +22,8 @@ import { ACCOUNT, type AccountView, SECONDS_LEFT } from './side.js';
 @UseGuards(SameOriginGuard)
 @Controller('compared')
 export class NestSessionSide {
+  constructor(private readonly sessions: Sessions) {}
+
   @Get('account')
   account(@Session() session: Session): AccountView {
     const { id, principalName: name = null } = session;
@@ -36,6 +50,12 @@ export class NestSessionSide {
   @HttpCode(204)
   logout(@Session() session: Session): void {
     session.signOut();
+  }
+
+  @Delete('sessions')
+  @Authenticated()
+  async signOutEverywhere(@Session() session: Session): Promise<{ readonly ended: number }> {
+    return { ended: await this.sessions.endAll(session.principalName!, { except: session }) };
   }
 
   /** Lets the session end soon, and its handler be killed before the mail. See `AbandonedCarts`. */

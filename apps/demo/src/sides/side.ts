@@ -1,6 +1,9 @@
 /** Who signs in on both sides. No visitor of the page has this account. */
 export const ACCOUNT = 'carol';
 
+/** The path of the WebSockets of both sides. */
+export const SOCKET = '/compared/socket';
+
 /** Until a session ends whose end is compared. */
 export const SECONDS_LEFT = 3;
 

@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type DynamicModule, Module, type NestApplicationOptions } from '@nestjs/common';
-import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { WsAdapter } from '@nestjs/platform-ws';
 import { RedisStore } from 'connect-redis-8';
 import session from 'express-session';
+import type { RequestHandler } from 'express';
 import type { Redis } from 'ioredis';
 import { HostMiddleware } from '../../http/host.middleware.js';
-import { SameOriginGuard } from '../../http/same-origin.guard.js';
 import { AbandonedCarts } from './abandoned-carts.js';
+import { ExpressSessionGateway, MIDDLEWARE } from './express-session.gateway.js';
 import { ExpressSessionSide } from './express-session.side.js';
 import { connect, CONNECTION, PREFIX } from './redis.connection.js';
 
@@ -18,14 +20,15 @@ const SECRET = 'of the demo';
 /** The shop of the left side. */
 @Module({})
 class ExpressSessionModule {
-  static on(connection: Redis): DynamicModule {
+  static on(connection: Redis, middleware: RequestHandler): DynamicModule {
     return {
       module: ExpressSessionModule,
       controllers: [ExpressSessionSide],
       providers: [
         AbandonedCarts,
+        ExpressSessionGateway,
         { provide: CONNECTION, useValue: connection },
-        { provide: APP_GUARD, useClass: SameOriginGuard },
+        { provide: MIDDLEWARE, useValue: middleware },
       ],
     };
   }
@@ -39,10 +42,12 @@ export async function createExpressSessionShop(options: NestApplicationOptions =
   adapter.use((request: IncomingMessage, response: ServerResponse, next: () => void) =>
     hosts.use(request, response, next),
   );
-  const module = ExpressSessionModule.on(connection);
+  const store = new RedisStore({ client: connection, prefix: PREFIX, ttl: SECONDS_UNUSED });
+  const middleware = session({ store, secret: SECRET, resave: false, saveUninitialized: false });
+  const module = ExpressSessionModule.on(connection, middleware);
   const app = await NestFactory.create<NestExpressApplication>(module, adapter, options);
   app.enableShutdownHooks();
-  const store = new RedisStore({ client: connection, prefix: PREFIX, ttl: SECONDS_UNUSED });
-  app.use(session({ store, secret: SECRET, resave: false, saveUninitialized: false }));
+  app.use(middleware);
+  app.useWebSocketAdapter(new WsAdapter(app));
   return app;
 }

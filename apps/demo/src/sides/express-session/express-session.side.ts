@@ -1,18 +1,29 @@
-import { Body, Controller, Get, HttpCode, ParseBoolPipe, Post, Put, Query, Redirect, Req } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  HttpCode,
+  ParseBoolPipe,
+  Post,
+  Put,
+  Query,
+  Redirect,
+  Req,
+  UnauthorizedException,
+  UseGuards,
+} from '@nestjs/common';
 import type { Request } from 'express';
+import { SameOriginGuard } from '../../http/same-origin.guard.js';
 import { ShortTextPipe } from '../../short-text.pipe.js';
 import { askForPrice } from '../price.js';
 import { ACCOUNT, type AccountView, SECONDS_LEFT } from '../side.js';
 import { AbandonedCarts } from './abandoned-carts.js';
-
-declare module 'express-session' {
-  interface SessionData {
-    name: string;
-    items: string[];
-  }
-}
+import { called } from './called.js';
+import type { StoredSession } from './stored-session.js';
 
 /** The left side of the comparison: a shop with express-session. The right side has the same routes. */
+@UseGuards(SameOriginGuard)
 @Controller('compared')
 export class ExpressSessionSide {
   constructor(private readonly carts: AbandonedCarts) {}
@@ -44,9 +55,17 @@ export class ExpressSessionSide {
   @Post('logout')
   @HttpCode(204)
   async logout(@Req() { session }: Request): Promise<void> {
-    await new Promise<void>((resolve, reject) => {
-      session.destroy((error?: Error) => (error ? reject(error) : resolve()));
-    });
+    await called((done) => session.destroy(done));
+  }
+
+  /** express-session cannot find the sessions of an account, so this reads all that there are. */
+  @Delete('sessions')
+  async signOutEverywhere(@Req() { session, sessionStore }: Request): Promise<{ readonly ended: number }> {
+    if (session.name === undefined) throw new UnauthorizedException('Sign in first');
+    const all = (await called<StoredSession[]>((done) => sessionStore.all!(done as never))) ?? [];
+    const others = all.filter(({ id, name }) => name === session.name && id !== session.id);
+    await Promise.all(others.map(({ id }) => called((done) => sessionStore.destroy(id, done))));
+    return { ended: others.length };
   }
 
   /** Lets the session end soon, and its handler be killed before the mail. See `AbandonedCarts`. */
