@@ -107,6 +107,22 @@ describe('the split screen of the demo, in Chromium', () => {
   );
 
   it(
+    'compares for one visitor at a time, and tells the other to wait',
+    async () => {
+      const other = await user.newPage();
+      await other.goto('/');
+      await other.locator('#run-two-tabs').waitFor();
+      const pressed = press('Log out during a slow request', 'sign-out');
+      await page.getByText('Running …').first().waitFor();
+      await other.getByRole('button', { name: 'Two tabs add at once' }).click();
+      await other.getByText('Someone else compares at this moment: try again in a few seconds').waitFor();
+      await pressed;
+      await other.close();
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
     'shows that a request hangs on the left, and gets an error on the right, and that neither loses anything',
     async () => {
       const [left, right] = await press('Redis frozen', 'frozen');

@@ -323,6 +323,7 @@ describe('the page of the demo without Redis, in Chromium', () => {
         await page.goto(`${origin}/#room`);
         await page.getByText('Empty: the demo found no Redis to start').waitFor();
         expect(await page.locator('#faults button:disabled').count()).toBe(6);
+        expect(await page.locator('#scenarios button:disabled').count()).toBe(6);
         await page.getByRole('button', { name: 'Add a lantern' }).click();
         // Before the answer there is no session yet: the next request would be given another one.
         await page.locator('#items', { hasText: 'lantern' }).waitFor();
@@ -351,11 +352,13 @@ describe('npm start', () => {
       try {
         await start.origin();
         const instances = await start.instances(2);
+        // npm and start.mjs, Redis, the parent of the instances, two of each side.
+        await eventually(async () => expect((await start.processes()).length).toBeGreaterThanOrEqual(8));
         process.kill(instances[0]!, 'SIGKILL');
         await eventually(() => expect(start.output).toContain('starts again'));
         start.ctrlC();
         expect(await start.exit).toEqual([0, null]);
-        for (const pid of instances) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+        await eventually(async () => expect(await start.processes()).toEqual([]));
         expect(await start.leftovers()).toEqual([]);
       } finally {
         await start.stop();
