@@ -32,4 +32,10 @@ export const SCENARIOS = {
       'Two phones are logged in, and have a WebSocket open. A third device of the account ends all other sessions.',
     why: 'express-session finds the sessions by reading those of all users, and ends them. It knows nothing of their sockets, so closing them is up to you. nest-session finds the sessions of an account by an index, and closes their sockets on all instances.',
   },
+  'unpaid-order': {
+    title: 'An order that nobody pays',
+    about:
+      'It is to be cancelled after 3 s. The instance that took the order is killed after 1 s. Wait 16 s for the rest.',
+    why: 'express-session has no deadlines. The left shop has a timer in its process, as one begins with: a job queue would do better. nest-session keeps deadlines in Redis, and any instance finds them.',
+  },
 };

@@ -14,6 +14,8 @@ describe('the split screen of the demo, in Chromium', () => {
   let browser: Browser;
   let user: BrowserContext;
   let page: Page;
+  /** How many there are while no instance is killed. */
+  let processes: number;
   /** What the page has thrown, and what Chromium has reported of it. */
   const errors: string[] = [];
 
@@ -21,6 +23,7 @@ describe('the split screen of the demo, in Chromium', () => {
     start = await NpmStart.run();
     const baseURL = await start.origin();
     await start.instances(2);
+    processes = (await start.processes()).length;
     browser = await launchChromium();
     user = await browser.newContext({ baseURL });
     page = await user.newPage();
@@ -51,7 +54,7 @@ describe('the split screen of the demo, in Chromium', () => {
     'has a button for each scenario, which can be pressed, and starts no session of the visitor',
     async () => {
       const buttons = page.locator('#scenarios button');
-      await buttons.nth(5).waitFor();
+      await buttons.nth(6).waitFor();
       expect(await buttons.allInnerTexts()).toEqual([
         'Two tabs add at once',
         'Redirect after a login, slow Redis',
@@ -59,6 +62,7 @@ describe('the split screen of the demo, in Chromium', () => {
         'kill -9 before the mail',
         'Redis frozen',
         'Log out everywhere',
+        'An order that nobody pays',
       ]);
       expect(await page.locator('#scenarios button:disabled').count()).toBe(0);
       expect(await user.cookies()).toEqual([]);
@@ -158,6 +162,25 @@ describe('the split screen of the demo, in Chromium', () => {
       expect(start.output).toMatch(/Instance \d of express-session was ended by SIGKILL/);
       expect(start.output).toMatch(/Instance \d was ended by SIGKILL/);
       // The answer may have been that of the killed instance.
+      expect(errors.splice(0).filter((text) => !/net::ERR_/.test(text))).toEqual([]);
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'shows that an order is cancelled on the right only, when the instance that took it is killed',
+    async () => {
+      // Killed by the button before.
+      await eventually(async () => expect(await start.processes()).toHaveLength(processes), SLOWLY);
+      const [left, right] = await press('An order that nobody pays', 'unpaid-order');
+      expect(left).toMatch(
+        /^Wrong: Instance \d took the order, and was killed\. Due after 3 s, it is not cancelled after \d+\.\d s\.$/,
+      );
+      const [, killed, canceller] =
+        /^Right: Instance (\d) took .* Due after 3 s, it was cancelled by instance (\d) after \d+\.\d s\.$/.exec(
+          right!,
+        )!;
+      expect(canceller).not.toBe(killed);
       expect(errors.splice(0).filter((text) => !/net::ERR_/.test(text))).toEqual([]);
     },
     SLOWLY.timeout,

@@ -26,6 +26,7 @@ describe('the comparison of the demo', () => {
       killed: reason,
       frozen: reason,
       everywhere: reason,
+      'unpaid-order': reason,
     });
     const refused = await agent.post('/comparison/two-tabs');
     expect([refused.status, refused.json()]).toMatchObject([409, { message: reason }]);

@@ -323,7 +323,7 @@ describe('the page of the demo without Redis, in Chromium', () => {
         await page.goto(`${origin}/#room`);
         await page.getByText('Empty: the demo found no Redis to start').waitFor();
         expect(await page.locator('#faults button:disabled').count()).toBe(6);
-        expect(await page.locator('#scenarios button:disabled').count()).toBe(6);
+        expect(await page.locator('#scenarios button:disabled').count()).toBe(7);
         await page.getByRole('button', { name: 'Add a lantern' }).click();
         // Before the answer there is no session yet: the next request would be given another one.
         await page.locator('#items', { hasText: 'lantern' }).waitFor();

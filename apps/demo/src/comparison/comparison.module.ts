@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { ShopModule } from '../shop/shop.module.js';
+import { NestSessionEnds } from '../sides/nest-session.ends.js';
 import { NestSessionGateway } from '../sides/nest-session.gateway.js';
 import { NestSessionSide } from '../sides/nest-session.side.js';
 import { ComparisonController } from './comparison.controller.js';
@@ -8,7 +10,8 @@ import { Sides } from './sides.js';
 
 /** The split screen: the same shop with express-session and with nest-session. Your application needs none of it. */
 @Module({
-  controllers: [ComparisonController, NestSessionSide],
+  imports: [ShopModule],
+  controllers: [ComparisonController, NestSessionEnds, NestSessionSide],
   providers: [NestSessionGateway, Referee, Runs, Sides],
 })
 export class ComparisonModule {}

@@ -5,6 +5,7 @@ import { killed } from './scenarios/killed.js';
 import { redirect } from './scenarios/redirect.js';
 import { signOut } from './scenarios/sign-out.js';
 import { twoTabs } from './scenarios/two-tabs.js';
+import { unpaidOrder } from './scenarios/unpaid-order.js';
 
 /** The buttons of the page, by their names in the address. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -14,4 +15,5 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   killed,
   frozen,
   everywhere,
+  'unpaid-order': unpaidOrder,
 };

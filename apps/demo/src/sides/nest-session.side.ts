@@ -6,7 +6,6 @@ import {
   HttpCode,
   ParseBoolPipe,
   Post,
-  Put,
   Query,
   Redirect,
   UseGuards,
@@ -15,7 +14,7 @@ import { Authenticated, Session, Sessions, SkipCsrf } from '@nest-session/core';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 import { ShortTextPipe } from '../short-text.pipe.js';
 import { askForPrice } from './price.js';
-import { ACCOUNT, type AccountView, SECONDS_LEFT } from './side.js';
+import { ACCOUNT, type AccountView } from './side.js';
 
 /** The right side of the comparison: a shop with nest-session. The left side has the same routes. */
 @SkipCsrf()
@@ -56,13 +55,5 @@ export class NestSessionSide {
   @Authenticated()
   async signOutEverywhere(@Session() session: Session): Promise<{ readonly ended: number }> {
     return { ended: await this.sessions.endAll(session.principalName!, { except: session }) };
-  }
-
-  /** Lets the session end soon, and its handler be killed before the mail. See `AbandonedCarts`. */
-  @Put('end')
-  @HttpCode(204)
-  end(@Session() session: Session): void {
-    session.setAttribute('fault', 'killed');
-    session.maxInactiveInterval = SECONDS_LEFT;
   }
 }

@@ -4,8 +4,11 @@ export const ACCOUNT = 'carol';
 /** The path of the WebSockets of both sides. */
 export const SOCKET = '/compared/socket';
 
-/** Until a session ends whose end is compared. */
+/** Until a session ends whose end is compared, or an order is due. */
 export const SECONDS_LEFT = 3;
+
+/** Until the instance that took the order is killed. */
+export const MILLISECONDS_TO_LIVE = 1000;
 
 /** What `GET /compared/account` of each side returns. */
 export interface AccountView {
@@ -15,7 +18,7 @@ export interface AccountView {
   readonly items: readonly string[];
 }
 
-/** What happened when a session had ended. */
+/** What happened when a session had ended, or an order was due. */
 export interface EndEntry {
   readonly type: 'killed' | 'mail';
   /** Epoch milliseconds. */

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { environment } from '../../environment.js';
-import type { EndEntry } from '../side.js';
+import { tellOfEnd } from './tell-of-end.js';
 import { CONNECTION, keyOf, PREFIX } from './redis.connection.js';
 
 const NOTIFICATIONS = `__keyspace@0__:${PREFIX}`;
@@ -42,14 +42,9 @@ export class AbandonedCarts implements OnApplicationBootstrap, OnApplicationShut
     if (!isOurs || items.length === 0) return;
     // Only in a demo: the first one that is about to write the mail is killed, as on the right side.
     if (await this.redis.set(keyOf('killed', id), '1', 'EX', SECONDS_KEPT, 'NX')) {
-      await this.#tell(id, { type: 'killed', items });
+      await tellOfEnd(this.redis, id, { type: 'killed', items });
       process.kill(process.pid, 'SIGKILL');
     }
-    await this.#tell(id, { type: 'mail', items });
-  }
-
-  async #tell(id: string, entry: Pick<EndEntry, 'type' | 'items'>): Promise<void> {
-    const text = JSON.stringify({ at: Date.now(), instance: environment.instance, ...entry });
-    await this.redis.multi().rpush(keyOf('end', id), text).expire(keyOf('end', id), SECONDS_KEPT).exec();
+    await tellOfEnd(this.redis, id, { type: 'mail', items });
   }
 }

@@ -9,9 +9,11 @@ import type { RequestHandler } from 'express';
 import type { Redis } from 'ioredis';
 import { HostMiddleware } from '../../http/host.middleware.js';
 import { AbandonedCarts } from './abandoned-carts.js';
+import { ExpressSessionEnds } from './express-session.ends.js';
 import { ExpressSessionGateway, MIDDLEWARE } from './express-session.gateway.js';
 import { ExpressSessionSide } from './express-session.side.js';
 import { connect, CONNECTION, PREFIX } from './redis.connection.js';
+import { UnpaidOrders } from './unpaid-orders.js';
 
 const SECONDS_UNUSED = 1800;
 // Not a secret: the sessions of this shop protect nothing.
@@ -23,10 +25,11 @@ class ExpressSessionModule {
   static on(connection: Redis, middleware: RequestHandler): DynamicModule {
     return {
       module: ExpressSessionModule,
-      controllers: [ExpressSessionSide],
+      controllers: [ExpressSessionSide, ExpressSessionEnds],
       providers: [
         AbandonedCarts,
         ExpressSessionGateway,
+        UnpaidOrders,
         { provide: CONNECTION, useValue: connection },
         { provide: MIDDLEWARE, useValue: middleware },
       ],

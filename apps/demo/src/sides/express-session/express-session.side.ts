@@ -6,7 +6,6 @@ import {
   HttpCode,
   ParseBoolPipe,
   Post,
-  Put,
   Query,
   Redirect,
   Req,
@@ -17,8 +16,7 @@ import type { Request } from 'express';
 import { SameOriginGuard } from '../../http/same-origin.guard.js';
 import { ShortTextPipe } from '../../short-text.pipe.js';
 import { askForPrice } from '../price.js';
-import { ACCOUNT, type AccountView, SECONDS_LEFT } from '../side.js';
-import { AbandonedCarts } from './abandoned-carts.js';
+import { ACCOUNT, type AccountView } from '../side.js';
 import { called } from './called.js';
 import type { StoredSession } from './stored-session.js';
 
@@ -26,8 +24,6 @@ import type { StoredSession } from './stored-session.js';
 @UseGuards(SameOriginGuard)
 @Controller('compared')
 export class ExpressSessionSide {
-  constructor(private readonly carts: AbandonedCarts) {}
-
   @Get('account')
   account(@Req() { session }: Request): AccountView {
     const { id, name = null, items = [] } = session;
@@ -66,13 +62,5 @@ export class ExpressSessionSide {
     const others = all.filter(({ id, name }) => name === session.name && id !== session.id);
     await Promise.all(others.map(({ id }) => called((done) => sessionStore.destroy(id, done))));
     return { ended: others.length };
-  }
-
-  /** Lets the session end soon, and its handler be killed before the mail. See `AbandonedCarts`. */
-  @Put('end')
-  @HttpCode(204)
-  async end(@Req() { session }: Request): Promise<void> {
-    session.cookie.maxAge = SECONDS_LEFT * 1000;
-    await this.carts.keep(session.id, session.items ?? []);
   }
 }
