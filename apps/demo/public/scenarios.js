@@ -19,7 +19,7 @@ export const SCENARIOS = {
     title: 'kill -9 before the mail',
     about:
       'A session runs out after 3 s, with a lantern in its cart. The instance that is about to write a mail about it is killed. Wait 20 s for the rest.',
-    why: 'express-session reports no end. The left shop listens to Redis itself, which tells of it once, and one instance claims the mail, or there would be two. The claim dies with the instance. nest-session hands the event to another one.',
+    why: 'express-session reports no end. The left shop listens to Redis itself, which tells each instance once. One of them claims the mail, so that there are not two, and the claim dies with it. nest-session hands the event to another instance.',
   },
   frozen: {
     title: 'Redis frozen',

@@ -141,10 +141,10 @@ describe('the split screen of the demo, in Chromium', () => {
     async () => {
       const [left, right] = await press('Log out everywhere', 'everywhere');
       expect(left).toMatch(
-        /^Wrong: Answered with 200 after .*\. Both phones are logged out, and 2 of 2 sockets are still open, as carol\.$/,
+        /^Wrong: The logout was answered \(200\) after .*\. Both phones are logged out, but 2 of 2 sockets are open and answer as carol\.$/,
       );
       expect(right).toMatch(
-        /^Right: Answered with 200 after .*\. Both phones are logged out, and the server has closed both sockets\.$/,
+        /^Right: The logout was answered \(200\) after .*\. Both phones are logged out, and the server has closed both sockets\.$/,
       );
     },
     SLOWLY.timeout,
@@ -174,7 +174,7 @@ describe('the split screen of the demo, in Chromium', () => {
       await eventually(async () => expect(await start.processes()).toHaveLength(processes), SLOWLY);
       const [left, right] = await press('An order that nobody pays', 'unpaid-order');
       expect(left).toMatch(
-        /^Wrong: Instance \d took the order, and was killed\. Due after 3 s, it is not cancelled after \d+\.\d s\.$/,
+        /^Wrong: Instance \d took the order, and was killed\. Due after 3 s, it is still not cancelled after \d+\.\d s\.$/,
       );
       const [, killed, canceller] =
         /^Right: Instance (\d) took .* Due after 3 s, it was cancelled by instance (\d) after \d+\.\d s\.$/.exec(

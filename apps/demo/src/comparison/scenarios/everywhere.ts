@@ -18,10 +18,10 @@ export const everywhere: Scenario = {
       const owners = await Promise.all(open.map((socket) => socket.owner()));
       const loggedIn = accounts.filter(({ name }) => name === ACCOUNT).length;
       const phonesAre = loggedIn === 0 ? 'Both phones are logged out' : `${loggedIn} of 2 phones are still logged in`;
-      const text = `Answered with ${status} after ${duration(took)}. ${phonesAre}, and`;
-      if (loggedIn === 0 && open.length === 0) return good(`${text} the server has closed both sockets.`);
+      const text = `The logout was answered (${status}) after ${duration(took)}. ${phonesAre}`;
+      if (loggedIn === 0 && open.length === 0) return good(`${text}, and the server has closed both sockets.`);
       return wrong(
-        `${text} ${open.length} of 2 sockets are still open, as ${[...new Set(owners)].join() || 'nobody'}.`,
+        `${text}, but ${open.length} of 2 sockets are open and answer as ${[...new Set(owners)].join() || 'nobody'}.`,
       );
     } finally {
       for (const socket of sockets) socket.close();

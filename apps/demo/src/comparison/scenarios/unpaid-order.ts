@@ -25,6 +25,6 @@ export const unpaidOrder: Scenario = {
     const waited = Date.now() - begun;
     return waited < OVER
       ? undefined
-      : wrong(`${died}. Due after ${SECONDS_LEFT} s, it is not cancelled after ${duration(waited)}.`);
+      : wrong(`${died}. Due after ${SECONDS_LEFT} s, it is still not cancelled after ${duration(waited)}.`);
   },
 };
