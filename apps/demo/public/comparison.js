@@ -5,8 +5,9 @@ import { SCENARIOS } from './scenarios.js';
 
 const SIDES = ['express-session', 'nest-session'];
 const VERDICTS = { good: 'Right', slow: 'Slow', wrong: 'Wrong' };
-/** Milliseconds between two looks at what goes on, and how many there are. */
+/** Milliseconds between two looks at what goes on, and of the longest one; and how many there are. */
 const PAUSE = 1000;
+const LONGEST = 3000;
 const MOST_LOOKS = 60;
 
 let isRunning = false;
@@ -56,8 +57,7 @@ async function run(name) {
     showBoth(name, answer);
     for (let looks = 0; answer.run && looks < MOST_LOOKS; looks++) {
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
-      // The instance that would have answered may be the one that is killed.
-      answer = await request('GET', `/comparison/${answer.run}`).catch(() => answer);
+      answer = await look(answer);
       showBoth(name, answer);
     }
   } catch (error) {
@@ -65,6 +65,12 @@ async function run(name) {
     for (const side of SIDES) show(name, side, undefined);
   }
   setRunning(false);
+}
+
+/** The instance that would have answered may be the one that is killed: it answers with an error, or never. */
+function look(answer) {
+  const signal = AbortSignal.timeout(LONGEST);
+  return request('GET', `/comparison/${answer.run}`, undefined, {}, signal).catch(() => answer);
 }
 
 function setRunning(value) {

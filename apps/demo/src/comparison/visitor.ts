@@ -1,6 +1,9 @@
 import { type AccountView, SOCKET } from '../sides/side.js';
 import { LiveSocket } from './live-socket.js';
 
+// Milliseconds. Longer than Redis is frozen.
+const LONGEST = 15_000;
+
 /** A request as its sender saw it. */
 export interface SentRequest {
   readonly method: string;
@@ -69,7 +72,8 @@ export class Visitor {
     const [began, path] = [performance.now(), `/compared/${route}`];
     const headers = { cookie: this.#cookie, ...(body && { 'content-type': 'application/json' }) };
     const options = { method, headers, redirect: 'manual' as const, ...(body && { body: JSON.stringify(body) }) };
-    const response = await fetch(this.origin + path, options);
+    const signal = AbortSignal.timeout(LONGEST);
+    const response = await fetch(this.origin + path, { ...options, signal });
     const sent = { method, path, status: response.status, took: Math.round(performance.now() - began) };
     this.requests.push(sent);
     for (const line of response.headers.getSetCookie()) this.#keep(line);
