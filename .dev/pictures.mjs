@@ -9,7 +9,7 @@ const FOLDER = 'docs/pictures';
 
 await main(async () => {
   const executablePath = await ensureChromium();
-  const demo = spawn(process.execPath, ['.dev/start.mjs', '--instances', '2'], {
+  const demo = spawn(process.execPath, ['.dev/start.mjs'], {
     cwd: root,
     env: { ...process.env, PORT: '0', HOST: '', REDIS_URL: '' },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -51,6 +51,14 @@ async function draw(browser, address) {
   const page = await context.newPage();
   await page.goto(address);
   const press = (name) => page.getByRole('button', { name, exact: true }).click();
+  await page.locator('#scenarios button').last().waitFor();
+  for (const name of await page.locator('#scenarios button').allInnerTexts()) {
+    await press(name);
+    // A comparison ends when all buttons can be pressed again.
+    await page.locator('#scenarios [aria-disabled="false"]').first().waitFor({ timeout: 60_000 });
+  }
+  await page.screenshot({ path: `${root}${FOLDER}/comparison.png`, fullPage: true });
+  await page.getByRole('tab', { name: 'Shop and engine room' }).click();
   await press('Add a lantern');
   await page.locator('#items', { hasText: 'lantern' }).waitFor();
   await press('Sign in as ann');

@@ -1,5 +1,5 @@
-// npm start: the demo on a private Redis, or on that of REDIS_URL. With --watch: again whenever a source file changes. With
-// --instances 2: as two processes.
+// npm start: the demo on a private Redis, or on that of REDIS_URL, as two processes, beside a shop with express-session. With
+// --instances 3: as three processes. With --watch: as one, again whenever a source file changes, without that shop.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -25,9 +25,12 @@ await main(async () => {
     const memory = process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
     const store = redis ? { REDIS_URL: redis.url, OWN_REDIS: 'yes' } : memory;
     // In memory, each would have sessions of its own.
-    const INSTANCES = 'SESSION_STORE' in store ? 1 : instances;
+    const isInMemory = 'SESSION_STORE' in store;
+    const INSTANCES = isInMemory ? 1 : instances;
     const env = { ...process.env, ...store, HOST, PORT: `${await choosePort()}`, INSTANCES: `${INSTANCES}` };
-    return await runDemo(env, { told: told.signal, watch });
+    const isAlone = watch || isInMemory;
+    if (!isAlone) env.EXPRESS_SESSION_URL = `http://127.0.0.1:${await freePort(0, '127.0.0.1')}`;
+    return await runDemo(env, { told: told.signal, watch, isAlone });
   } finally {
     for (const compiler of compilers) compiler.kill();
     await redis?.stop();
@@ -36,7 +39,8 @@ await main(async () => {
 
 function readArguments() {
   const { values } = parseArgs({ options: { watch: { type: 'boolean' }, instances: { type: 'string' } } });
-  const { watch = false, instances = '1' } = values;
+  const { watch = false } = values;
+  const { instances = watch ? '1' : '2' } = values;
   if (!/^[1-8]$/.test(instances)) throw new Error(`--instances is ${instances}: it must be a number from 1 to 8.`);
   const { PORT } = process.env;
   if (PORT && !(/^\d+$/.test(PORT) && Number(PORT) < 65_536)) {
@@ -73,9 +77,9 @@ function startCompilers() {
 }
 
 /** Resolves to the demo's exit code; 0 when it ended because we were told to stop. */
-async function runDemo(env, { told, watch }) {
+async function runDemo(env, { told, watch, isAlone }) {
   if (told.aborted) return 0;
-  const program = env.INSTANCES > 1 ? '.dev/instances.mjs' : 'apps/demo/dist/main.js';
+  const program = isAlone ? 'apps/demo/dist/main.js' : '.dev/instances.mjs';
   const args = ['--import', './.dev/end-with-parent.mjs', program];
   if (watch) args.unshift('--watch', '--watch-preserve-output');
   // Detached, that is out of reach of the terminal's Ctrl-C: the demo hears of it once, from us.
@@ -97,12 +101,12 @@ async function choosePort() {
 }
 
 /** The port itself where it is free, else any other. */
-async function freePort(port) {
-  const server = createServer().listen(port, HOST);
+async function freePort(port, host = HOST) {
+  const server = createServer().listen(port, host);
   try {
     await once(server, 'listening');
   } catch (error) {
-    if (error.code === 'EADDRINUSE' && port !== 0) return freePort(0);
+    if (error.code === 'EADDRINUSE' && port !== 0) return freePort(0, host);
     throw error;
   }
   const { port: found } = server.address();

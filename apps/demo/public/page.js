@@ -9,6 +9,8 @@ import { isWatching, showEntry, showFaults, showSilence } from './timeline.js';
 /** The session as the server last told us, and when it ends by this browser's clock. */
 let session = { isNew: true, items: [] };
 let endsAt = 0;
+/** When the server told it. */
+let shownAt = 0;
 /** The id of the session shown last. */
 let shownId;
 /** The event that told the end of that session. */
@@ -42,7 +44,8 @@ function keepFocus(pressed) {
 
 async function refresh() {
   const view = await request('GET', '/session');
-  const message = { view, endsAt: Date.now() + view.maxInactiveInterval * 1000 };
+  const at = Date.now();
+  const message = { view, at, endsAt: at + view.maxInactiveInterval * 1000 };
   show(message);
   tabs.postMessage(message);
   await showDevices();
@@ -50,6 +53,9 @@ async function refresh() {
 }
 
 function show(message) {
+  // What another tab was told before this one may come after it.
+  if (message.at < shownAt) return;
+  shownAt = message.at;
   session = message.view;
   endsAt = message.endsAt;
   if (session.flash) set('flash', session.flash);

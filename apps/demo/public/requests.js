@@ -1,7 +1,7 @@
 /** Sends a request and resolves to its JSON. @throws Error with the message of the server */
-export async function request(method, path, body, headers = {}) {
+export async function request(method, path, body, headers = {}, signal) {
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  const response = await fetch(path, { method, headers, body: JSON.stringify(body) });
+  const response = await fetch(path, { method, headers, body: JSON.stringify(body), signal });
   const text = await response.text();
   const answer = text === '' ? undefined : JSON.parse(text);
   if (!response.ok) throw new Error(answer?.message ?? response.statusText);

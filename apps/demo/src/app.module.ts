@@ -6,7 +6,9 @@ import { CsrfGuard, type Duration, MapSessionModule, SessionModule } from '@nest
 import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { SessionWebSocketModule } from '@nest-session/websockets';
 import './session-attributes.js';
+import { ComparisonModule } from './comparison/comparison.module.js';
 import { EngineRoomModule } from './engine-room/engine-room.module.js';
 import { environment } from './environment.js';
 import { ATTEMPTS } from './engine-room/faults.js';
@@ -18,7 +20,7 @@ const commandTimeout = process.env.COMMAND_TIMEOUT as Duration | undefined;
 const events = { lease: '5s', attempts: ATTEMPTS } as const;
 
 // The files of the page, and what works without Redis.
-const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
+const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)|^(GET|POST) \/comparison(\/|$)/;
 
 @Module({
   // Other pages cannot make a browser sign in, sign out or change its session.
@@ -34,6 +36,7 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
       visitorAttributes: ['fault'],
       exclude: ({ method, url }) => WITHOUT_SESSION.test(`${method} ${url}`),
     }),
+    SessionWebSocketModule.forRoot(),
     DeadlineModule.forRoot(),
     ...(environment.redisUrl === undefined
       ? [MapSessionModule.forRoot(), MapDeadlineModule.forRoot()]
@@ -44,6 +47,7 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)/;
         ]),
     ShopModule,
     EngineRoomModule,
+    ComparisonModule,
   ],
 })
 export class AppModule {}

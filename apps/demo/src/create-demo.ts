@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
+import { WsAdapter } from '@nestjs/platform-ws';
 import { AppModule } from './app.module.js';
 import { measureRequest } from './engine-room/request-costs.js';
 import { HostMiddleware } from './http/host.middleware.js';
@@ -17,6 +18,7 @@ export async function createDemo(options: NestApplicationOptions = {}): Promise<
   // Without them SIGTERM and Ctrl-C would cut off requests and event handlers that are running.
   app.enableShutdownHooks();
   app.useStaticAssets(PAGE);
+  app.useWebSocketAdapter(new WsAdapter(app));
   return app;
 }
 

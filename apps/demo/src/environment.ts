@@ -7,4 +7,6 @@ export const environment = {
   instance: `instance ${process.env.INSTANCE ?? 1}`,
   /** The number of instances. If there are several, a killed one is started again. */
   instances: Number(process.env.INSTANCES ?? 1),
+  /** Where the shop with express-session listens. If undefined, there is none to compare with. */
+  expressSessionUrl: process.env.EXPRESS_SESSION_URL,
 };

@@ -23,7 +23,7 @@ describe('the failures of the demo', () => {
     expect((await agent.get('/faults')).json()).toEqual({
       none: null,
       unheard: 'This works only with a Redis of the demo: start the demo without REDIS_URL.',
-      killed: 'This needs two instances: npm start -- --instances 2',
+      killed: 'This needs two instances: npm start, without --watch and --instances 1',
       'fails-twice': null,
       'fails-always': null,
       frozen: 'This works only with a Redis of the demo: start the demo without REDIS_URL.',

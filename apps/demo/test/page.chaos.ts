@@ -25,7 +25,7 @@ describe('the page of the demo with two instances, in Chromium', () => {
   const errors: string[] = [];
 
   beforeAll(async () => {
-    start = await NpmStart.run({ args: ['--instances', '2'] });
+    start = await NpmStart.run();
     origin = await start.origin();
     browser = await launchChromium();
   }, SLOWLY.timeout);
@@ -51,7 +51,7 @@ describe('the page of the demo with two instances, in Chromium', () => {
     tab.on('request', (request) => requested.push(request.url()));
     tab.on('pageerror', (error) => errors.push(String(error)));
     tab.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
-    await tab.goto('/');
+    await tab.goto('/#room');
     await tab.getByRole('button', { name: 'Let it run out' }).waitFor();
     return tab;
   }
@@ -237,6 +237,12 @@ describe('the page of the demo with two instances, in Chromium', () => {
       try {
         page = await open(context);
         await violations('before the first request');
+        await page.getByRole('tab', { name: 'Side by side' }).click();
+        await press('Two tabs add at once');
+        await page.locator('#two-tabs-nest-session[data-verdict=good]').waitFor(SLOWLY);
+        await violations('side by side');
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+        await page.getByRole('tab', { name: 'Shop and engine room' }).click();
         await fillCart();
         await press('Sign in as ann');
         await page.locator('#devices > li').first().waitFor();
@@ -273,8 +279,18 @@ describe('the page of the demo with two instances, in Chromium', () => {
       for (let i = 0; i < 60 && (await focused()) !== name; i++) await page.keyboard.press('Tab');
       expect(await focused()).toBe(name);
     };
+    await page.goto('/');
     await page.keyboard.press('Tab');
     expect(await focused()).toBe('Skip to “Make it fail”');
+    await reach('tab-compare');
+    await reach('run-two-tabs');
+    await page.keyboard.press('Enter');
+    await page.locator('#two-tabs-nest-session[data-verdict=good]').waitFor(SLOWLY);
+    expect(await focused()).toBe('run-two-tabs');
+    await page.keyboard.press('Shift+Tab');
+    expect(await focused()).toBe('tab-compare');
+    await page.keyboard.press('ArrowRight');
+    expect(await focused()).toBe('tab-room');
     await reach('login-ann');
     await page.keyboard.press('Enter');
     // The button is gone: the focus goes to the one that takes it back.
@@ -304,9 +320,10 @@ describe('the page of the demo without Redis, in Chromium', () => {
         const origin = await start.origin();
         browser = await launchChromium();
         const page = await browser.newPage();
-        await page.goto(origin);
+        await page.goto(`${origin}/#room`);
         await page.getByText('Empty: the demo found no Redis to start').waitFor();
         expect(await page.locator('#faults button:disabled').count()).toBe(6);
+        expect(await page.locator('#scenarios button:disabled').count()).toBe(7);
         await page.getByRole('button', { name: 'Add a lantern' }).click();
         // Before the answer there is no session yet: the next request would be given another one.
         await page.locator('#items', { hasText: 'lantern' }).waitFor();
@@ -327,19 +344,21 @@ describe('the page of the demo without Redis, in Chromium', () => {
   );
 });
 
-describe('npm start -- --instances 2', () => {
+describe('npm start', () => {
   it(
     'leaves no process and no file after Ctrl-C, also while an instance is about to start again',
     async () => {
-      const start = await NpmStart.run({ args: ['--instances', '2'] });
+      const start = await NpmStart.run();
       try {
         await start.origin();
         const instances = await start.instances(2);
+        // npm and start.mjs, Redis, the parent of the instances, two of each side.
+        await eventually(async () => expect((await start.processes()).length).toBeGreaterThanOrEqual(8));
         process.kill(instances[0]!, 'SIGKILL');
         await eventually(() => expect(start.output).toContain('starts again'));
         start.ctrlC();
         expect(await start.exit).toEqual([0, null]);
-        for (const pid of instances) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+        await eventually(async () => expect(await start.processes()).toEqual([]));
         expect(await start.leftovers()).toEqual([]);
       } finally {
         await start.stop();

@@ -38,7 +38,7 @@ describe('the page of the demo, in Chromium', () => {
     const tab = await visitor.newPage();
     tab.on('pageerror', (error) => errors.push(String(error)));
     tab.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
-    await tab.goto('/');
+    await tab.goto('/#room');
     await tab.getByText(/^(No session yet\.|Alive:)/).waitFor();
     await tab.getByRole('button', { name: 'Let it run out' }).waitFor();
     return tab;

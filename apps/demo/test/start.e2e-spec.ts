@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { HttpAgent, RedisServer } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { NpmStart } from './support/npm-start.js';
 
 LeakGuard.install();
@@ -56,6 +56,7 @@ describe('npm start', () => {
       expect(await exit).toEqual([0, null]);
       await isOver;
       expect(await program.leftovers()).toEqual([]);
+      await eventually(async () => expect(await program.processes()).toEqual([]));
       await refusesConnections(origin);
     },
     SLOWLY.timeout,

@@ -43,7 +43,7 @@ export class Faults {
     if (isOfServer && !environment.ownsRedis)
       return 'This works only with a Redis of the demo: start the demo without REDIS_URL.';
     return fault === 'killed' && environment.instances < 2
-      ? 'This needs two instances: npm start -- --instances 2'
+      ? 'This needs two instances: npm start, without --watch and --instances 1'
       : null;
   }
 

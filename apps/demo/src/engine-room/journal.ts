@@ -75,12 +75,13 @@ export class Journal implements BeforeApplicationShutdown {
    */
   async #history(sessionId: string, ids: Set<string>): Promise<JournalEntry[]> {
     ids.add(sessionId);
-    const own = await this.#read(sessionId);
+    const own = await this.read(sessionId);
     const before = own.find(({ type }) => type === 'id-changed')?.['previousSessionId'];
     return typeof before === 'string' ? [...(await this.#history(before, ids)), ...own] : own;
   }
 
-  async #read(sessionId: string): Promise<JournalEntry[]> {
+  /** Returns what was written under one id. */
+  async read(sessionId: string): Promise<JournalEntry[]> {
     const written = await this.redis.client?.xrange(`${CHANNEL}:${sessionId}`, '-', '+');
     if (written) return written.map(([, [, text = '{}']]) => JSON.parse(text) as JournalEntry);
     return this.#inMemory.flatMap(([of, entry]) => (of === sessionId ? [entry] : []));

@@ -12,5 +12,6 @@ import { SessionController } from './session.controller.js';
 @Module({
   controllers: [AuthController, CartController, DevicesController, OrderController, SessionController],
   providers: [AbandonedCarts, Orders, OrderTable, Outbox],
+  exports: [Orders],
 })
 export class ShopModule {}

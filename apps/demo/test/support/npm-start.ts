@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -57,6 +57,18 @@ export class NpmStart {
       if (pids.length < count) throw new Error(`${pids.length} instances in: ${this.output}`);
       return pids;
     }, SLOWLY);
+  }
+
+  /** The process ids of all that was started, by the folder in their environment. For Linux. */
+  async processes(): Promise<number[]> {
+    const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+    const found = await Promise.all(
+      pids.map(async (pid) => {
+        const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+        return environment.split('\0').includes(`TMPDIR=${this.temporary}`) ? [Number(pid)] : [];
+      }),
+    );
+    return found.flat();
   }
 
   leftovers(): Promise<string[]> {

@@ -86,6 +86,8 @@ class Script {
       this.#senders.add(socket);
       command.name = isKnown ? 'evalsha' : 'eval';
       sent[0] = isKnown ? this.#hash : this.lua;
+      // Those who trace learn from the text what a hash means.
+      command.args[0] = sent[0];
       return encodedCommand(command.name, sent);
     };
     return command;
