@@ -96,7 +96,7 @@ export class SharedSessionListener implements BackgroundService {
 
   /** An application of Spring that starts later than this one. */
   #refuseJava(): void {
-    if (!this.#hasRefusedJava) logger.error(NEEDS_JSON);
+    if (!this.#hasRefusedJava) logger.error(`Sessions cannot be shared with Spring: ${NEEDS_JSON}`);
     this.#hasRefusedJava = true;
   }
 

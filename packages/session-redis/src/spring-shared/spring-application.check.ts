@@ -99,5 +99,6 @@ export class SpringApplicationCheck implements BackgroundService {
 
 /** The application runs by then. What Redis itself says is left to the lines about the connection. */
 function tellLate(error: unknown): void {
-  if (error instanceof InvalidSessionOptionsError) logger.error(error.message);
+  if (error instanceof InvalidSessionOptionsError)
+    logger.error(`Sessions cannot be shared with Spring: ${error.message}`);
 }
