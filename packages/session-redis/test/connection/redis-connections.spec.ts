@@ -166,7 +166,7 @@ it('a Redis whose password the url does not have is logged with what to do', asy
   try {
     own.background.connect().catch(() => undefined);
     const line =
-      /^Redis cannot be reached, retrying: .*NOAUTH.*\. Redis requires a password: put user and password into the url, /;
+      /^Redis cannot be reached, retrying: .*NOAUTH.*\."? Redis requires a password: put user and password into the url, /;
     await eventually(() => expect(logged).toEqual([expect.stringMatching(line)]));
   } finally {
     await closeConnections(own);
