@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { DEADLINE_READER, type DeadlineReading, type StoreReader } from '@nest-session/core/internal';
 import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
@@ -61,9 +60,7 @@ describe.each([1, 4])('the reader of deadlines with %d partitions', (partitions)
       { name: 'nobody.handles', count: 9, overdue: 0 },
     ]);
     await deadlines.reschedule(unhandled, '3', { in: 0 });
-    await delay(5);
-    const { waiting } = await reader.read();
-    expect(waiting[1]!.overdue).toBeGreaterThanOrEqual(5);
+    await eventually(async () => expect((await reader.read()).waiting[1]!.overdue).toBeGreaterThanOrEqual(5));
     await deadlines.cancel(failing, 'later');
     expect((await reader.read()).waiting).toEqual([expect.objectContaining({ name: 'nobody.handles', count: 9 })]);
   });
