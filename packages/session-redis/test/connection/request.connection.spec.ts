@@ -230,6 +230,16 @@ it('commands of one turn of the event loop leave together over TLS as well', asy
   }
 });
 
+it('commands of a turn leave also when the client is closed in it', async () => {
+  const leaving = new Redis(server.url, { ...RULES, lazyConnect: true });
+  await leaving.connect();
+  const connection = new RequestConnection(new SingleNode(leaving), { commandTimeout: 60_000 });
+  const call = increment(connection, 'last-words');
+  leaving.disconnect();
+  await Promise.allSettled([call]);
+  await eventually(async () => expect(await direct.get('last-words')).toBe('1'));
+});
+
 it('a command without a reply is never sent again', async () => {
   const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 300 });
   const dropped = proxy.dropNextReply((burst) => burst.includes('without-reply'));

@@ -1,10 +1,10 @@
 import { good, type Scenario, duration, slow, wrong } from '../scenario.js';
 
-/** Milliduration in which Redis replies to nobody. */
+/** Milliseconds in which Redis replies to nobody. */
 const FROZEN = 5000;
-/** Milliduration that a visitor waits without thinking that the site is broken. */
+/** Milliseconds that a visitor waits without thinking that the site is broken. */
 const PATIENCE = 3000;
-/** Milliduration after which Redis must have replied long ago. */
+/** Milliseconds after which Redis must have replied long ago. */
 const GIVEN_UP = 15_000;
 
 /** A request while Redis does not reply, and the cart when it does again. */

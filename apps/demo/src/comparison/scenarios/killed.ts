@@ -1,6 +1,6 @@
 import { good, type Scenario, duration, wrong } from '../scenario.js';
 
-/** Milliduration after which a killed instance runs again, and nothing more is to come. */
+/** Milliseconds after which a killed instance runs again, and nothing more is to come. */
 const OVER = 13_000;
 
 /** The end of a session, with a mail about its cart: the instance that is about to write it is killed with `kill -9`. */

@@ -1,7 +1,7 @@
 import { ACCOUNT } from '../../sides/side.js';
 import { good, type Scenario, duration, wrong } from '../scenario.js';
 
-/** Milliduration in which Redis holds back writes, as it does while its disk is busy or a replica takes over. */
+/** Milliseconds in which Redis holds back writes, as it does while its disk is busy or a replica takes over. */
 const SLOW = 700;
 
 /** A sign-in that redirects to the account, while Redis is slow to write. */
