@@ -1,9 +1,9 @@
 // npm run check:docs: whether every public name, members included, has a doc comment, and whether the links in them lead
 // somewhere. What is inherited counts: TypeDoc shows a class the comment of what it implements.
-import { join } from 'node:path';
-import { Application, ReflectionKind } from 'typedoc';
+import { ReflectionKind } from 'typedoc';
 import { entryPoints } from './entry-points.mjs';
 import { main, runQuietly } from './processes.mjs';
+import { readPackage } from './typedoc.mjs';
 
 await main(async () => {
   // A package finds the types of the others where they are built.
@@ -22,16 +22,7 @@ await main(async () => {
 });
 
 async function isDocumented(folder, entries) {
-  const application = await Application.bootstrap({
-    entryPoints: entries.map(({ source }) => source),
-    tsconfig: join(folder, 'tsconfig.json'),
-    excludePrivate: true,
-    excludeInternal: true,
-    // Links to sources need a git remote.
-    disableSources: true,
-    validation: { notDocumented: true, invalidLink: true, invalidPath: false, notExported: false },
-  });
-  const project = await application.convert();
+  const { application, project } = await readPackage(folder, entries);
   if (!project) return false;
   const problems = [];
   application.logger.validationWarning = (text) => problems.push(text);

@@ -1,4 +1,4 @@
-// Whether nothing lies at the top level that does not belong there, and the lock file names no registry.
+// Whether nothing lies at the top level that does not belong there, and the lock files name no registry.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './processes.mjs';
@@ -9,8 +9,12 @@ const CONFIGURATION = ['nest-cli.json', 'package.json', 'package-lock.json', 'ts
 
 const expected = new Set([...FOLDERS, ...DOCUMENTS, ...CONFIGURATION]);
 const strangers = readdirSync(root).filter((name) => !name.startsWith('.') && !expected.has(name));
-const registries = readFileSync(join(root, 'package-lock.json'), 'utf8').match(/^.*"resolved": "http.*$/gm) ?? [];
+const registries = ['package-lock.json', 'docs/site/package-lock.json'].flatMap((file) =>
+  (readFileSync(join(root, file), 'utf8').match(/^.*"resolved": "http.*$/gm) ?? []).map(
+    (line) => `${file}: ${line.trim()}`,
+  ),
+);
 
 for (const name of strangers) console.error(`${name} does not belong at the top level`);
-for (const line of registries) console.error(`package-lock.json names a registry: ${line.trim()}`);
+for (const line of registries) console.error(`A lock file names a registry: ${line}`);
 process.exitCode = strangers.length + registries.length > 0 ? 1 : 0;

@@ -23,6 +23,7 @@ await main(() =>
       npm('lint'), // import cycles included
       npm('typecheck'),
       npm('check:publish'),
+      npm('site'),
       npm('check:docs'),
       npm('check:api'),
       npm('format:check'),

@@ -1,0 +1,29 @@
+// What TypeDoc reads of a published package: its public names, with their doc comments.
+import { join } from 'node:path';
+import { Application, Converter } from 'typedoc';
+
+/** Resolves to the application of TypeDoc and what it has read, which is undefined when the package does not compile. */
+export async function readPackage(folder, entries) {
+  const application = await Application.bootstrap({
+    name: entries[0].name,
+    entryPoints: entries.map(({ source }) => source),
+    tsconfig: join(folder, 'tsconfig.json'),
+    excludePrivate: true,
+    excludeInternal: true,
+    // What classes inherit from Nest or Node.js.
+    excludeExternals: true,
+    // Links to sources need a git remote.
+    disableSources: true,
+    readme: 'none',
+    logLevel: 'Warn',
+    validation: { notDocumented: true, invalidLink: true, invalidPath: false, notExported: false },
+  });
+  application.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => mergeIndex(project));
+  return { application, project: await application.convert() };
+}
+
+/** The names of the module `index` are imported from the package itself. */
+function mergeIndex(project) {
+  const index = project.children?.find(({ name }) => name === 'index');
+  if (index) project.mergeReflections(index, project);
+}

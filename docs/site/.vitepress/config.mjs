@@ -1,0 +1,39 @@
+import { defineConfig } from 'vitepress';
+import llms from 'vitepress-plugin-llms';
+import { address, base, read, sidebar } from '../pages.mjs';
+
+export default defineConfig({
+  title: 'nest-session',
+  description: JSON.parse(read('package.json')).description,
+  srcDir: 'pages',
+  outDir: 'dist',
+  base,
+  cleanUrls: true,
+  // Those are examples.
+  ignoreDeadLinks: 'localhostLinks',
+  markdown: { anchor: { slugify: headingSlug } },
+  themeConfig: {
+    nav: [
+      { text: 'Documentation', link: '/documentation' },
+      { text: 'Reference', link: '/reference/' },
+      { text: 'Changelog', link: '/changelog' },
+    ],
+    sidebar: sidebar(),
+    outline: [2, 3],
+    search: { provider: 'local' },
+    ...(address && { socialLinks: [{ icon: 'github', link: address }] }),
+  },
+  vite: {
+    plugins: [llms()],
+    // The index of the search is one file.
+    build: { chunkSizeWarningLimit: Infinity },
+  },
+});
+
+/** The name of a heading in addresses, as GitHub has it: links lead to headings in both. */
+function headingSlug(text) {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');
+}

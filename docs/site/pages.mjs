@@ -1,0 +1,62 @@
+// Which files of the repository are pages of the site.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { entryPoints } from '../../.dev/entry-points.mjs';
+
+/** The top of the repository. */
+export const top = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Where the repository is, such as `https://github.com/owner/name`; undefined until a person has set it. */
+export const address = JSON.parse(read('package.json')).repository?.url.replace(/^git\+|\.git$/g, '');
+
+/** Where the site begins: GitHub serves that of a repository below its name. */
+export const base = address ? `/${address.split('/').at(-1)}/` : '/';
+
+/** By their paths in the repository, the paths of the pages in the site. */
+export const pages = {
+  'README.md': 'index.md',
+  'CHANGELOG.md': 'changelog.md',
+  'CONTRIBUTING.md': 'contributing.md',
+  'SECURITY.md': 'security-policy.md',
+  'docs/README.md': 'documentation.md',
+  ...pagesIn('docs', ''),
+  ...pagesIn('docs/evidence', 'evidence/'),
+};
+
+/** What can be imported, without what is outside of semantic versioning. */
+export function publicEntryPoints() {
+  return entryPoints().filter(({ name }) => !name.endsWith('/internal'));
+}
+
+/** The groups of docs/README.md with the pages to which they lead, each page once, and the reference. */
+export function sidebar() {
+  const [, ...groups] = read('docs/README.md').split(/^## /m);
+  const paths = groups.map((group) => [...group.matchAll(/\]\(([^)#]+\.md)/g)].map(([, link]) => join('docs', link)));
+  const isFirst = (path, index) => paths.slice(0, index).every((earlier) => !earlier.includes(path));
+  return [
+    ...groups.map((group, index) => ({
+      text: group.slice(0, group.indexOf('\n')),
+      items: [...new Set(paths[index])]
+        .filter((path) => path in pages && isFirst(path, index))
+        .map((path) => ({ text: titleOf(path), link: `/${pages[path]}` })),
+    })),
+    {
+      text: 'Reference',
+      items: publicEntryPoints().map(({ name }) => ({ text: name, link: `/reference/${name}/index.md` })),
+    },
+  ];
+}
+
+export function read(path) {
+  return readFileSync(join(top, path), 'utf8');
+}
+
+function pagesIn(folder, prefix) {
+  const names = readdirSync(join(top, folder)).filter((name) => name.endsWith('.md') && name !== 'README.md');
+  return Object.fromEntries(names.map((name) => [`${folder}/${name}`, `${prefix}${name}`]));
+}
+
+function titleOf(path) {
+  return /^# (.*)$/m.exec(read(path))[1];
+}
