@@ -163,7 +163,7 @@ const TEXTS = {
       : `${named(instance)} calls the handler, attempt ${attempt}.`,
   failed: () => 'The handler throws. The event stays, and is tried again after a pause.',
   killed: ({ instance }) =>
-    `${named(instance)} is killed, in the middle of the handler. Its hold on the event ends after five seconds.`,
+    `${named(instance)} is killed in the middle of the handler, which is no failed attempt. Its hold on the event ends after five seconds.`,
   'dead-letter': () =>
     'The third failure. The event is a dead letter now, with a copy of the items, and holds up nobody.',
   replayed: () => 'The mail server works again. The dead letter goes back to its handler.',
