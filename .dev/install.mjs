@@ -1,5 +1,5 @@
-// Installs what `npm start` and `npm test` need; `npm run setup` does nothing else. Runs before any package is there, so it
-// imports Node's modules only.
+// Installs what `npm start` and `npm test` need; `npm run setup` installs this, and what `npm run site` needs. Runs before any
+// package is there, so it imports Node's modules only.
 import { createHash } from 'node:crypto';
 import { accessSync, constants, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -17,14 +17,23 @@ export async function ensureTests() {
 }
 
 /** Installs the npm packages when they are missing, or are not those that the package.json files ask for. */
-export async function ensurePackages() {
-  const stamp = join(root, 'node_modules/.nest-session-install');
-  if (readIfThere(stamp) === wantedPackages()) return;
+export function ensurePackages() {
+  return ensureInstalled(root, ['package.json', 'package-lock.json', ...packageFiles()]);
+}
+
+/** Installs what builds the site, which has a lock file of its own: its packages are no business of the tests. */
+export function ensureSitePackages() {
+  return ensureInstalled(join(root, 'docs/site'), ['docs/site/package.json', 'docs/site/package-lock.json']);
+}
+
+async function ensureInstalled(folder, files) {
+  const stamp = join(folder, 'node_modules/.nest-session-install');
+  if (readIfThere(stamp) === hashOf(files)) return;
   console.log('Installing npm packages ...');
   // Not `npm ci`: it refuses a lock file without the binaries of every other system, which not every registry has.
-  await runQuietly('npm', ['install', '--include=dev', '--no-progress']);
+  await runQuietly('npm', ['install', '--prefix', folder, '--include=dev', '--no-progress']);
   // npm may just have completed the lock file.
-  writeFileSync(stamp, wantedPackages());
+  writeFileSync(stamp, hashOf(files));
 }
 
 /**
@@ -175,11 +184,9 @@ function findProgram(name) {
 }
 
 /** A hash of everything that decides what belongs into node_modules: binaries differ by system. */
-function wantedPackages() {
+function hashOf(files) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
-  for (const file of ['package.json', 'package-lock.json', ...packageFiles()]) {
-    hash.update(`\n${file}\n${readIfThere(join(root, file)) ?? ''}`);
-  }
+  for (const file of files) hash.update(`\n${file}\n${readIfThere(join(root, file)) ?? ''}`);
   return hash.digest('hex');
 }
 
@@ -203,4 +210,9 @@ function readIfThere(path) {
   }
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(async () => void (await ensureTests()));
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await main(async () => {
+    await ensureTests();
+    await ensureSitePackages();
+  });
+}

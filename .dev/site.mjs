@@ -4,14 +4,14 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkHeadings } from '../docs/site/check-headings.mjs';
 import { writePages } from '../docs/site/write-pages.mjs';
-import { ensurePackages } from './install.mjs';
+import { ensurePackages, ensureSitePackages } from './install.mjs';
 import { main, root, runQuietly } from './processes.mjs';
 
 const SITE = join(root, 'docs/site');
 
 await main(async () => {
   await ensurePackages();
-  await runQuietly('npm', ['install', '--prefix', SITE, '--no-progress']);
+  await ensureSitePackages();
   // A package finds the types of the others where they are built.
   await runQuietly('npm', ['run', '--silent', 'build']);
   rmSync(join(SITE, 'pages'), { recursive: true, force: true });

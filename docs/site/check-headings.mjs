@@ -5,7 +5,7 @@ import { base } from './pages.mjs';
 
 /** @throws Error that lists the links to headings that no page has */
 export function checkHeadings(dist) {
-  const files = readdirSync(dist, { recursive: true }).filter((name) => name.endsWith('.html'));
+  const files = readdirSync(dist, { encoding: 'utf8', recursive: true }).filter((name) => name.endsWith('.html'));
   const texts = new Map(files.map((name) => [name, readFileSync(join(dist, name), 'utf8')]));
   const ids = new Map([...texts].map(([name, text]) => [name, new Set(matches(text, / id="([^"]+)"/g))]));
   const lost = [...texts].flatMap(([name, text]) =>
