@@ -3,6 +3,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkHeadings } from '../docs/site/check-headings.mjs';
+import { writeMarkdown } from '../docs/site/write-markdown.mjs';
 import { writePages } from '../docs/site/write-pages.mjs';
 import { ensurePackages, ensureSitePackages } from './install.mjs';
 import { main, root, runQuietly } from './processes.mjs';
@@ -20,5 +21,6 @@ await main(async () => {
   await writeReference(join(SITE, 'pages/reference'));
   await runQuietly(join(SITE, 'node_modules/.bin/vitepress'), ['build', SITE]);
   checkHeadings(join(SITE, 'dist'));
+  writeMarkdown(join(SITE, 'pages'), join(SITE, 'dist'));
   console.log('The site is in docs/site/dist. To read it: npm run --prefix docs/site preview');
 });

@@ -29,23 +29,23 @@ export function publicEntryPoints() {
   return entryPoints().filter(({ name }) => !name.endsWith('/internal'));
 }
 
-/** The groups of docs/README.md with the pages to which they lead, each page once, and the reference. */
-export function sidebar() {
+/** The groups of docs/README.md with the pages to which they lead, each page once: its title, its path in the site and a question. */
+export function contents() {
   const [, ...groups] = read('docs/README.md').split(/^## /m);
-  const paths = groups.map((group) => [...group.matchAll(/\]\(([^)#]+\.md)/g)].map(([, link]) => join('docs', link)));
-  const isFirst = (path, index) => paths.slice(0, index).every((earlier) => !earlier.includes(path));
-  return [
-    ...groups.map((group, index) => ({
-      text: group.slice(0, group.indexOf('\n')),
-      items: [...new Set(paths[index])]
-        .filter((path) => path in pages && isFirst(path, index))
-        .map((path) => ({ text: titleOf(path), link: `/${pages[path]}` })),
-    })),
-    {
-      text: 'Reference',
-      items: publicEntryPoints().map(({ name }) => ({ text: name, link: `/reference/${name}/index.md` })),
-    },
-  ];
+  const listed = new Set();
+  return groups.map((group) => ({
+    title: group.slice(0, group.indexOf('\n')),
+    items: linksIn(group).filter(({ path }) => {
+      const isNew = path in pages && !listed.has(path);
+      listed.add(path);
+      return isNew;
+    }),
+  }));
+}
+
+/** Where the page of what can be imported by this name is. */
+export function referencePage(name) {
+  return `reference/${name}/index.md`;
 }
 
 export function read(path) {
@@ -55,6 +55,16 @@ export function read(path) {
 function pagesIn(folder, prefix) {
   const names = readdirSync(join(top, folder)).filter((name) => name.endsWith('.md') && name !== 'README.md');
   return Object.fromEntries(names.map((name) => [`${folder}/${name}`, `${prefix}${name}`]));
+}
+
+/** The pages to which a group leads. A row of a table begins with the question that they answer. */
+function linksIn(group) {
+  return group.split('\n').flatMap((line) =>
+    [...line.matchAll(/\]\(([^)#]+\.md)/g)].map(([, link]) => {
+      const path = join('docs', link);
+      return { path, page: pages[path], title: titleOf(path), question: /^\| (.*?) +\|/.exec(line)?.[1] };
+    }),
+  );
 }
 
 function titleOf(path) {

@@ -26,7 +26,10 @@ function linked(words, link, path) {
   if (/^(#|\w+:)/.test(link)) return `[${words}](${link})`;
   const [file, heading] = link.split('#');
   const found = posix.join(posix.dirname(path), file);
-  if (found in pages) return `[${words}](/${pages[found]}${heading ? `#${heading}` : ''})`;
+  if (found in pages) {
+    const page = posix.relative(posix.dirname(pages[path]), pages[found]);
+    return `[${words}](${page}${heading ? `#${heading}` : ''})`;
+  }
   if (!existsSync(join(top, found))) throw new Error(`${path} links to ${link}, which is not there`);
   return address ? `[${words}](${address}/blob/main/${found})` : words;
 }

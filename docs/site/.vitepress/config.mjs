@@ -1,6 +1,5 @@
 import { defineConfig } from 'vitepress';
-import llms from 'vitepress-plugin-llms';
-import { address, base, read, sidebar } from '../pages.mjs';
+import { address, base, contents, publicEntryPoints, read, referencePage } from '../pages.mjs';
 
 export default defineConfig({
   title: 'nest-session',
@@ -23,12 +22,22 @@ export default defineConfig({
     search: { provider: 'local' },
     ...(address && { socialLinks: [{ icon: 'github', link: address }] }),
   },
-  vite: {
-    plugins: [llms()],
-    // The index of the search is one file.
-    build: { chunkSizeWarningLimit: Infinity },
-  },
+  // The index of the search is one file.
+  vite: { build: { chunkSizeWarningLimit: Infinity } },
 });
+
+function sidebar() {
+  return [
+    ...contents().map(({ title, items }) => ({
+      text: title,
+      items: items.map(({ title: text, page }) => ({ text, link: `/${page}` })),
+    })),
+    {
+      text: 'Reference',
+      items: publicEntryPoints().map(({ name }) => ({ text: name, link: `/${referencePage(name)}` })),
+    },
+  ];
+}
 
 /** The name of a heading in addresses, as GitHub has it: links lead to headings in both. */
 function headingSlug(text) {
