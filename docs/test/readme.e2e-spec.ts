@@ -48,7 +48,6 @@ beforeAll(async () => {
     'docs/from-fastify-session.md',
     'docs/from-spring-session.md',
     'docs/getting-started.md',
-    'docs/graphql.md',
     'docs/health-and-deploys.md',
     'docs/identity-providers.md',
     'docs/keyspace-notifications.md',
@@ -60,7 +59,7 @@ beforeAll(async () => {
     'docs/security.md',
     'docs/signing-in.md',
     'docs/testing.md',
-    'docs/websockets.md',
+    'docs/websockets-and-graphql.md',
     'docs/writing-a-store.md',
   ];
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
