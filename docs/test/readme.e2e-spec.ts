@@ -37,7 +37,6 @@ beforeAll(async () => {
     'docs/admin.md',
     'docs/attributes.md',
     'docs/cookies-and-headers.md',
-    'docs/csrf.md',
     'docs/deadlines.md',
     'docs/encryption.md',
     'docs/events.md',

@@ -16,7 +16,7 @@ export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ['passport', { page: 'identity-providers.md', heading: 'Passport' }],
   ['oauth2', { page: 'identity-providers.md', heading: 'OAuth2' }],
   ['back-channel-logout', { page: 'identity-providers.md', heading: 'Back-channel logout' }],
-  ['csrf', { page: 'csrf.md', heading: 'A whole program' }],
+  ['csrf', { page: 'protecting-routes.md', heading: 'Cross-site request forgery (CSRF)' }],
   ['websocket', { page: 'websockets-and-graphql.md', heading: 'WebSockets: a whole program' }],
   ['graphql', { page: 'websockets-and-graphql.md', heading: 'GraphQL' }],
   ['unpaid-orders', { page: 'deadlines.md', heading: 'Cancel orders that nobody pays' }],
