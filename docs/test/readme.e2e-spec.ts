@@ -34,7 +34,6 @@ beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
   gettingStarted = await readFile(join(ROOT, 'docs/getting-started.md'), 'utf8');
   const docs = [
-    'docs/admin.md',
     'docs/attributes.md',
     'docs/cookies-and-headers.md',
     'docs/deadlines.md',
