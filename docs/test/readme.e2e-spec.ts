@@ -43,7 +43,6 @@ beforeAll(async () => {
     'docs/finding-sessions.md',
     'docs/from-cookies-and-jwt.md',
     'docs/from-express-session.md',
-    'docs/from-fastify-session.md',
     'docs/from-spring-session.md',
     'docs/getting-started.md',
     'docs/identity-providers.md',
