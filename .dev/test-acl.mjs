@@ -1,5 +1,5 @@
 // npm run test:acl: the tests of session-redis on servers where each namespace has a user with the rights of
-// docs/redis-acl.md. All connections of the library log in as that user (acl-login.mjs), those of the tests do not. It fails
+// docs/securing-redis.md. All connections of the library log in as that user (acl-login.mjs), those of the tests do not. It fails
 // when Redis denies the library something, also where no test notices. Arguments are those of Jest.
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ await main(async () => {
 
 /** A program that starts redis-server with the users. */
 async function withUsers(redisServer) {
-  const text = await readFile(join(root, 'docs/redis-acl.md'), 'utf8');
+  const text = await readFile(join(root, 'docs/securing-redis.md'), 'utf8');
   const all = [...text.matchAll(/^ACL SETUSER app (.+)$/gm)].flatMap(([, line]) => line.match(/"[^"]*"|\S+/g));
   // Only the user of that namespace reaches it.
   const rules = all.filter((rule) => !rule.startsWith('~spring:'));

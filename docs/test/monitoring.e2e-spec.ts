@@ -25,9 +25,8 @@ beforeAll(async () => {
   alerts = await readAlerts();
   panels = (await readDashboard()).panels;
   queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-  const operating = await readFile(join(ROOT, 'docs/operating.md'), 'utf8');
-  alertsDoc = section(operating, 'Alerts');
-  logLines = section(operating, 'Log lines');
+  alertsDoc = section(await readFile(join(ROOT, 'docs/operating.md'), 'utf8'), 'Alerts');
+  logLines = await readFile(join(ROOT, 'docs/log-lines.md'), 'utf8');
 });
 
 describe('the alerts of docs/monitoring', () => {

@@ -36,14 +36,14 @@ const NOT_THERE: readonly { page: string; says: string; wouldBe: RegExp }[] = [
     says: 'no passwords, no OAuth, no second factor',
     wouldBe: /^(OAuth|Passwords?[A-Z]|Users?[A-Z])/,
   },
-  { page: 'docs/faq.md', says: 'Two regions that both write', wouldBe: /region/i },
-  { page: 'docs/faq.md', says: 'one set of timeouts', wouldBe: /tenant/i },
+  { page: 'docs/comparison.md', says: 'Two regions that both write', wouldBe: /region/i },
+  { page: 'docs/comparison.md', says: 'one set of timeouts', wouldBe: /tenant/i },
   { page: 'docs/options.md', says: 'There is no option for the log', wouldBe: /^log(ger|Level)$/ },
   { page: 'docs/writing-a-store.md', says: 'The library has no list of all sessions', wouldBe: /^(findAll|listAll)/ },
 ];
 
 /** Pages whose sentences quote figures of tables on other pages. */
-const WITH_FIGURES = ['docs/comparison.md', 'docs/faq.md', 'docs/troubleshooting.md'];
+const WITH_FIGURES = ['docs/comparison.md', 'docs/troubleshooting.md'];
 
 const SIGN_OUT = /@Post\('(?:\w+\/)?(?:sign-?out|log-?out)'\)[^]*?\n {2}\}/g;
 

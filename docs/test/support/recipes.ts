@@ -5,8 +5,8 @@ import { section } from './markdown.js';
 
 interface Place {
   readonly page: string;
-  /** The part of the page; unset: the whole page. */
-  readonly heading?: string;
+  /** The part of the page. */
+  readonly heading: string;
 }
 
 /** Where each recipe is: a whole program with what it prints. */
@@ -16,17 +16,16 @@ export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ['passport', { page: 'identity-providers.md', heading: 'Passport' }],
   ['oauth2', { page: 'identity-providers.md', heading: 'OAuth2' }],
   ['back-channel-logout', { page: 'identity-providers.md', heading: 'Back-channel logout' }],
-  ['csrf', { page: 'csrf.md', heading: 'A whole program' }],
-  ['websocket', { page: 'websockets.md', heading: 'A whole program' }],
-  ['graphql', { page: 'graphql.md', heading: 'A whole program' }],
+  ['csrf', { page: 'protecting-routes.md', heading: 'Cross-site request forgery (CSRF)' }],
+  ['websocket', { page: 'websockets-and-graphql.md', heading: 'WebSockets: a whole program' }],
+  ['graphql', { page: 'websockets-and-graphql.md', heading: 'GraphQL' }],
   ['unpaid-orders', { page: 'deadlines.md', heading: 'Cancel orders that nobody pays' }],
   ['held-seats', { page: 'deadlines.md', heading: 'Hold a seat for ten minutes' }],
-  ['health-and-deploys', { page: 'health-and-deploys.md' }],
+  ['health-and-deploys', { page: 'deploying.md', heading: 'Health checks' }],
   ['tests', { page: 'testing.md', heading: 'A whole test' }],
 ]);
 
 export function recipeText(recipe: string): string {
   const { page, heading } = RECIPES.get(recipe)!;
-  const text = readFileSync(join(ROOT, 'docs', page), 'utf8');
-  return heading === undefined ? text : section(text, heading);
+  return section(readFileSync(join(ROOT, 'docs', page), 'utf8'), heading);
 }

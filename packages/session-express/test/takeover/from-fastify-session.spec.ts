@@ -97,6 +97,6 @@ describe.each([
 });
 
 it('the page on moving from @fastify/session rewrites the cookies as this test does', async () => {
-  const page = await readFile(new URL('../../../../docs/from-fastify-session.md', import.meta.url), 'utf8');
+  const page = await readFile(new URL('../../../../docs/from-express-session.md', import.meta.url), 'utf8');
   expect(page).toContain(`cookie.replace(${OLD_COOKIE}, '$1sessionId=s%3A')`);
 });

@@ -85,7 +85,7 @@ async function findingsOf(check: Check, examined: Examined): Promise<readonly Fi
   try {
     return await check.look(examined);
   } catch (error) {
-    const advice = 'Run this again. If it fails again, grant the rights of the page "Least rights in Redis".';
+    const advice = 'Run this again. If it fails again, grant the rights of the page "Securing Redis".';
     return [{ status: 'error', message: `This could not be checked: ${(error as Error).message}`, advice }];
   }
 }

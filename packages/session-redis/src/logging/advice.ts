@@ -24,7 +24,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     'Its application of Spring keeps it by Java serialization: run `nest-session-redis spring`, which prints the Java code ' +
       'for JSON',
   ],
-  [DENIED, 'Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation'],
+  [DENIED, 'Grant this user of Redis the rights of the page "Securing Redis" of the documentation'],
 ];
 
 /** What to do about an error of Redis, to follow a text that ends with it; empty where nothing is known. */

@@ -61,7 +61,7 @@ it.each<[RightsName, readonly string[]]>([
   ['every process', RIGHTS],
   ['handlers', RIGHTS_OF_HANDLERS],
   ['partitions', [...RIGHTS_WITH_PARTITIONS, 'ssubscribe']],
-])('doctor tries the rights of the block "%s" of docs/redis-acl.md', (block, tried) => {
+])('doctor tries the rights of the block "%s" of docs/securing-redis.md', (block, tried) => {
   const names = tried.map((command) => {
     const [name, sub] = command.split(' ');
     return /^(client|xgroup|xinfo)$/.test(name!) ? `${name}|${sub!.toLowerCase()}` : name;

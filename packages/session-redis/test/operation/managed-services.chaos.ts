@@ -46,7 +46,7 @@ class BroadcastHandlers {
   }
 }
 
-/** What the services do not let their users run, as docs/managed-services.md cites it. */
+/** What the services do not let their users run, as docs/works-with.md cites it. */
 const ELASTICACHE = 'bgrewriteaof bgsave config debug migrate replicaof save slaveof shutdown sync'.split(' ');
 const RESTRICTED = {
   ElastiCache: ELASTICACHE,

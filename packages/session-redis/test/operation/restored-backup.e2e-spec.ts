@@ -156,7 +156,7 @@ describe.each([
     return found;
   }
 
-  /** With the rights that docs/redis-acl.md names, and no others. */
+  /** With the rights that docs/securing-redis.md names, and no others. */
   async function asApplication(): Promise<{ REDIS_URL: string }> {
     const rights = ['every process', 'handlers', 'groups'] as const;
     const lines = documentedLines(partitions > 1 ? [...rights, 'partitions'] : rights);

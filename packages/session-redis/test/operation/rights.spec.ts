@@ -488,7 +488,7 @@ describe('without the right', () => {
     await expect(start(ONLY_REQUESTS)).rejects.toMatchObject({
       name: 'SessionStoreError',
       message: expect.stringMatching(
-        /^RedisSessionModule cannot start: Redis failed: NOPERM .* Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation$/,
+        /^RedisSessionModule cannot start: Redis failed: NOPERM .* Grant this user of Redis the rights of the page "Securing Redis" of the documentation$/,
       ) as string,
     });
   });
@@ -518,7 +518,7 @@ describe('without the right', () => {
     await expect(stored(instance)).rejects.toMatchObject({
       name: 'SessionStoreError',
       message: expect.stringMatching(
-        /\. Grant this user of Redis the rights of the page "Least rights in Redis" of the documentation$/,
+        /\. Grant this user of Redis the rights of the page "Securing Redis" of the documentation$/,
       ) as string,
       // Redis 7.0, and its later versions and Valkey.
       cause: { message: expect.stringMatching(/can't run this command|no permissions to run the 'zadd'/) as string },

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-const DOCUMENT = new URL('../../../../docs/redis-acl.md', import.meta.url);
+const DOCUMENT = new URL('../../../../docs/securing-redis.md', import.meta.url);
 
-/** The blocks of docs/redis-acl.md. */
+/** The blocks of docs/securing-redis.md. */
 export type RightsName =
   | 'every process'
   | 'handlers'

@@ -55,7 +55,7 @@ async function dryRun(store: OpenStore, user: string, commands: readonly string[
 function findingOf(who: string, denied: readonly string[]): Finding {
   if (denied.length === 0) return ok(`${who} may send everything that an application sends`);
   const message = `${who} may not send ${denied.map((name) => name.toUpperCase().replace('|', ' ')).join(', ')}, or not for these keys`;
-  return error(message, `Grant the rights. ${seePage('Least rights in Redis')}`);
+  return error(message, `Grant the rights. ${seePage('Securing Redis')}`);
 }
 
 /**

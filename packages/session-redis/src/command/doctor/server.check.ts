@@ -17,7 +17,7 @@ function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Finding>
     const lost = 'version, memory and persistence are unknown';
     return yield warning(
       `${address} does not answer INFO, so its ${lost}: ${problem}`,
-      `Grant +info. ${seePage('Least rights in Redis')}`,
+      `Grant +info. ${seePage('Securing Redis')}`,
     );
   }
   const [name, version] = versionOf(info);

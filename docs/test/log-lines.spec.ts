@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ROOT } from './support/compiler.js';
 import { linesIn, logLines, type LogLine } from './support/log-lines.js';
-import { section } from './support/markdown.js';
 
 /** A row of the tables of log lines. */
 interface Row {
@@ -19,9 +18,9 @@ let rows: Row[];
 let lines: LogLine[];
 
 beforeAll(async () => {
-  const text = section(await readFile(join(ROOT, 'docs/operating.md'), 'utf8'), 'Log lines');
+  const text = await readFile(join(ROOT, 'docs/log-lines.md'), 'utf8');
   // The tables stand under headings of their subjects.
-  const tables = text.slice(text.indexOf('\n### '));
+  const tables = text.slice(text.indexOf('\n## '));
   rows = [...tables.matchAll(/^\| (`.+) \|$/gm)].map(([, row]) => rowOf(row!));
   lines = (await logLines()).filter(({ path, text: line }) => !isMessageOfError({ path, text: line }));
 });
@@ -42,18 +41,18 @@ function isAbout({ line, level }: Row, logged: LogLine): boolean {
   return level === logged.level && new RegExp(`^${parts.join('.*')}$`).test(logged.text);
 }
 
-describe('the log lines of docs/operating.md', () => {
-  it('are all that the packages can write, with their levels', () => {
+describe('docs/log-lines.md', () => {
+  it('has all that the packages can write, with their levels', () => {
     expect(lines.length).toBeGreaterThan(70);
     expect(lines.filter((line) => !rows.some((row) => isAbout(row, line)))).toEqual([]);
   });
 
-  it('can all be written', () => {
+  it('has no line that cannot be written', () => {
     expect(rows.length).toBeGreaterThan(70);
     expect(rows.filter((row) => !lines.some((line) => isAbout(row, line)))).toEqual([]);
   });
 
-  it('are each in one row, which says what to do', () => {
+  it('has one row for each line, which says what to do', () => {
     const names = rows.map(({ line }) => line);
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
     expect(rows.filter(({ cause, action }) => cause === '' || action === '')).toEqual([]);
