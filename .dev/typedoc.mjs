@@ -1,6 +1,6 @@
 // What TypeDoc reads of a published package: its public names, with their doc comments.
 import { join } from 'node:path';
-import { Application, Converter } from 'typedoc';
+import { Application, Converter, ReflectionKind } from 'typedoc';
 
 /** Resolves to the application of TypeDoc and what it has read, which is undefined when the package does not compile. */
 export async function readPackage(folder, entries) {
@@ -18,7 +18,10 @@ export async function readPackage(folder, entries) {
     logLevel: 'Warn',
     validation: { notDocumented: true, invalidLink: true, invalidPath: false, notExported: false },
   });
-  application.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => mergeIndex(project));
+  application.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
+    mergeIndex(project);
+    nameParameters(project);
+  });
   return { application, project: await application.convert() };
 }
 
@@ -26,4 +29,13 @@ export async function readPackage(folder, entries) {
 function mergeIndex(project) {
   const index = project.children?.find(({ name }) => name === 'index');
   if (index) project.mergeReflections(index, project);
+}
+
+/** A parameter that is taken apart has no name in the source: that of its type says most. */
+function nameParameters(project) {
+  const parameters = project.getReflectionsByKind(ReflectionKind.Parameter);
+  for (const parameter of parameters.filter(({ name }) => name === '__namedParameters')) {
+    const { name = 'options' } = parameter.type;
+    parameter.name = name[0].toLowerCase() + name.slice(1);
+  }
 }
