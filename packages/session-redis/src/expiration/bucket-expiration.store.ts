@@ -67,22 +67,35 @@ export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'swe
   }
 
   async #sweep(bucket: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
-    for await (const batch of this.#batches(bucket)) {
+    let isLastTaken = false;
+    // Once for each batch, however many pages without members follow.
+    const hasMet = () => {
+      const isTaken = isLastTaken;
+      isLastTaken = false;
+      return isTaken;
+    };
+    for await (const batch of this.#batches(bucket, hasMet)) {
       if (signal?.aborted) return;
       const claim = () => this.scripts.claimExpired(bucket.partition, batch, bucket.minute);
       await this.limiter.run(claim, bucket.partition.prefix).then(
-        (claims) => countBatch(bucket, batch, claims, tally),
+        (claims) => {
+          countBatch(bucket, batch, claims, tally);
+          isLastTaken = isMostlyTaken(claims);
+        },
         (error: unknown) => tally.failures.push(error),
       );
     }
   }
 
-  /** The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. */
-  async *#batches(bucket: Bucket): AsyncIterable<string[]> {
+  /**
+   * The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. `hasMet`: whether
+   * others have claimed most of the last batch; true once for each batch.
+   */
+  async *#batches(bucket: Bucket, hasMet: () => boolean): AsyncIterable<string[]> {
     // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next
     // one, which may have the same members again.
     const left = new Set<string>();
-    for await (const members of this.#members(bucket)) {
+    for await (const members of this.#members(bucket, hasMet)) {
       for (const member of members) left.add(member);
       while (left.size >= this.batchSize) yield taken(left, this.batchSize);
     }
@@ -91,12 +104,12 @@ export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'swe
   }
 
   /** A page is read after claims of the last one. SSCAN returns a member at least once unless it leaves the set. */
-  async *#members(bucket: Bucket): AsyncIterable<string[]> {
+  async *#members(bucket: Bucket, hasMet: () => boolean): AsyncIterable<string[]> {
     const key = bucket.partition.bucket(bucket.minute);
+    const scan: ReadPage = (cursor) => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE);
+    const read: ReadPage = (cursor) => this.limiter.run(() => scan(cursor), bucket.partition.prefix);
     try {
-      yield* pagesFromAnywhere((cursor) =>
-        this.limiter.run(() => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE), bucket.partition.prefix),
-      );
+      yield* pagesFromAnywhere(read, hasMet);
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       const { partition, minute } = bucket;
@@ -122,14 +135,30 @@ function taken(members: Set<string>, count: number): string[] {
   return batch;
 }
 
+/** Whether others have claimed most of a batch. */
+function isMostlyTaken(claims: readonly Claim[]): boolean {
+  return claims.filter(({ outcome }) => outcome === 'already').length > claims.length / 2;
+}
+
 /**
- * All pages of a scan, and after the first one those from a random cursor on: instances that scan the same set at the
- * same time meet in few pages.
+ * All pages of a scan, and before most of them some from a random cursor on: instances that scan the same set at the same
+ * time begin at different places, and part where they meet.
  */
-async function* pagesFromAnywhere(read: ReadPage): AsyncIterable<string[]> {
+async function* pagesFromAnywhere(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
   const [second, items] = await read('0');
   yield items;
   if (second === '0') return;
-  yield* pages(read, `${randomInt(HIGHEST_CURSOR)}`);
-  yield* pages(read, second);
+  yield* pagesFromRandom(read, hasMet);
+  for await (const page of pages(read, second)) {
+    yield page;
+    if (hasMet()) yield* pagesFromRandom(read, hasMet);
+  }
+}
+
+/** The pages from a random cursor on, up to where another instance is, or was. */
+async function* pagesFromRandom(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
+  for await (const page of pages(read, `${randomInt(HIGHEST_CURSOR)}`)) {
+    yield page;
+    if (page.length === 0 || hasMet()) return;
+  }
 }

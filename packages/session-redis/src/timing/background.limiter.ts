@@ -1,7 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-// Milliseconds. Each call blocks Redis for less than this, so Redis serves requests most of the time.
-const PAUSE = 1;
+// Milliseconds.
+const SHORTEST_PAUSE = 1;
+// After a call that has waited for a node to return.
+const LONGEST_PAUSE = 20;
+// How many times as long as the call before it a pause is. A call takes longer where Redis is slow, or has others to
+// serve, so the instances leave room for requests, and for each other.
+const PAUSE_PER_CALL = 2;
 
 /** The calls to one node. */
 interface Lane {
@@ -12,14 +17,14 @@ interface Lane {
 
 /**
  * Keeps background work from crowding out requests, however much work there is. The calls to a node run one at a time,
- * with a pause in between. Each call must be small.
+ * with a pause in between, which is longer after a call that took longer. Each call must be small.
  */
 export class BackgroundLimiter {
   readonly #lanes = new Map<string | undefined, Lane>();
 
-  /** @param pauseTime milliseconds. @param nodeOf returns a name for the node that has a key */
+  /** @param shortestPause milliseconds; 0: no pauses. @param nodeOf returns a name for the node that has a key */
   constructor(
-    private readonly pauseTime = PAUSE,
+    private readonly shortestPause = SHORTEST_PAUSE,
     private readonly nodeOf: (key: string) => string | undefined = () => undefined,
   ) {}
 
@@ -39,10 +44,17 @@ export class BackgroundLimiter {
   async #take<T>(lane: Lane, call: () => Promise<T>): Promise<T> {
     const left = lane.nextCall - performance.now();
     if (left > 0) await pause(left);
+    const begun = performance.now();
     try {
       return await call();
     } finally {
-      lane.nextCall = performance.now() + this.pauseTime;
+      const ended = performance.now();
+      lane.nextCall = ended + this.#pauseAfter(ended - begun);
     }
+  }
+
+  #pauseAfter(duration: number): number {
+    if (this.shortestPause === 0) return 0;
+    return Math.min(Math.max(this.shortestPause, PAUSE_PER_CALL * duration), LONGEST_PAUSE);
   }
 }

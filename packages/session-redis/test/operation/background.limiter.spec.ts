@@ -42,6 +42,22 @@ describe('the limiter of background work', () => {
     expect(pauses.toSorted((a, b) => a - b)[9]).toBeGreaterThan(0.5);
   });
 
+  it('leaves a longer pause after a longer call', async () => {
+    const { limiter, log, call } = watched();
+    await limiter.run(() => pause(15), 'key');
+    const asLong = pause(15).then(() => log.push('as long as the call'));
+    await Promise.all([call('next'), asLong]);
+    expect(log).toEqual(['as long as the call', 'next begins', 'next ends']);
+  });
+
+  it('does not pause for long after a call that has waited for Redis', async () => {
+    const { limiter, log, call } = watched();
+    await limiter.run(() => pause(300), 'key');
+    const asLong = pause(300).then(() => log.push('as long as the call'));
+    await Promise.all([call('next'), asLong]);
+    expect(log).toEqual(['next begins', 'next ends', 'as long as the call']);
+  });
+
   it('passes on the error of a call, and runs the next one', async () => {
     const { limiter, call } = watched();
     const failed = limiter.run(() => Promise.reject(new Error('lost')), 'key');
