@@ -38,9 +38,11 @@ function messages(markdown: string): string[] {
 }
 
 function isWritten(message: string): boolean {
-  const parts = message.split('...').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
-  const pattern = new RegExp(parts.join(`[^]{0,${MOST_VARYING}}?`));
-  return sources.some((source) => pattern.test(source));
+  const parts = message.split('...');
+  const literals = parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+  const pattern = new RegExp(literals.join(`[^]{0,${MOST_VARYING}}?`));
+  // The pattern takes long to fail, and most sources lack a part.
+  return sources.some((source) => parts.every((part) => source.includes(part)) && pattern.test(source));
 }
 
 describe('docs/troubleshooting.md', () => {

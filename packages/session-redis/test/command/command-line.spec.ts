@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { readCommandLine } from '../../src/command/command-line.js';
 import { COMMANDS } from '../../src/command/commands.js';
 import { UsageError } from '../../src/command/usage.error.js';
+import { codePoint } from '../support/code-point.js';
 
 const read = (line: string) => readCommandLine(line.split(' '), COMMANDS);
 
@@ -38,7 +39,7 @@ const words = [
 ];
 
 it('whatever the words are, it says what is wrong or reads them', () => {
-  const word = fc.oneof(fc.constantFrom(...words), fc.string(), fc.string({ unit: 'binary' }));
+  const word = fc.oneof(fc.constantFrom(...words), fc.string(), fc.string({ unit: codePoint }));
   fc.assert(
     fc.property(fc.array(word, { maxLength: 6 }), (args) => {
       try {

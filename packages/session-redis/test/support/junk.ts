@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { codePoint } from './code-point.js';
 
 /** Values that are not tokens. */
 export const MALFORMED = [
@@ -55,7 +56,7 @@ const LINE_BREAKS = ['\r\n', '\n', '\r', '\r\n ', '\r\nCookie: SESSION=x', '\r\n
 /** Arbitrary text. */
 export const junk = fc.oneof(
   fc.constantFrom(...MALFORMED),
-  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc.string({ unit: codePoint, maxLength: 60 }),
   fc.string({ unit: 'grapheme', maxLength: 60 }),
   fc.string({ unit: 'binary-ascii', maxLength: 60 }),
 );
