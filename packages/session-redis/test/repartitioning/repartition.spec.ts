@@ -6,11 +6,10 @@ import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-se
 import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { RepartitionRun } from '../../src/repartitioning/repartition-run.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { contentOf, fill, HASH } from '../support/filled.store.js';
+import { describeMoves } from '../support/repartition.suite.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -44,96 +43,15 @@ class Handlers {
   }
 }
 
-/** A connection on which the command fails that comes after so many, and all others then. */
-class FailingRedis extends Redis {
-  left = Infinity;
-
-  override sendCommand(...args: Parameters<Redis['sendCommand']>) {
-    if (this.left-- <= 0) {
-      args[0].reject(new Error('interrupted'));
-      return args[0].promise;
-    }
-    return super.sendCommand(...args);
-  }
-}
-
-describe.each(['buckets', 'sorted-set'] as const)('with the ends of sessions in %s', (ends) => {
-  it.each([
+// `repartition-variants.chaos.ts` has other numbers.
+describeMoves('buckets', {
+  moves: [
     [1, 4],
-    [4, 1],
-    [4, 64],
-    // These have partitions in common.
-    [2, 4],
     [3, 2],
-  ])('everything moves from %d to %d partitions, and back', async (from, to) => {
-    const [old, next] = [partitionsOf(from), partitionsOf(to)];
-    await fill(store.client, old, ends, 20);
-    const content = await contentOf(store.client, old);
-    const progress: string[] = [];
-    const onProgress = ({ step }: { step: string }) => progress.push(step);
-    // Live ones, those without an end, those that have run out, and ended ones.
-    expect((await repartition({ url: url() }, { from, to, onProgress })).moved).toBeGreaterThan(20);
-    expect([...new Set(progress)]).toEqual(['events', 'sessions', 'done']);
-    expect(await contentOf(store.client, next)).toEqual(content);
-    expect(await recorded()).toBe(`${to}`);
-    expect(await repartition({ url: url() }, { from, to })).toEqual({ moved: 0 });
-    await repartition({ url: url() }, { to: from });
-    expect(await contentOf(store.client, old)).toEqual(content);
-  });
-
-  it.each(
-    ends === 'buckets'
-      ? [
-          [1, 2],
-          [3, 2],
-        ]
-      : [[2, 1]],
-  )(
-    'from %d to %d partitions, it continues wherever it was interrupted',
-    async (from, to) => {
-      const [old, next] = [partitionsOf(from), partitionsOf(to)];
-      await fill(store.client, old, ends, 2);
-      const content = await contentOf(store.client, old);
-      const names = await store.client.keys('*');
-      const saved = await Promise.all(
-        names.map(
-          async (key) => [key, await store.client.pexpiretime(key), await store.client.dumpBuffer(key)] as const,
-        ),
-      );
-      const client = new FailingRedis(url());
-      await client.ping();
-      let interruptions = 0;
-      try {
-        // At places further and further apart, others in each run: the first ones decide what is begun anew.
-        for (let commands = 1, isDone = false; !isDone; commands += 1 + Math.floor((Math.random() * commands) / 2)) {
-          await store.client.flushall();
-          await Promise.all(
-            saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
-          );
-          client.left = commands;
-          isDone = await new RepartitionRun(client, next, 'one').run({}).then(
-            () => true,
-            (error: Error) => {
-              expect(error.message).toBe('interrupted');
-              return false;
-            },
-          );
-          client.left = Infinity;
-          if (isDone) break;
-          interruptions++;
-          // As 30 seconds later.
-          await store.client.del(next.instances);
-          await new RepartitionRun(client, next, 'other').run({ from: undefined });
-          expect({ commands, content: await contentOf(store.client, next) }).toEqual({ commands, content });
-        }
-      } finally {
-        client.disconnect();
-      }
-      expect(interruptions).toBeGreaterThan(10);
-    },
-    120_000,
-  );
+  ],
+  interrupted: [[1, 2]],
 });
+describeMoves('sorted-set', { moves: [[1, 4]] });
 
 it('a revocation mark and an epoch are in every partition afterwards', async () => {
   await fill(store.client, ONE, 'buckets');
