@@ -251,7 +251,7 @@ describe('the workflow of a release', () => {
 
   it('calls commands and scripts that exist', () => {
     const commands = named(/npm run ([\w:]+)/g);
-    expect(commands).toEqual(['release:check', 'release:pack']);
+    expect(commands).toEqual(['release:check', 'release:pack', 'site']);
     expect(Object.keys(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts)).toEqual(
       expect.arrayContaining(commands),
     );

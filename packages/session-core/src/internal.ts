@@ -11,6 +11,7 @@ export {
   type DeadlinePage,
   DeadlineStore,
   type Due,
+  FIRED_KNOWN_FOR,
   type NewDeadline,
   type RescheduleReply,
   type ScheduleReply,

@@ -1,3 +1,6 @@
+/** Milliseconds for which `cancel()` and `reschedule()` answer that a deadline has fired. */
+export const FIRED_KNOWN_FOR = 3_600_000;
+
 /** When a deadline is due: milliseconds from now by the store's clock, or an instant in epoch milliseconds. */
 export type Due = { readonly in: number } | { readonly at: number };
 

@@ -4,6 +4,7 @@ import {
   type DeadlinePage,
   DeadlineStore,
   type Due,
+  FIRED_KNOWN_FOR,
   type IfScheduled,
   type NewDeadline,
   type RescheduleReply,
@@ -11,8 +12,6 @@ import {
   type StoredDeadline,
 } from './deadline.store.js';
 import { DueList, type WaitingDeadline } from './due-list.js';
-
-const FIRED_RETENTION = 3_600_000;
 
 /** A deadline that has come. */
 export interface FiredDeadline extends WaitingDeadline {
@@ -113,12 +112,12 @@ export class MapDeadlineStore extends DeadlineStore {
 
   #hasFired(name: string, key: string): boolean {
     const at = this.#fired.get(firedKey(name, key));
-    return at !== undefined && at > this.clock.now() - FIRED_RETENTION;
+    return at !== undefined && at > this.clock.now() - FIRED_KNOWN_FOR;
   }
 
   #forgetFired(now: number): void {
     for (const [key, at] of this.#fired) {
-      if (at > now - FIRED_RETENTION) return;
+      if (at > now - FIRED_KNOWN_FOR) return;
       this.#fired.delete(key);
     }
   }

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { FIRED_KNOWN_FOR } from '@nest-session/core/internal';
 import { logger } from '../logging/redis-session.logger.js';
 import { type DueList, DueSweeper, type SweepOptions } from '../cleanup/due.sweeper.js';
 import type { SweepCounter } from '../cleanup/sweep.counter.js';
@@ -12,8 +13,6 @@ import { BACKGROUND_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 
 /** Deadlines per call: one takes Redis about 20 µs, and other commands wait as long as a call. */
 const BATCH_SIZE = 50;
-/** Milliseconds for which `cancel()` and `reschedule()` answer that a deadline has fired. */
-const KNOWN_FOR = 3_600_000;
 
 /** Fires the deadlines whose time has come. Any number of instances may do so: a script fires each once. */
 @Injectable()
@@ -33,7 +32,7 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
     this.#rules = {
       batchSize: BATCH_SIZE,
       maxLength: partitions.shareOf(events.maxLength),
-      knownFor: KNOWN_FOR,
+      knownFor: FIRED_KNOWN_FOR,
       maxDeadLetterSize: deadLetters.maxSize,
     };
   }

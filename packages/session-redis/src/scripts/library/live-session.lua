@@ -6,7 +6,7 @@ local function live_session(prefix, id, key, shadow, ...)
   local seals = nil
   local text = redis.pcall('GET', shadow)
   if text ~= '' then
-    -- include: follow-marks
+    -- include: forwarding-marks
     id, key, shadow, seals = follow_marks(prefix, id, key, shadow, text)
     if not id then return nil end
   end

@@ -1,4 +1,4 @@
--- include: session-timeouts, member
+-- include: set-end, member
 -- Lets a session end then, nil for never, and moves its member if it has to.
 local function renew(partition, session, ends_at, now, grace)
   local is_elsewhere

@@ -7,15 +7,3 @@ local function end_after(since, interval, absolute_expiry)
   if absolute_expiry and absolute_expiry < ends_at then return absolute_expiry end
   return ends_at
 end
-
--- Sets the end of a session. Its hash outlives the shadow key by the grace period, in ms, so that the end can be recorded
--- with the data.
-local function set_end(key, shadow, ends_at, grace)
-  if ends_at then
-    redis.call('PEXPIREAT', shadow, ends_at)
-    redis.call('PEXPIREAT', key, ends_at + grace)
-  else
-    redis.call('PERSIST', shadow)
-    redis.call('PERSIST', key)
-  end
-end

@@ -36,7 +36,7 @@
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
--- include: whole-session, change, clock, times, member, size-estimate, data-keys, record, wanted, epoch, write-change
+-- include: whole-session, change, clock, times, set-end, member, size-estimate, data-keys, record, wanted, epoch, write-change
 -- include: index-moves
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local id, grace, retention, change = ARGV[3], ARGV[4], ARGV[5], change_in(ARGV, 9)

@@ -53,7 +53,7 @@ if refusal then return refusal end
 
 local set = change.set
 if grace ~= '' then
-  -- include: clock, session-timeouts, member
+  -- include: clock, session-timeouts, set-end, member
   local accessed, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
   local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
   local is_over, is_elsewhere, is_in_bucket, due = ends_at and ends_at <= now, is_misplaced(prefix, id, bucket, ends_at, now)

@@ -15,7 +15,7 @@
     {'forwarded'}  touched, under a later id than the given one
     {'gone'}       there is no live session
 ]]
--- include: live-session, clock, session-timeouts, member
+-- include: live-session, clock, session-timeouts, set-end, member
 local prefix, asked_id, grace = ARGV[1], ARGV[2], ARGV[3]
 
 local fields, id, key, shadow = live_session(prefix, asked_id, KEYS[3], KEYS[4])

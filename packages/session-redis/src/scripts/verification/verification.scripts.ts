@@ -1,3 +1,4 @@
+import { FIRED_KNOWN_FOR } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
@@ -87,7 +88,6 @@ export interface MendingRules {
 export type SessionPlace = 'all' | 'misplaced' | 'copies';
 
 const ASIDE_FOR = 30 * 86_400_000;
-const FIRED_KNOWN_FOR = 3_600_000;
 /** Milliseconds. The cleanup comes every minute, and an instance that takes over may need as long. */
 const PATIENCE = 5 * 60_000;
 const LETTERS_PER_CALL = 10;

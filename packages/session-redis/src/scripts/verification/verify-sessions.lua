@@ -25,7 +25,7 @@
     'ended-session-stays'      its hash never goes. Mended: it goes after the retention
     'shadow-without-session'   only its shadow key is there. Mended: it is gone
 ]]
--- include: clock, index, rebucket, session-timeouts
+-- include: clock, index, rebucket, session-timeouts, set-end
 local mends, grace, retention, kind = ARGV[1] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local partition = { prefix = ARGV[2], bucket_list = KEYS[1], events = KEYS[2] }
 local prefix, now, reply = partition.prefix, now_in_ms(), {}
