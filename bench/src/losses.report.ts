@@ -16,7 +16,7 @@ function requestLosses(http: Results): string[] {
   return httpRatios(http, 'perSecond')
     .filter(({ isBare }) => !isBare)
     .map((each) => ({ ...each, median: ratioOf(each.values, each.beside).median }))
-    .filter(({ median }) => median < 1)
+    .filter(({ median }) => Number(median.toFixed(2)) < 1)
     .toSorted((one, other) => one.median - other.median)
     .map(({ scenario, rival, median }) => `${scenario}: ${median.toFixed(2)} of the requests/s of ${rival}`);
 }

@@ -22,7 +22,7 @@ export class RememberMe {
 
   /**
    * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It
-   * changes the session id, because only a new token sends a cookie; also when it throws.
+   * changes the session id, because a response sends a cookie only with a new token or a renewal; also when it throws.
    * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {
