@@ -1,5 +1,6 @@
 // What was checked in which combination, and with which result: rows of a table.
 import { writeFile } from 'node:fs/promises';
+import { stripVTControlCharacters } from 'node:util';
 
 export function check(name, isOk) {
   return { name, result: isOk ? 'ok' : 'not ok' };
@@ -11,8 +12,22 @@ export function testsOf({ testResults }) {
   return testResults.flatMap(({ name, status, assertionResults: tests }) =>
     tests.length === 0 && status === 'failed'
       ? [check(name, false)]
-      : tests.map(({ fullName, status: result }) => ({ name: fullName, result: results[result] })),
+      : tests.map(({ fullName, status: result, failureMessages: reasons }) => ({
+          name: [fullName, ...reasons.map(shortened)].join('\n'),
+          result: results[result],
+        })),
   );
+}
+
+/** The lines before the stack: why a test failed, when the output of its step is too long to be looked through. */
+function shortened(reason) {
+  const lines = stripVTControlCharacters(reason).split('\n');
+  const stack = lines.findIndex((line) => /^\s+at /.test(line));
+  return lines
+    .slice(0, stack === -1 ? undefined : stack)
+    .filter((line) => line.trim())
+    .slice(0, 8)
+    .join('\n');
 }
 
 /** Prints what was found, and why where something is not right. Returns the row. */

@@ -101,7 +101,7 @@ function conclude(results, wanted, began) {
   console.log('');
   for (const { title, seconds, failures, ...counts } of results) {
     console.log(`${duration(seconds).padStart(8)}  ${resultOf(counts).padEnd(7)}  ${title}`);
-    for (const each of failures) console.log(`                     ${each}`);
+    for (const each of failures) console.log(each.replace(/^/gm, ' '.repeat(21)));
   }
   console.log(`${duration(secondsSince(began)).padStart(8)}  in all`);
   const left = wanted - results.length;
