@@ -796,7 +796,7 @@ redis.call('HSET', key, unpack(change.set))`,
   {
     mistake: 'A bucket of Spring has its time to live before its first member',
     in: 'spring/renew-session',
-    code: "redis.call('PEXPIRE', place.bucket, interval + GRACE)",
+    code: "redis.call('PEXPIRE', place.bucket, interval + SPRING_GRACE)",
     instead: '',
     spec: 'spring/renewal',
     test: 'a session of one-json-plain is renewed by the clock of Redis, and nothing else is changed',

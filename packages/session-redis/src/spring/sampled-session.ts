@@ -1,12 +1,10 @@
 import type { Redis } from 'ioredis';
 import { timeOf } from '../connection/redis-time.js';
+import { SPRING_GRACE } from '../scripts/spring/spring.scripts.js';
 import { readSpringFields } from './spring-fields.js';
 import type { SpringKeys } from './spring-keys.js';
 import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { formOf, type StoredForm } from '../spring-values/stored-value.js';
-
-/** Milliseconds that the indexed repository keeps the session hash longer than the session. */
-export const GRACE = 300_000;
 
 /** A session that was looked at more closely. */
 export interface SampledSession {
@@ -33,7 +31,7 @@ export async function sampleSession(client: Redis, keys: SpringKeys, id: string)
 /** Whether its session hash is kept longer than it. The simple repository lets both expire together. */
 export function outlivesItsSession({ session, ttl, at }: SampledSession): boolean {
   const { lastAccessedTime, maxInactiveInterval } = session;
-  return ttl > 0 && at + ttl - lastAccessedTime - Math.max(0, maxInactiveInterval) * 1000 > GRACE / 2;
+  return ttl > 0 && at + ttl - lastAccessedTime - Math.max(0, maxInactiveInterval) * 1000 > SPRING_GRACE / 2;
 }
 
 /** Whether it is alive, and only the simple repository has written it. `shadows`: how many shadow keys it has. */

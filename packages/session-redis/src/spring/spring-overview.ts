@@ -1,5 +1,6 @@
 import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';
-import { GRACE, outlivesItsSession, type SampledSession } from './sampled-session.js';
+import { SPRING_GRACE } from '../scripts/spring/spring.scripts.js';
+import { outlivesItsSession, type SampledSession } from './sampled-session.js';
 import type { SpringKey } from './spring-keys.js';
 import { isAlive } from './spring-session.js';
 import type { StoredForm } from '../spring-values/stored-value.js';
@@ -72,7 +73,7 @@ function serializerOf(forms: ReadonlySet<StoredForm>): SpringOverview['serialize
  */
 function clockAhead(samples: readonly SampledSession[], isIndexed: boolean): number | undefined {
   const differences = samples.flatMap(({ session: { lastAccessedTime, maxInactiveInterval }, ttl, at }) => {
-    const savedAt = at + ttl - maxInactiveInterval * 1000 - GRACE;
+    const savedAt = at + ttl - maxInactiveInterval * 1000 - SPRING_GRACE;
     if (isIndexed) return maxInactiveInterval > 0 && ttl > 0 ? [lastAccessedTime - savedAt] : [];
     return lastAccessedTime > at ? [lastAccessedTime - at] : [];
   });

@@ -15,24 +15,18 @@
     {'gone'}        there is no live session
     {'unreadable'}  and the time in a form that Spring does not write
 ]]
--- include: clock, keys, digits, spring-forms
+-- include: clock, keys, digits, spring-bucket, spring-forms
 local session, shadow, expirations, prefix, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
-local GRACE = 300000
 local TIMES, KINDS = { 'creationTime', 'lastAccessedTime', 'maxInactiveInterval' }, { LONG, LONG, INTEGER }
-
--- As in Spring Session, an end on a full minute belongs to the next one.
-local function bucket_of(ends_at)
-  return prefix .. 'expirations:' .. digits(math.floor((ends_at + 60000) / 60000) * 60000)
-end
 
 -- Where the indexed repository has the session; nil for one of the simple repository. `form`: a field of the session.
 local function place_of(form, former_end, ends_at, now)
   local member, listed = as_spring_text('expires:' .. id, form), as_spring_text(id, form)
-  local from, to, mark = bucket_of(former_end), bucket_of(ends_at), read('GET', shadow)
+  local from, to, mark = spring_bucket(prefix, former_end), spring_bucket(prefix, ends_at), read('GET', shadow)
   if mark == nil then error(wrong_type('string', shadow, id)) end
   local is_in_bucket, score = read('SISMEMBER', from, member) == 1, read('ZSCORE', expirations, listed)
   -- Whatever became of its other keys, its session hash outlives it.
-  local outlives = now + redis.call('PTTL', session) > former_end + GRACE / 2
+  local outlives = now + redis.call('PTTL', session) > former_end + SPRING_GRACE / 2
   if not (mark or is_in_bucket or score or outlives) then return nil end
   -- A member that is in neither is in the one that other sessions have.
   local is_in_set = score or not is_in_bucket and (read('ZCARD', expirations) or 0) > 0
@@ -49,12 +43,12 @@ local function renew_indexed(place, ends_at, interval)
   else
     redis.call('SET', shadow, '', 'PX', interval)
   end
-  redis.call('PEXPIRE', session, interval + GRACE)
+  redis.call('PEXPIRE', session, interval + SPRING_GRACE)
   if place.listed then redis.call('ZADD', expirations, ends_at, place.listed) end
   if not place.bucket then return end
   if place.former then redis.call('SREM', place.former, place.member) end
   redis.call('SADD', place.bucket, place.member)
-  redis.call('PEXPIRE', place.bucket, interval + GRACE)
+  redis.call('PEXPIRE', place.bucket, interval + SPRING_GRACE)
 end
 
 local fields, times = read('HMGET', session, unpack(TIMES)), {}

@@ -13,8 +13,8 @@ export interface SessionKeyPair {
   readonly shadow: string;
 }
 
-/** Milliseconds that a bucket has left when it gets a time to live. As long as Spring keeps what has ended. */
-const LIFE_OF_BUCKET = 300_000;
+/** Milliseconds that the indexed repository keeps the session hash longer than the session. */
+export const SPRING_GRACE = 300_000;
 
 const SOURCES = loadScripts('spring', {
   springLostMembers: 'remove-lost-members',
@@ -43,10 +43,10 @@ export class SpringScripts {
     return chosen(all, await this.#scripts.springLostMembers(keys.length + 1, place, keys, args));
   }
 
-  /** Buckets without a time to live. */
+  /** Buckets without a time to live. They get as long as Spring keeps what has ended. */
   async lastingBuckets<Bucket extends { readonly key: string }>(all: readonly Bucket[]): Promise<Bucket[]> {
     const keys = all.map(({ key }) => key);
-    return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends, LIFE_OF_BUCKET]));
+    return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends, SPRING_GRACE]));
   }
 
   /** Sessions without one of their times. */
