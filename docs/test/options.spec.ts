@@ -94,7 +94,7 @@ describe('the options', () => {
 
   it('of RedisDeadlineModule are those of RedisSessionModule that its section names, with the defaults that it names', () => {
     const text = sectionOf('RedisDeadlineModule');
-    const [sentence = ''] = /^It takes [\s\S]*?`RedisSessionModule`/m.exec(text) ?? [];
+    const [sentence = ''] = /^The module takes [\s\S]*?`RedisSessionModule`/m.exec(text) ?? [];
     const named = [...sentence.matchAll(/`([\w.]+)`/g)].map(([, name]) => name!.split('.')[0]!);
     const known = knownOptions(resolveRedisDeadlineOptions, []);
     expect([...new Set([...named, 'namespace'])].filter((name) => name !== ofRedis).toSorted()).toEqual(
