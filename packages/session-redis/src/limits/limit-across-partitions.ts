@@ -94,7 +94,8 @@ export class LimitAcrossPartitions {
     if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(request, outcome);
     // Not awaited: until then, the place only seems to be open.
     if (outcome === 'created' || outcome === 'saved') void this.#settle(request, { isStored: true, ended });
-    if (outcome === 'late') throw new SessionStoreError(`Redis did not reply within ${this.#duration} ms`);
+    if (outcome === 'late')
+      throw new SessionStoreError(`The sign-in took longer than ${this.#duration} ms, so it was not stored`);
     return reply;
   }
 
