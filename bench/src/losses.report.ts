@@ -34,7 +34,7 @@ function operationLosses({ comparisons }: Results): string[] {
 
 function memoryLosses({ comparisons }: Results): string[] {
   return comparisons.flatMap((comparison) => {
-    const ours = roundsOf(comparison, 'nest-session', 'withoutEvents')[0]!;
+    const ours = roundsOf(comparison, 'nest-session', 'bytes')[0]!;
     return ['Spring Session', 'connect-redis'].flatMap((rival) => {
       const theirs = roundsOf(comparison, rival, 'bytes')[0]!;
       return ours <= theirs ? [] : [`${comparison.title}: ${(ours / theirs).toFixed(2)} of the memory of ${rival}`];

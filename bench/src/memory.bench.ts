@@ -25,10 +25,8 @@ const LAYOUTS: Record<string, Layout> = {
       );
       await store.write({ kind: 'create', id, presentedIds: [], ...timeouts, attributes, indexes: new Map() });
     });
-    // What waits for handlers of `created`: it goes an hour after the creation.
-    const events = ((await redis.memory('USAGE', 'nest:session:events', 'SAMPLES', 0)) ?? 0) / SESSIONS;
     await stop();
-    return { ...figures, withoutEvents: figures['bytes']! - events };
+    return figures;
   },
   'Spring Session': async (_, redis, bytes) => {
     const sessions = new SpringSessions(redis);
