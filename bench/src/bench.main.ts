@@ -5,22 +5,27 @@ import { parseArgs } from 'node:util';
 import { resultsFile, staleDocuments, USUAL, writeDocuments } from './documents.js';
 
 // Behind `npm run bench`: runs the subjects that are named, or the usual ones, each in a process of its own. `--write` also
-// records the results, and writes the tables anew. `--check` compares with the recorded results.
+// records the results, and writes the tables anew; `--append` does so with the rounds of the recorded runs and of this one.
+// `--check` compares with the recorded results.
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
+    append: { type: 'boolean', default: false },
     check: { type: 'boolean', default: false },
   },
 });
+
+const writes = options.write || options.append;
 
 async function run(subject: string): Promise<boolean> {
   console.log(`\n== ${subject}`);
   const began = performance.now();
   const environment = {
     ...(options.quick ? { BENCH_QUICK: '1' } : {}),
-    ...(options.write ? { BENCH_JSON: resultsFile(subject) } : {}),
+    ...(writes ? { BENCH_JSON: resultsFile(subject) } : {}),
+    ...(options.append ? { BENCH_APPEND: '1' } : {}),
     ...(options.check ? { BENCH_CHECK: resultsFile(subject) } : {}),
   };
   const file = fileURLToPath(new URL(`./${subject}.bench.js`, import.meta.url));
@@ -34,7 +39,7 @@ const failed: string[] = [];
 for (const subject of positionals.length > 0 ? positionals : USUAL) {
   if (!(await run(subject))) failed.push(subject);
 }
-if (options.write && failed.length === 0) await writeDocuments();
+if (writes && failed.length === 0) await writeDocuments();
 for (const file of options.check ? await staleDocuments() : []) {
   failed.push(`${file} is not what bench/results says: run npm run bench -- --write`);
 }

@@ -34,20 +34,20 @@ export class BenchServer {
       .join('; ');
   }
 
-  /** `processorTime`: microseconds of the server, garbage collection included. */
   async load(load: Omit<Load, 'port'>): Promise<LoadFigures & { readonly processorTime: number }> {
-    const before = await this.#processorTime();
+    const before = await this.processorTime();
     const figures = await generateLoad({ ...load, port: this.#port });
-    return { ...figures, processorTime: (await this.#processorTime()) - before };
+    return { ...figures, processorTime: (await this.processorTime()) - before };
+  }
+
+  /** What the server has taken so far, garbage collection included: microseconds. */
+  async processorTime(): Promise<number> {
+    this.#process.send('?');
+    const [{ user, system }] = (await once(this.#process, 'message')) as [NodeJS.CpuUsage];
+    return user + system;
   }
 
   stop(): void {
     this.#process.disconnect();
-  }
-
-  async #processorTime(): Promise<number> {
-    this.#process.send('?');
-    const [{ user, system }] = (await once(this.#process, 'message')) as [NodeJS.CpuUsage];
-    return user + system;
   }
 }

@@ -33,7 +33,7 @@ function latenessTable(comparisons: readonly Comparison[]): string {
   const rows = comparisons.flatMap((comparison) =>
     comparison.contenders.map(({ name }) => [
       `${name}, ${comparison.title} others wait`,
-      `${Math.round(100 * roundsOf(comparison, name, 'handled')[0]!)} %`,
+      `${Math.round(100 * medianOf(roundsOf(comparison, name, 'handled')))} %`,
       ...LATENESS.map((figure) => {
         const [value] = roundsOf(comparison, name, figure);
         return value === undefined ? '-' : number(value);

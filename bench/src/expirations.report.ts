@@ -1,5 +1,5 @@
 import { type Results } from './results.js';
-import { number, roundsOf, table } from './table.js';
+import { medianOf, number, roundsOf, table } from './table.js';
 
 // Microseconds of Redis in a second.
 const NOISE = 500;
@@ -10,7 +10,7 @@ export function expirationsReport({ comparisons }: Results): string {
   const rows = comparisons.flatMap((comparison) =>
     comparison.contenders.map(({ name }) => [
       name,
-      `${Math.round(100 * roundsOf(comparison, name, 'noticed')[0]!)} %`,
+      `${Math.round(100 * medianOf(roundsOf(comparison, name, 'noticed')))} %`,
       ...FIGURES.map((figure) => {
         const [value] = roundsOf(comparison, name, figure);
         if (value === undefined) return '-';

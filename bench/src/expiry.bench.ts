@@ -1,4 +1,7 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { RedisServer } from '@nest-session/testing';
 import { generateSessionKey } from '@nest-session/core/internal';
 import { Redis } from 'ioredis';
@@ -11,11 +14,12 @@ import { inFlight, startStore } from './store.context.js';
 
 const AMOUNTS = isQuick ? [100_000] : [100_000, 1_000_000];
 const PROCESSES = 2;
+const BUSY = fileURLToPath(new URL('./busy.main.js', import.meta.url));
 const MINUTE = 60_000;
 /** All sessions end this long before the minute of their bucket. */
 const LEAD = 5_000;
 /** How many sessions a slow machine creates in a millisecond. */
-const SLOWEST = 3;
+const SLOWEST = 8;
 const PATIENCE = 600_000;
 
 /** So many sessions that end in the same second. Resolves to the minute of their bucket, by the clock of Redis. */
@@ -47,6 +51,8 @@ async function fill(url: string, redis: Redis, amount: number): Promise<number> 
   return minute;
 }
 
+type Figures = Record<string, number[]>;
+
 interface Watched {
   readonly pings: number[];
   readonly redisTime: number;
@@ -76,18 +82,30 @@ async function watch(redis: Redis, from: number, isOver: () => Promise<boolean>)
 /**
  * The same sessions end, and nobody looks for them. It takes as long as the run with processes: most keys expire in a
  * burst, and the longer the quiet time after it, the lower is the quantile of all PINGs.
+ * @param shares of a processor: a program for each of them works meanwhile, the first one like Redis
  */
-async function control(amount: number, seconds: number): Promise<Record<string, number[]>> {
+async function control(amount: number, seconds: number, shares: readonly number[] = []): Promise<Figures> {
   return withRedis(async (server, redis) => {
     const minute = await fill(server.url, redis, amount);
-    const isOver = async () => (await timeOf(redis)) >= minute + 1000 * seconds;
-    const watched = await watch(redis, minute - LEAD - 1_000, isOver);
+    const from = minute - LEAD - 1_000;
+    await sleep(Math.max(0, from - (await timeOf(redis))));
+    const programs = shares.map((share) => fork(BUSY, [`${share}`]));
+    const watched = await watch(redis, from, async () => (await timeOf(redis)) >= minute + 1000 * seconds);
+    const callsOver3ms = await Promise.all(programs.slice(0, 1).map(longBursts));
+    for (const each of programs) each.disconnect();
     const expired = Number(/^expired_keys:(\d+)/m.exec(await redis.info('stats'))?.[1]);
-    return { ...figuresOf(amount, minute, watched), expired: [expired / amount] };
+    return { ...figuresOf(amount, minute, watched), callsOver3ms, expired: [expired / amount] };
   });
 }
 
-async function withProcesses(amount: number): Promise<Record<string, number[]>> {
+async function longBursts(program: ChildProcess): Promise<number> {
+  program.send('?');
+  const [count] = (await once(program, 'message')) as [number];
+  return count;
+}
+
+/** Also the shares of a processor that Redis and the processes took. */
+async function withProcesses(amount: number): Promise<{ readonly figures: Figures; readonly shares: number[] }> {
   return withRedis(async (server, redis) => {
     const starting = Array.from({ length: PROCESSES }, () => BenchServer.start('expiry', server.url));
     const processes = await Promise.all(starting);
@@ -96,20 +114,25 @@ async function withProcesses(amount: number): Promise<Record<string, number[]>> 
     await redis.config('SET', 'slowlog-max-len', 100_000, 'slowlog-log-slower-than', 1000);
     // Those of the creation.
     await redis.slowlog('RESET');
-    const watched = await watch(redis, minute - LEAD - 1_000, () => isHandled(redis, minute));
+    const times = () => Promise.all(processes.map((each) => each.processorTime()));
+    const before = await times();
+    const from = minute - LEAD - 1_000;
+    const watched = await watch(redis, from, () => isHandled(redis, minute));
+    const used = (await times()).map((time, i) => time - before[i]!);
     const slow = (await redis.slowlog('GET', -1)) as [number, number, number, string[], string, string][];
     for (const each of processes) each.stop();
     // What measures has a name.
     const calls = slow.filter(([, , , , , name]) => name !== 'bench').map(([, , microseconds]) => microseconds / 1000);
-    return {
+    const figures = {
       ...figuresOf(amount, minute, watched),
       slowestCall: [Math.max(1, ...calls)],
       callsOver3ms: [calls.filter((milliseconds) => milliseconds > 3).length],
     };
+    return { figures, shares: [watched.redisTime, ...used].map((time) => time / 1000 / (watched.end - from)) };
   });
 }
 
-function figuresOf(amount: number, minute: number, { pings, redisTime, end }: Watched): Record<string, number[]> {
+function figuresOf(amount: number, minute: number, { pings, redisTime, end }: Watched): Figures {
   return {
     seconds: [(end - minute) / 1000],
     sinceEnd: [(end - minute + LEAD) / 1000],
@@ -159,10 +182,12 @@ async function timeOf(redis: Redis): Promise<number> {
 let version: string | undefined;
 const comparisons: Comparison[] = [];
 for (const amount of AMOUNTS) {
-  const figures = await withProcesses(amount);
+  const { figures, shares } = await withProcesses(amount);
+  const seconds = figures['seconds']![0]!;
   const contenders = [
     { name: 'nest-session', figures },
-    { name: 'control', figures: await control(amount, figures['seconds']![0]!) },
+    { name: 'control', figures: await control(amount, seconds) },
+    { name: 'busy control', figures: await control(amount, seconds, shares) },
   ];
   comparisons.push({ title: amount.toLocaleString('en'), contenders });
 }

@@ -34,9 +34,9 @@ function operationLosses({ comparisons }: Results): string[] {
 
 function memoryLosses({ comparisons }: Results): string[] {
   return comparisons.flatMap((comparison) => {
-    const ours = roundsOf(comparison, 'nest-session', 'bytes')[0]!;
+    const ours = medianOf(roundsOf(comparison, 'nest-session', 'bytes'));
     return ['Spring Session', 'connect-redis'].flatMap((rival) => {
-      const theirs = roundsOf(comparison, rival, 'bytes')[0]!;
+      const theirs = medianOf(roundsOf(comparison, rival, 'bytes'));
       return ours <= theirs ? [] : [`${comparison.title}: ${(ours / theirs).toFixed(2)} of the memory of ${rival}`];
     });
   });

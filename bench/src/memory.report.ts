@@ -1,11 +1,11 @@
 import { type Results } from './results.js';
-import { number, roundsOf, table } from './table.js';
+import { medianOf, number, roundsOf, table } from './table.js';
 
 /** Bytes of one session in Redis, by what its attributes take. */
 export function memoryReport({ comparisons }: Results): string {
   const rows = comparisons.map((comparison) => {
     const names = ['nest-session', 'Spring Session', 'connect-redis'];
-    const [ours = 0, spring = 0, connect = 0] = names.map((name) => roundsOf(comparison, name, 'bytes')[0]!);
+    const [ours = 0, spring = 0, connect = 0] = names.map((name) => medianOf(roundsOf(comparison, name, 'bytes')));
     return [
       comparison.title,
       ...[ours, spring, connect].map(number),

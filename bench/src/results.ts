@@ -13,7 +13,10 @@ export interface Comparison {
 /** What a subject has measured, as it stands in bench/results. */
 export interface Results {
   readonly subject: string;
+  /** Of the last run. */
   readonly date: string;
+  /** How many runs the rounds are of. */
+  readonly runs: number;
   readonly node: string;
   readonly redis?: string;
   readonly machine: string;
@@ -22,7 +25,7 @@ export interface Results {
 }
 
 // Set by bench.main.ts.
-const { BENCH_QUICK, BENCH_JSON, BENCH_CHECK } = process.env;
+const { BENCH_QUICK, BENCH_JSON, BENCH_APPEND, BENCH_CHECK } = process.env;
 
 /** Few rounds: to see that a benchmark works, and what is far off. */
 export const isQuick = BENCH_QUICK !== undefined;
@@ -36,8 +39,9 @@ export async function writeResults(
   comparisons: readonly Comparison[],
   redis?: string,
 ): Promise<Results> {
-  const results = {
+  const measured: Results = {
     subject,
+    runs: 1,
     date: new Date().toISOString().slice(0, 10),
     node: process.version,
     ...(redis === undefined ? {} : { redis }),
@@ -48,11 +52,32 @@ export async function writeResults(
       contenders: contenders.map(({ name, figures }) => ({ name, figures: rounded(figures) })),
     })),
   };
-  if (BENCH_JSON !== undefined) {
-    await mkdir(dirname(BENCH_JSON), { recursive: true });
-    await writeFile(BENCH_JSON, `${JSON.stringify(results)}\n`);
-  }
+  if (BENCH_JSON === undefined) return measured;
+  const results = BENCH_APPEND === undefined ? measured : added(await readResults(BENCH_JSON), measured);
+  await mkdir(dirname(BENCH_JSON), { recursive: true });
+  await writeFile(BENCH_JSON, `${JSON.stringify(results)}\n`);
   return results;
+}
+
+/** The rounds of both runs. Where one of them is shorter, or on another machine, their medians would say nothing. */
+export function added(recorded: Results, measured: Results): Results {
+  for (const fact of ['node', 'redis', 'machine', 'isQuick'] as const) {
+    if (recorded[fact] !== measured[fact]) throw new Error(`The recorded run has another ${fact}: ${recorded[fact]}`);
+  }
+  const comparisons = measured.comparisons.map(({ title, contenders }) => {
+    const before = recorded.comparisons.find((each) => each.title === title)?.contenders;
+    const both = contenders.map(({ name, figures }) => {
+      const earlier = before?.find((each) => each.name === name)?.figures;
+      if (!earlier) throw new Error(`The recorded run has no ${name} in ${title}`);
+      return { name, figures: concatenated(earlier, figures) };
+    });
+    return { title, contenders: both };
+  });
+  return { ...measured, runs: recorded.runs + measured.runs, comparisons };
+}
+
+function concatenated(earlier: Rounds, later: Rounds): Rounds {
+  return Object.fromEntries(Object.entries(later).map(([name, values]) => [name, [...earlier[name]!, ...values]]));
 }
 
 /** The figures of rounds, by name, out of the rounds. */

@@ -130,7 +130,7 @@ export class MapDeadlineDelivery {
     if (attempt >= ATTEMPTS) return this.#bury(failed, error);
     const backOff = Math.min(FIRST_BACK_OFF * 2 ** (attempt - 1), LONGEST_BACK_OFF);
     this.#retries.add({ due: this.clock.now() + backOff, delivery: { ...failed, attempt: attempt + 1 } });
-    logger.warn(`Event ${shownDeadline(fired)} failed in ${`attempt ${attempt} of ${ATTEMPTS}`} and will be retried`);
+    logger.warn(`Event ${shownDeadline(fired)} failed in attempt ${attempt} of ${ATTEMPTS} and will be retried`);
     this.#retryAdded();
   }
 
