@@ -60,7 +60,7 @@ export async function writeResults(
 }
 
 /** The rounds of both runs. Where one of them is shorter, or on another machine, their medians would say nothing. */
-export function added(recorded: Results, measured: Results): Results {
+function added(recorded: Results, measured: Results): Results {
   for (const fact of ['node', 'redis', 'machine', 'isQuick'] as const) {
     if (recorded[fact] !== measured[fact]) throw new Error(`The recorded run has another ${fact}: ${recorded[fact]}`);
   }
