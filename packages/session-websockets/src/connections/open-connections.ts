@@ -46,10 +46,21 @@ export class OpenConnections {
     }
   }
 
-  /** Closes all connections of a session. */
+  /**
+   * Closes all connections of a session, also when a listener of the application throws.
+   * @throws the first error of a listener
+   */
   close(id: string, reason: CloseReason): void {
     const connections = this.#byId.get(id);
     this.#byId.delete(id);
-    for (const connection of connections ?? []) connection.close(reason);
+    const errors: unknown[] = [];
+    for (const connection of connections ?? []) {
+      try {
+        connection.close(reason);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
   }
 }

@@ -1,3 +1,5 @@
+import type { EventEmitter } from 'node:events';
+import { WebSocketGateway } from '@nestjs/websockets';
 import { SessionRepository, Sessions } from '@nest-session/core';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
@@ -171,4 +173,27 @@ it.each(PLATFORMS)('no gateway hears of a client of %s whose session ends during
   }
   expect(await connecting).toBe(refusal);
   expect(app.nest.get(VisitsGateway).connected).toEqual([]);
+});
+
+it('a listener of the application that fails keeps no other socket of the session open', async () => {
+  @WebSocketGateway({ path: '/sockets' })
+  class Failing {
+    readonly clients: EventEmitter[] = [];
+
+    handleConnection(client: EventEmitter): void {
+      this.clients.push(client);
+      client.on('disconnect', () => {
+        throw new Error('The listener fails on purpose');
+      });
+    }
+  }
+  const app = await SocketApp.start({ platform: 'socket.io', url: redis.url, providers: [Failing] });
+  const agent = await signIn(app.nest, { principalName: 'ada' });
+  const clients = await Promise.all(Array.from({ length: 3 }, () => connect('socket.io', agent)));
+  const gateway = app.nest.get(Failing);
+  await eventually(() => expect(gateway.clients).toHaveLength(3));
+  await agent.post('/logout');
+  await Promise.all(clients.map(({ closed }) => closed));
+  expect(app.log.matching(/The listener fails on purpose/)).not.toEqual([]);
+  for (const client of gateway.clients) client.removeAllListeners('disconnect');
 });
