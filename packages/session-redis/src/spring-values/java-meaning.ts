@@ -56,6 +56,8 @@ export class JavaMeaning {
 
   #inside(value: JavaObject | JavaArray, work: () => PlainValue | undefined): PlainValue | undefined {
     if (this.#open.has(value)) return undefined;
+    // References make a value deeper than its stream.
+    if (this.#open.size === this.#limits.depth) throw new UnreadableValueError('The value is too deep');
     this.#open.add(value);
     const meaning = work();
     this.#open.delete(value);

@@ -90,8 +90,9 @@ function dateOf({ written: [block] }: JavaPart): bigint | undefined {
 function timestampOf(...[{ fields }, , parts]: Parameters<JavaReading>): string | undefined {
   const [date, nanos] = [parts.find(({ type }) => type.name === 'java.util.Date'), fields.get('nanos')];
   const seconds = date && dateOf(date);
-  if (seconds === undefined || typeof nanos !== 'number') return undefined;
-  return timeOf(seconds + BigInt(Math.floor(nanos / 1_000_000)));
+  // A stream may say that its field is a double.
+  if (seconds === undefined || !Number.isInteger(nanos)) return undefined;
+  return timeOf(seconds + BigInt(Math.floor((nanos as number) / 1_000_000)));
 }
 
 function uuidOf({ fields }: JavaPart): string | undefined {

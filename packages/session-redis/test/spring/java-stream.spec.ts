@@ -91,6 +91,25 @@ it('reads no deeper than the limit, and counts no depth that has ended', () => {
   expect(readStoredValue(stream(array(OBJECTS, 1000, ...wide)))).toHaveLength(1000);
 });
 
+it('reads no deeper than the limit where objects refer to one another, which is not deep in the stream', () => {
+  const node = described('lab.Node', { fields: ['next'] });
+  const chain = (length: number, handle: number) =>
+    Array.from({ length }, (_, i) =>
+      i === 0 ? object(node, NULL) : object(reference(handle), reference(handle + 1 + i)),
+    );
+  // The array and its class come before the class of the nodes.
+  const listed = (length: number) => readStoredValue(stream(array(OBJECTS, length, ...chain(length, 2))));
+  expect((listed(3) as unknown[])[2]).toEqual({ next: { next: { next: null } } });
+  expect(listed(150)).toHaveLength(150);
+  expect(listed(1000)).toBeUndefined();
+  // What a class has written by itself is read and has no meaning, so the last node is the first to be met.
+  const outer = described('lab.Inner', { fields: ['last'], superclass: described('lab.Outer', { flags: 3 }) });
+  const met = (length: number) =>
+    readStoredValue(stream(object(outer, ...chain(length, 4), END, reference(5 + length))));
+  expect(met(2)).toEqual({ last: { next: { next: null } } });
+  expect(met(20_000)).toBeUndefined();
+});
+
 it('reads no more superclasses than the limit', () => {
   let superclass = NULL;
   for (let i = 0; i < 60; i++) superclass = described(`lab.A${i}`, { superclass });
@@ -135,6 +154,19 @@ it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('is not harm
   expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
   expect(Object.entries(value as object)).toEqual([[name, 'a']]);
   expect(readStoredValue(stream(array(name, 0)))).toEqual([]);
+});
+
+it('does not read a time whose part of a second is no whole number', () => {
+  const date = described('java.util.Date', { flags: 3 });
+  const ofDouble = described('java.sql.Timestamp', { fields: ['nanos'], superclass: date, type: 'D' });
+  const since1970 = block(0, 0, 0, 0, 0, 0, 0, 5);
+  const timestamp = (nanos: number) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeDoubleBE(nanos);
+    return readStoredValue(stream(object(ofDouble, since1970, END, bytes)));
+  };
+  expect(timestamp(2_000_000)).toBe('1970-01-01T00:00:00.007Z');
+  for (const nanos of [NaN, Infinity, 0.5]) expect(timestamp(nanos)).toBeUndefined();
 });
 
 it('does not read a number with very many digits', () => {

@@ -25,12 +25,13 @@ export function reference(handle: number): Buffer {
   return Buffer.concat([Buffer.of(0x71), int(0x7e_0000 + handle)]);
 }
 
-/** The description of a class without a superclass. `fields`: of objects, by their names. */
+/** The description of a class. `fields`: by their names, all of one type, by default of objects. */
 export function described(
   name: string,
-  { flags = 2, fields = [] as readonly string[], superclass = NULL } = {},
+  { flags = 2, fields = [] as readonly string[], superclass = NULL, type = 'L' } = {},
 ): Buffer {
-  const each = fields.map((field) => [Buffer.from('L'), utf(field), text('Ljava/lang/Object;')]);
+  const ofType = type === 'L' ? [text('Ljava/lang/Object;')] : [];
+  const each = fields.map((field) => [Buffer.from(type), utf(field), ...ofType]);
   return flat([Buffer.of(0x72), utf(name), Buffer.alloc(8), Buffer.of(flags, 0, fields.length), each, END, superclass]);
 }
 
