@@ -65,8 +65,11 @@ export interface Overview {
       | null;
     readonly health: { readonly state: 'up' | 'degraded' | 'down'; readonly reasons: readonly string[] } | null;
   } | null;
-  /** Null without deadlines. */
-  readonly deadlines: { readonly waiting: readonly ShownDeadlineName[]; readonly store: ShownStore | null } | null;
+  /** Null without deadlines. `waiting` is null where the store fails. */
+  readonly deadlines: {
+    readonly waiting: readonly ShownDeadlineName[] | null;
+    readonly store: ShownStore | null;
+  } | null;
   /** The stores that have groups. */
   readonly groupsOf: readonly string[];
   readonly versions: { readonly nestSession: string; readonly node: string };
@@ -126,8 +129,9 @@ export class OverviewController {
   async #deadlines(): Promise<Overview['deadlines']> {
     if (!this.waiting.areThere) return null;
     const reader = this.deadlineReader;
-    if (!reader) return { waiting: await this.waiting.names(), store: null };
-    const reading = await reader.read();
+    if (!reader) return { waiting: await this.waiting.names().catch(() => null), store: null };
+    const reading = await reader.read().catch(() => undefined);
+    if (!reading) return { waiting: null, store: null };
     const waiting = reading.waiting.map((each) => ({ ...each, overdue: shownSeconds(each.overdue) }));
     return { waiting, store: showStore(reader, reading.groups) };
   }

@@ -40,12 +40,12 @@ async function refresh() {
 function factsOf({ sessions, deadlines }) {
   const groups = [...(sessions?.store?.groups ?? []), ...(deadlines?.store?.groups ?? [])];
   const sum = (name) => groups.reduce((total, group) => total + group[name], 0);
-  const waiting = deadlines?.waiting.reduce((total, each) => total + each.count, 0);
+  const waiting = deadlines?.waiting?.reduce((total, each) => total + each.count, 0);
   const overdue = Math.max(0, sessions?.store?.overdue ?? 0);
   return [
     ...(sessions?.store ? [['Live sessions', count(sessions.store.count, 'session')]] : []),
     ...(overdue > 0 ? [['Not yet cleaned up', `since ${duration(overdue)}`]] : []),
-    ...(deadlines ? [['Waiting deadlines', count(waiting, 'deadline')]] : []),
+    ...(deadlines?.waiting ? [['Waiting deadlines', count(waiting, 'deadline')]] : []),
     ...(groups.length > 0
       ? [
           ['Dead letters', count(sum('deadLetters'), 'dead letter')],

@@ -322,15 +322,19 @@ it('what a store in memory lacks is not there', async () => {
 it('while Redis is away, the overview says so, and everything else is a 503', async () => {
   const own = await RedisServer.start();
   try {
+    const address = { url: own.url, commandTimeout: '200ms' };
     const app = await AdminApp.start({
-      store: [RedisSessionModule.forRoot({ url: own.url, commandTimeout: '200ms' })],
+      store: [RedisSessionModule.forRoot(address)],
+      imports: [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot(address)],
       admin: { guards: 'none' },
     });
     own.freeze();
     expect((await app.agent().get(`${PATH}/overview`)).json()).toMatchObject({
       sessions: { store: null, health: { state: 'down', reasons: [expect.any(String)] } },
+      deadlines: { waiting: null, store: null },
     });
-    for (const path of ['/sessions?username=bob', `/sessions/${'a'.repeat(43)}`, '/groups', '/dead-letters']) {
+    const others = ['/sessions?username=bob', `/sessions/${'a'.repeat(43)}`, '/groups', '/dead-letters', '/deadlines'];
+    for (const path of others) {
       expect([path, (await app.agent().get(PATH + path)).status]).toEqual([path, 503]);
     }
     own.thaw();
