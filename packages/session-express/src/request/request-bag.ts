@@ -53,7 +53,7 @@ export class RequestBag implements BagOwner {
   regenerate(kept: readonly string[]): void {
     const session = this.#session;
     const { id } = session;
-    const values = this.#values.copy();
+    const values = this.#copy();
     session.startAnew();
     session.maxInactiveInterval = this.#settings.timeoutOf(undefined);
     this.#maxAge = undefined;
@@ -64,7 +64,7 @@ export class RequestBag implements BagOwner {
   }
 
   async destroy(): Promise<void> {
-    const values = this.#values.copy();
+    const values = this.#copy();
     // This is a logout, so end every session that the request presents.
     this.#session.signOut();
     this.#leave(this.#session.id, values);
@@ -73,7 +73,7 @@ export class RequestBag implements BagOwner {
   }
 
   async reload(): Promise<void> {
-    const values = this.#values.copy();
+    const values = this.#copy();
     if (!(await this.#request.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
@@ -84,13 +84,14 @@ export class RequestBag implements BagOwner {
   }
 
   #unset(): void {
-    this.#leave(this.#session.id, this.#values.copy());
+    this.#leave(this.#session.id, this.#copy());
     if (this.#settings.unset === 'destroy') this.#session.signOut();
     else this.#session.discard();
   }
 
-  get #values(): BagValues {
-    return this.#bag![CONTENT].values;
+  /** The current values. None after `destroy()` or an assignment, when the application may still have the bag. */
+  #copy(): Map<string, unknown> {
+    return this.#bag?.[CONTENT].values.copy() ?? new Map<string, unknown>();
   }
 
   /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
@@ -108,7 +109,7 @@ export class RequestBag implements BagOwner {
 
   /** Detaches the current bag from the session. From then on it shows these values. */
   #leave(id: string, values: Map<string, unknown>): void {
-    this.#values.leave(id, values);
+    this.#bag?.[CONTENT].values.leave(id, values);
   }
 
   #changeLifetime(maxAge: number | null): void {

@@ -136,6 +136,28 @@ describe('destroy()', () => {
     expect(await run((req) => req.session.destroy().then(() => req.session === undefined))).toBe(true);
   });
 
+  it.each(['destroy()', 'null'])('may be called on the object again after %s, and so may the others', async (way) => {
+    await run(({ session }) => void (session.a = 1));
+    const seen = await run(async (req) => {
+      const { session } = req;
+      if (way === 'null') req.session = null;
+      else await session.destroy();
+      const [first] = await calledBack((done) => session.destroy(done));
+      const [reloaded, regenerated] = [
+        await calledBack((done) => session.reload(done)),
+        await calledBack((done) => session.regenerate(done)),
+      ].map(([error]) => (error as Error).message);
+      return [first ?? null, reloaded, regenerated, await session.save()];
+    });
+    expect(seen).toEqual([
+      null,
+      'failed to load session',
+      expect.stringContaining('The session was ended in this request'),
+      'gone',
+    ]);
+    expect(agent.cookie('SESSION')).toBeUndefined();
+  });
+
   it.each(['destroy()', 'null'])('ends every session that the request presents, by %s', async (way) => {
     const strict = await startApp({ controllers: [StepController], express: { unset: 'destroy' } });
     const browsers = [strict.agent(), strict.agent()];
