@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 
 // The characters that terminals treat as commands, line ends or changes of direction.
@@ -37,11 +38,7 @@ export class CommandOutput {
   /** A part of a result that has no end, as an object of its own or as a line. Resolves when there is room for more. */
   async event(json: object, line: string): Promise<void> {
     this.report(json, [line]);
-    if (!this.result.writableNeedDrain || this.closed.aborted) return;
-    await new Promise<void>((resolve) => {
-      this.result.once('drain', resolve);
-      this.closed.addEventListener('abort', () => resolve(), { once: true });
-    });
+    if (this.result.writableNeedDrain) await once(this.result, 'drain', { signal: this.closed }).catch(() => undefined);
   }
 
   /** What somebody should know who looks on, and a failure. */

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import { CommandOutput } from '../../src/command/command-output.js';
 
@@ -62,4 +63,7 @@ it('a line without an end waits until there is room', async () => {
   expect(isWritten).toBe(false);
   result.resume();
   await written;
+  // Such as of `watch` in a slow terminal.
+  for (let i = 0; i < 3; i++) await output.event({}, line);
+  expect(getEventListeners(output.closed, 'abort')).toEqual([]);
 });
