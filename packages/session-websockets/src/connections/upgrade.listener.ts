@@ -64,7 +64,7 @@ export class UpgradeListener implements OnModuleInit {
   }
 
   #isLeft({ url = '' }: IncomingMessage): boolean {
-    return [...this.#ownPaths].some((path) => url.startsWith(path));
+    return [...this.#ownPaths].some((path) => url.startsWith(path) && /^(?:[/?]|$)/.test(url.slice(path.length)));
   }
 }
 

@@ -7,6 +7,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Field, GraphQLModule, ObjectType, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
+import { WebSocketGateway } from '@nestjs/websockets';
 import { Session } from '@nest-session/core';
 import { ExpressSessionModule } from '@nest-session/express-session';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -163,4 +164,22 @@ it('a foreign page that hangs up while it is refused does no harm', async () => 
     await once(socket, 'close');
   }
   expect(await outcome(open())).toBe('open');
+});
+
+it('subscriptions end with the session where their path begins as that of socket.io does', async () => {
+  @WebSocketGateway({ path: '/graph' })
+  class Gateway {}
+  NewsResolver.subscribers = 0;
+  const app = await SocketApp.start({
+    platform: 'socket.io',
+    url: redis.url,
+    imports: [apollo()],
+    providers: [NewsResolver, Gateway],
+  });
+  const agent = await signIn(app.nest, { principalName: 'ada' });
+  const socket = new (withCookies(agent))(webSocketUrl(app), 'graphql-transport-ws');
+  await once(socket, 'open');
+  const closed = once(socket, 'close');
+  await agent.post('/logout');
+  expect((await closed)[0]).toBe(1006);
 });
