@@ -1,13 +1,25 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { DetachedSession, KEEP_SESSION_IDLE } from '@nest-session/core/internal';
-import { catchError, concat, concatMap, defer, EMPTY, ignoreElements, type Observable, of, throwError } from 'rxjs';
+import {
+  catchError,
+  concat,
+  concatMap,
+  defer,
+  EMPTY,
+  ignoreElements,
+  type Observable,
+  of,
+  tap,
+  throwError,
+} from 'rxjs';
 
 const reflector = new Reflector();
 
 /**
  * Saves the session of a message before each value of its handler is sent, and when the handler has finished. A failed
- * save reaches the exception filters, and the message is not acknowledged. Also sends a touch that is due.
+ * save reaches the exception filters, and the message is not acknowledged. Saves as well when the client leaves before
+ * that. Also sends a touch that is due.
  */
 @Injectable()
 export class MessageInterceptor implements NestInterceptor {
@@ -30,6 +42,7 @@ export class MessageInterceptor implements NestInterceptor {
         concatMap((value) => concat(saved, of(value))),
       ),
       saved,
-    );
+      // Called when the client leaves.
+    ).pipe(tap({ unsubscribe: () => void held.saveChanges()?.catch(() => undefined) }));
   }
 }

@@ -12,10 +12,10 @@ import { NestFactory } from '@nestjs/core';
 import { Ack, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { Session, SessionContext } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/internal';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { map, range, tap } from 'rxjs';
+import { map, NEVER, range, tap } from 'rxjs';
 import { io } from 'socket.io-client';
 import { MOST_WAITING } from '../../src/gateways/gateway.client.js';
 import { SessionWebSocketModule } from '../../src/index.js';
@@ -62,6 +62,9 @@ class MarksAfterwards implements NestInterceptor {
   }
 }
 
+/** Where a handler has changed the session, and what it waits for. */
+let [started, left] = [new Gate(), new Gate()];
+
 @WebSocketGateway({ path: '/sockets' })
 class Messages {
   @SubscribeMessage('denied')
@@ -92,6 +95,21 @@ class Messages {
   byHand(@Session() session: Session, @Ack() acknowledge: (answer: unknown) => void) {
     session.setAttribute('visits', 5);
     acknowledge({ said: 5 });
+  }
+
+  @SubscribeMessage('slow')
+  async slow(@Session() session: Session) {
+    session.setAttribute('visits', 7);
+    void started.pass();
+    await left.pass();
+    return reply('slow', true);
+  }
+
+  @SubscribeMessage('endless')
+  endless(@Session() session: Session) {
+    session.setAttribute('visits', 7);
+    void started.pass();
+    return NEVER;
   }
 
   @SubscribeMessage('circle by hand')
@@ -199,6 +217,19 @@ it('a message that is acknowledged by hand is saved first', async () => {
   expect(await client.ask('by hand')).toBe(5);
   expect(await stored('visits')).toBe(5);
   await expect(client.ask('circle by hand')).rejects.toThrow('Internal server error');
+});
+
+describe.each(PLATFORMS)('what the handler of a message to %s has changed when its client leaves', (platform) => {
+  it.each(['slow', 'endless'])('is saved: %s', async (event) => {
+    await start({ platform });
+    [started, left] = [new Gate(), new Gate()];
+    const client = await connect(platform, agent);
+    client.tell(event);
+    await started.reached();
+    closeClients();
+    await eventually(async () => expect(await stored('visits')).toBe(7));
+    left.open();
+  });
 });
 
 it.each(PLATFORMS)('a gateway of %s on a port of its own has sessions, and refuses foreign pages', async (platform) => {
