@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { DetachedSession, rememberRequest, type RequestSessions } from '@nest-session/core/internal';
+import {
+  DetachedSession,
+  OneLineLogger,
+  rememberRequest,
+  type RequestSessions,
+  shownError,
+} from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { closeCodeOf, OpenConnections } from '../connections/open-connections.js';
@@ -180,7 +186,14 @@ function savedFirst(args: readonly unknown[], held: DetachedSession): unknown[] 
       const saving = held.saveChanges();
       if (!saving) acknowledge();
       // If the save failed, the interceptor reports it to the filters after the handler.
-      else saving.then(acknowledge, () => undefined);
+      else saving.then(acknowledge, () => undefined).catch(tellUnacknowledged);
     };
   });
+}
+
+const logger = new OneLineLogger('Session');
+
+/** For example of a value that socket.io cannot encode. */
+function tellUnacknowledged(error: unknown): void {
+  logger.error(`A message was not acknowledged, because its acknowledgement failed: ${shownError(error)}`);
 }

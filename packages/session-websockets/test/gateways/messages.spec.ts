@@ -97,6 +97,12 @@ class Messages {
     acknowledge({ said: 5 });
   }
 
+  @SubscribeMessage('unspeakable by hand')
+  unspeakableByHand(@Session() session: Session, @Ack() acknowledge: (answer: unknown) => void) {
+    session.setAttribute('visits', 6);
+    acknowledge({ said: 6n });
+  }
+
   @SubscribeMessage('slow')
   async slow(@Session() session: Session) {
     session.setAttribute('visits', 7);
@@ -217,6 +223,23 @@ it('a message that is acknowledged by hand is saved first', async () => {
   expect(await client.ask('by hand')).toBe(5);
   expect(await stored('visits')).toBe(5);
   await expect(client.ask('circle by hand')).rejects.toThrow('Internal server error');
+});
+
+it('an acknowledgement by hand that fails after the save is logged, and harms nothing else', async () => {
+  await start({ platform: 'socket.io' });
+  const client = await connect('socket.io', agent);
+  const unhandled: unknown[] = [];
+  const hear = (reason: unknown) => void unhandled.push(reason);
+  process.on('unhandledRejection', hear);
+  try {
+    void client.ask('unspeakable by hand');
+    await eventually(() => expect(app.log.lines.join()).toContain('BigInt'));
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', hear);
+  }
+  expect(await stored('visits')).toBe(6);
+  expect(await client.ask('by hand')).toBe(5);
 });
 
 describe.each(PLATFORMS)('what the handler of a message to %s has changed when its client leaves', (platform) => {
