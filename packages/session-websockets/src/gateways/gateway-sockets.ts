@@ -22,6 +22,7 @@ import {
   isIoServer,
   isWsServer,
   verifyClients,
+  whenLeft,
   type WsSocket,
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
@@ -134,7 +135,7 @@ export class GatewaySockets implements GatewayBinding {
     const client = known ?? (await this.#loadIo(socket));
     this.#clients.set(socket, client);
     // The connection may stay open, because other namespaces may use it.
-    socket.once('disconnect', () => {
+    whenLeft(socket, () => {
       socket.conn.off('close', client.disconnect);
       client.disconnect();
     });
@@ -147,13 +148,20 @@ export class GatewaySockets implements GatewayBinding {
   async #loadIo({ request, conn }: IoClient): Promise<GatewayClient> {
     const client = this.#newClient(request);
     conn.once('close', client.disconnect);
-    await client.load();
+    try {
+      await client.load();
+    } catch (error) {
+      conn.off('close', client.disconnect);
+      throw error;
+    }
     return client;
   }
 
   async #openWs(request: IncomingMessage): Promise<void> {
     const client = this.#newClient(request);
     request.socket.once('close', client.disconnect);
+    // It may have left while the application's own check ran.
+    if (request.socket.destroyed) client.disconnect();
     await client.load();
     this.#clients.set(request, client);
   }

@@ -9,6 +9,8 @@ export interface IoSocket extends IoClient {
   pid?: string;
   once(event: 'disconnect', listener: () => void): unknown;
   disconnect(close: boolean): unknown;
+  /** Called when the socket has left its namespace, or was refused. socket.io does not document this method. */
+  _cleanup?(): void;
 }
 
 /** The data that a client sends when it connects to a namespace. */
@@ -72,6 +74,17 @@ export function isIoServer(server: unknown): server is IoServer {
 export function isWsServer(server: unknown): server is WsServer {
   const { handleUpgrade, options } = server as Partial<WsServer>;
   return typeof handleUpgrade === 'function' && typeof options === 'object';
+}
+
+/** Calls `left` when a socket has left its namespace, or when a later middleware has refused it, which is no event. */
+export function whenLeft(socket: IoSocket, left: () => void): void {
+  socket.once('disconnect', left);
+  const { _cleanup: cleanup } = socket;
+  if (!cleanup) return;
+  socket._cleanup = () => {
+    left();
+    cleanup.call(socket);
+  };
 }
 
 /** Adds a check before a socket.io handshake. If it passes, the application's own check runs. */

@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { createConnection } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { type INestApplication, Inject } from '@nestjs/common';
@@ -6,9 +9,10 @@ import { WsAdapter } from '@nestjs/platform-ws';
 import { SubscribeMessage, WebSocketGateway, WebSocketServer } from '@nestjs/websockets';
 import { Session, SessionContext } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/internal';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer, signIn } from '@nest-session/testing';
 import { io } from 'socket.io-client';
+import { OpenConnections } from '../../src/connections/open-connections.js';
 import { closeApps, PLATFORMS, reply, SocketApp } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 
@@ -26,6 +30,11 @@ afterEach(async () => {
 });
 
 setFlagsFromString('--expose-gc');
+/** A namespace of socket.io. */
+interface Namespace {
+  use(middleware: (socket: { readonly conn: EventEmitter }, next: (error: Error) => void) => void): void;
+}
+
 const collectGarbage = runInNewContext('gc') as () => void;
 
 @WebSocketGateway({ path: '/sockets' })
@@ -114,4 +123,98 @@ it('a client of socket.io that enters and leaves a namespace again and again lea
   } finally {
     main.disconnect();
   }
+});
+
+it('a client of socket.io that a namespace refuses again and again leaves nothing on its connection', async () => {
+  const closeListeners: number[] = [];
+  @WebSocketGateway({ path: '/sockets' })
+  class Main {}
+  @WebSocketGateway({ path: '/sockets', namespace: 'admin' })
+  class Admin {
+    afterInit(namespace: Namespace): void {
+      namespace.use(({ conn }, next) => {
+        closeListeners.push(conn.listenerCount('close'));
+        next(new Error('Only for administrators'));
+      });
+    }
+  }
+  const app = await SocketApp.start({ platform: 'socket.io', url: redis.url, providers: [Main, Admin] });
+  const main = io(app.origin, { path: '/sockets', transports: ['websocket'], forceNew: true, reconnection: false });
+  try {
+    const admin = main.io.socket('/admin');
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const refused = new Promise<Error>((resolve) => admin.once('connect_error', resolve));
+      admin.connect();
+      expect((await refused).message).toBe('Only for administrators');
+    }
+    expect(closeListeners).toHaveLength(3);
+    expect(new Set(closeListeners).size).toBe(1);
+    expect(main.connected).toBe(true);
+  } finally {
+    main.disconnect();
+  }
+});
+
+it('a client of socket.io that asks for a namespace again and again in an outage leaves nothing on its connection', async () => {
+  const connections: EventEmitter[] = [];
+  @WebSocketGateway({ path: '/sockets' })
+  class Main {
+    handleConnection({ conn }: { conn: EventEmitter }): void {
+      connections.push(conn);
+    }
+  }
+  @WebSocketGateway({ path: '/sockets', namespace: 'admin' })
+  class Admin {}
+  const app = await SocketApp.start({
+    platform: 'socket.io',
+    url: redis.url,
+    redis: { commandTimeout: '100ms' },
+    providers: [Main, Admin],
+  });
+  const extraHeaders = (await signIn(app.nest, { principalName: 'ada' })).headersFor('/') as { cookie: string };
+  const main = io(app.origin, { path: '/sockets', extraHeaders, transports: ['websocket'], reconnection: false });
+  try {
+    await eventually(() => expect(connections).toHaveLength(1));
+    const before = connections[0]!.listenerCount('close');
+    redis.freeze();
+    const admin = main.io.socket('/admin');
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const refused = new Promise<Error>((resolve) => admin.once('connect_error', resolve));
+      admin.connect();
+      expect((await refused).message).toBe('Session store unavailable');
+    }
+    expect(connections[0]!.listenerCount('close')).toBe(before);
+  } finally {
+    redis.thaw();
+    main.disconnect();
+  }
+});
+
+it('a client of ws that leaves while the application still checks it leaves nothing behind', async () => {
+  const checking = new Gate();
+  const closed: Promise<unknown>[] = [];
+  @WebSocketGateway({
+    path: '/sockets',
+    verifyClient: ({ req }: { req: IncomingMessage }, decide: (isAllowed: boolean) => void) => {
+      closed.push(new Promise((resolve) => req.socket.once('close', resolve)));
+      void checking.pass().then(() => decide(true));
+    },
+  })
+  class Checking {}
+  const app = await SocketApp.start({ platform: 'ws', url: redis.url, providers: [Checking] });
+  const { cookie } = (await signIn(app.nest, { principalName: 'ada' })).headersFor('/') as { cookie: string };
+  const { hostname, port, host } = new URL(app.origin);
+  const socket = createConnection(Number(port), hostname);
+  const headers = { Host: host, Cookie: cookie, Connection: 'Upgrade', Upgrade: 'websocket' };
+  const all = { ...headers, 'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': randomBytes(16).toString('base64') };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`);
+  socket.write(['GET /sockets HTTP/1.1', ...lines, '', ''].join('\r\n'));
+  await checking.reached();
+  const connections = app.nest.get(OpenConnections);
+  expect(connections.ids).toHaveLength(1);
+  socket.resetAndDestroy();
+  await Promise.all(closed);
+  checking.open();
+  await checking.pass();
+  expect(connections.ids).toEqual([]);
 });
