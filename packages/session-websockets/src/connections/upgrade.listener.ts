@@ -1,12 +1,11 @@
-import type { IncomingMessage, Server } from 'node:http';
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import type { RequestSessions } from '@nest-session/core/internal';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { type OpenConnection, OpenConnections } from './open-connections.js';
-
-const FORBIDDEN = 'HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n';
+import { statusAfter } from './status-after.js';
 
 /**
  * Handles every upgrade of the application's HTTP server before the code that serves it, such as GraphQL subscriptions.
@@ -45,13 +44,14 @@ export class UpgradeListener implements OnModuleInit {
   }
 
   #accept(request: IncomingMessage, socket: Duplex): boolean {
-    if (!this.sessions.allowsOriginOf(request)) {
-      // Without a listener, an error of the socket would end the process. Nothing else listens yet.
-      socket.on('error', () => undefined).end(FORBIDDEN, () => socket.destroy());
-      return false;
+    if (!this.sessions.allowsOriginOf(request)) return refuse(socket, 403);
+    try {
+      if (!this.sessions.excludes(request) && !this.#isLeft(request)) this.#watch(request, socket);
+      return true;
+    } catch (error) {
+      // From here, an error of the application's own code would end the process.
+      return refuse(socket, statusAfter(error));
     }
-    if (!this.sessions.excludes(request) && !this.#isLeft(request)) this.#watch(request, socket);
-    return true;
   }
 
   #watch(request: IncomingMessage, socket: Duplex): void {
@@ -66,6 +66,13 @@ export class UpgradeListener implements OnModuleInit {
   #isLeft({ url = '' }: IncomingMessage): boolean {
     return [...this.#ownPaths].some((path) => url.startsWith(path) && /^(?:[/?]|$)/.test(url.slice(path.length)));
   }
+}
+
+function refuse(socket: Duplex, status: 403 | 500 | 503): false {
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+  // Without a listener, an error of the socket would end the process. Nothing else listens yet.
+  socket.on('error', () => undefined).end(head, () => socket.destroy());
+  return false;
 }
 
 /**

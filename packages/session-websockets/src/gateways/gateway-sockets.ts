@@ -10,6 +10,7 @@ import {
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { closeCodeOf, OpenConnections } from '../connections/open-connections.js';
+import { statusAfter } from '../connections/status-after.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
 import { GatewayClient } from './gateway.client.js';
@@ -27,8 +28,8 @@ import {
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
-/** The error for a client of socket.io during an outage of the store. A client of ws gets the status 503. */
-const UNAVAILABLE = 'Session store unavailable';
+/** The errors for a client of socket.io whose session could not be looked up. A client of ws gets the status. */
+const REFUSALS = { 500: 'Internal server error', 503: 'Session store unavailable' } as const;
 
 /** The error for a client of socket.io that recovered its state before its session was checked. */
 const UNDECIDED = 'State recovered without a session';
@@ -55,7 +56,9 @@ export class GatewaySockets implements GatewayBinding {
     const allows = (request: IncomingMessage): boolean => this.sessions.allowsOriginOf(request);
     if (isIoServer(server)) {
       this.#guardIo(server, allows);
-      server.use((socket, next) => void this.#openIo(socket).then(next, () => next(new Error(UNAVAILABLE))));
+      server.use((socket, next) => {
+        void this.#openIo(socket).then(next, (error: unknown) => next(new Error(REFUSALS[statusAfter(error)])));
+      });
     } else if (isWsServer(server)) {
       verifyClients(server, allows, (request) => this.#openWs(request));
     }

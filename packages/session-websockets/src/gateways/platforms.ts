@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { statusAfter } from '../connections/status-after.js';
 
 /** The members of a socket.io socket that we use. */
 export interface IoSocket extends IoClient {
@@ -111,7 +112,7 @@ export function verifyClients(
       else
         prepare(info.req).then(
           () => decide(true),
-          () => decide(false, 503),
+          (error: unknown) => decide(false, statusAfter(error)),
         );
     };
     if (!allows(info.req)) decide(false, 403);

@@ -8,14 +8,14 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Field, GraphQLModule, ObjectType, Query, Resolver, Subscription } from '@nestjs/graphql';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import { WebSocketGateway } from '@nestjs/websockets';
-import { Session } from '@nest-session/core';
+import { HeaderSessionIdResolver, Session } from '@nest-session/core';
 import { ExpressSessionModule } from '@nest-session/express-session';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer, signIn } from '@nest-session/testing';
 import { PubSub } from 'graphql-subscriptions';
 import { createClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
-import { closeApps, SocketApp } from '../support/socket.app.js';
+import { closeApps, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
 
 LeakGuard.install();
 
@@ -164,6 +164,28 @@ it('a foreign page that hangs up while it is refused does no harm', async () => 
     await once(socket, 'close');
   }
   expect(await outcome(open())).toBe('open');
+});
+
+const fails = (): never => {
+  throw new Error('The option fails on purpose');
+};
+
+class FailingResolver extends HeaderSessionIdResolver {
+  override resolve(): never {
+    return fails();
+  }
+}
+
+it.each<[string, SocketAppOptions['session']]>([
+  ['exclude', { exclude: fails }],
+  ['sessionIdResolver', { sessionIdResolver: new FailingResolver('X-Token') }],
+])('an upgrade is refused where option %s fails, and the application goes on', async (_option, session) => {
+  const app = await SocketApp.start({ platform: 'ws', url: redis.url, session, providers: [VisitsGateway] });
+  for (const path of ['/graphql', '/sockets']) {
+    const socket = new WebSocket(app.origin.replace('http:', 'ws:') + path);
+    expect(await outcome(socket)).toBe('Unexpected server response: 500');
+  }
+  expect(app.log.matching(/The option fails on purpose/)).toHaveLength(2);
 });
 
 it('subscriptions end with the session where their path begins as that of socket.io does', async () => {
