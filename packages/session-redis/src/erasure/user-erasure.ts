@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
-import { hashOfValue } from '../repository/hashed-indexes.js';
+import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { ErasureScripts, type FoundSession } from '../scripts/erasure/erasure.scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { fieldOf, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
@@ -60,7 +60,7 @@ export class UserErasure {
   ) {
     this.#scripts = new ErasureScripts(client);
     this.#streams = new EventStreamScripts(client, SESSION_ENTRIES);
-    this.#principal = { hash: hashOfValue(name), text: JSON.stringify(name) };
+    this.#principal = { hash: hashOfPrincipal(name), text: JSON.stringify(name) };
   }
 
   async run(): Promise<Erased> {
