@@ -28,8 +28,8 @@ describe.each([1, 4])('the erasure of a user, partitions: %i', (partitions) => {
     return id;
   }
 
-  function erase({ isRehearsal = false, name = 'ann' } = {}) {
-    const options = { isRehearsal, signal: new AbortController().signal, onProgress: () => undefined };
+  function erase({ isRehearsal = false, name = 'ann', onProgress = () => {} } = {}) {
+    const options = { isRehearsal, signal: new AbortController().signal, onProgress };
     return new UserErasure(store.client, store.partitions, name, options).run();
   }
 
@@ -59,6 +59,31 @@ describe.each([1, 4])('the erasure of a user, partitions: %i', (partitions) => {
     const id = await createSession(name, { text: 'enc1:AAAA', indexed: `sha256:${hashOfValue(name)}` });
     expect(await erase({ name })).toMatchObject({ live: 1 });
     expect(await store.isAlive(id)).toBe(false);
+  });
+
+  it('leaves the sessions of a user whose name ends with the other one in quotation marks', async () => {
+    const id = await createSession('not"ann');
+    expect(await erase()).toMatchObject({ live: 0 });
+    expect(await store.isAlive(id)).toBe(true);
+  });
+
+  it('finds each session, however often all of them are rotated meanwhile', async () => {
+    await Promise.all(Array.from({ length: 1500 }, () => createSession()));
+    let ids = await Promise.all(Array.from({ length: 20 }, () => createSession('ann')));
+    const rotations: Promise<unknown>[] = [];
+    const rotate = (id: string) => {
+      const newId = store.id(id);
+      // Redis gets it before the next call of the erasure.
+      rotations.push(store.save(id, { newId }));
+      return newId;
+    };
+    // As often as the scan of the sessions tells of its progress.
+    const onProgress = () => void (rotations.length < 600 && (ids = ids.map(rotate)));
+    expect(await erase({ onProgress })).toMatchObject({ live: 20 });
+    await Promise.all(rotations);
+    for (const id of ids) expect(await store.session(id)).toEqual({});
+    for (const keys of store.partitions.all)
+      expect(await store.client.exists(keys.index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('ann')))).toBe(0);
   });
 
   it('takes a session from its index whose end nobody has noticed', async () => {
