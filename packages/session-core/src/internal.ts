@@ -60,6 +60,7 @@ export {
   isOwnAttribute,
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
+export { indexTerm } from './session/index-terms.js';
 export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,

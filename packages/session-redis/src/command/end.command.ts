@@ -2,7 +2,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { isWellFormedIdOrToken } from '@nest-session/core/internal';
 import { timeOf } from '../connection/redis-time.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import { hashOfValue } from '../repository/hashed-indexes.js';
+import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { ListedSessions } from '../repository/listed-sessions.js';
 import { raiseEpochs } from '../repository/raise-epochs.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
@@ -66,7 +66,7 @@ async function endOne({ output }: CommandCall, store: Store, id: string): Promis
 
 async function endAll({ flags, output }: CommandCall, store: Store, user: string): Promise<ExitCode> {
   const sessions = new ListedSessions(store.connection, scriptsIn(store), store.partitions);
-  const listed = [PRINCIPAL_NAME_INDEX_NAME, hashOfValue(user)] as const;
+  const listed = [PRINCIPAL_NAME_INDEX_NAME, hashOfPrincipal(user)] as const;
   const count = await sessions.count(...listed);
   if (count > 1 && !flags.has('yes')) {
     throw new UsageError(`The user has ${count} sessions. Add --yes to end all of them.`);

@@ -2,7 +2,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core'
 import { beganAt } from '@nest-session/core/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import { hashOfValue } from '../repository/hashed-indexes.js';
+import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { NO_KEY, toListedInfo } from '../repository/session-hash.js';
 import type { OpenStore } from './store-access.js';
 
@@ -33,7 +33,7 @@ export async function sessionsOfUser(
   { skip, limit }: { readonly skip: number; readonly limit: number },
 ): Promise<SessionsOfUser> {
   const { connection, partitions } = store;
-  const hash = hashOfValue(user);
+  const hash = hashOfPrincipal(user);
   const found = await connection.runInAll(partitions, async (client, keys) => {
     const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, hash);
     const [count, rows, epoch] = await Promise.all([

@@ -36,22 +36,34 @@ export class SharedUserErasure extends UserErasure {
 
   protected override async *eraseSessions(): AsyncIterable<FoundSession> {
     const { isRehearsal, signal } = this.options;
-    const ids: string[] = [];
-    for await (const page of storedIds(this.client, this.#keys.spring)) {
-      for (const some of parts(page)) {
-        const found = await this.#find(some);
-        for (const { id, was } of found) {
-          if (was === 'live' && !isRehearsal) await this.#shared.delete({ kind: 'delete', id }, true);
-        }
-        ids.push(...found.map(({ id }) => id));
-        yield* found;
-        this.look(some.length);
-      }
-    }
+    const ended = new Set<string>();
+    for await (const page of storedIds(this.client, this.#keys.spring)) yield* this.#endThose(page, ended);
     if (isRehearsal) return;
-    if (ids.length > 0) await pause(UNTIL_SPRING_HEARS, undefined, { signal });
-    for (const id of ids) await this.client.unlink(this.#keys.spring.session(id), this.#keys.signedIn(id));
+    // The scan may miss a session that is rotated meanwhile, but the index lists it by the id that it has then.
+    for (let known = -1; known < ended.size;) {
+      known = ended.size;
+      const listed = (await this.#listed()).map(({ id }) => id);
+      yield* this.#endThose(
+        listed.filter((id) => !ended.has(id)),
+        ended,
+      );
+    }
+    if (ended.size > 0) await pause(UNTIL_SPRING_HEARS, undefined, { signal });
+    for (const id of ended) await this.client.unlink(this.#keys.spring.session(id), this.#keys.signedIn(id));
     await this.#removeFromIndex();
+  }
+
+  /** Ends those of some sessions that are of the user, unless it only counts. */
+  async *#endThose(ids: readonly string[], ended: Set<string>): AsyncIterable<FoundSession> {
+    for (const some of parts(ids)) {
+      const found = await this.#find(some);
+      for (const { id, was } of found) {
+        if (was === 'live' && !this.options.isRehearsal) await this.#shared.delete({ kind: 'delete', id }, true);
+        ended.add(id);
+      }
+      yield* found;
+      this.look(some.length);
+    }
   }
 
   /** Which of them are sessions of the user. */
@@ -71,15 +83,20 @@ export class SharedUserErasure extends UserErasure {
   /** What it has left names nobody, but the key of the index has the name of the user. */
   async #removeFromIndex(): Promise<void> {
     const { spring } = this.#keys;
-    const index = spring.index(this.name);
     const scripts = new SpringScripts(this.client, true);
-    for (const members of parts(await this.client.smembersBuffer(index))) {
-      const named = members.flatMap((stored) => {
-        const id = readStoredValue(stored);
-        return typeof id === 'string' ? [{ stored, key: spring.session(id) }] : [];
-      });
-      await scripts.lostMembers(index, named);
+    for (const members of parts(await this.#listed())) {
+      const named = members.map(({ stored, id }) => ({ stored, key: spring.session(id) }));
+      await scripts.lostMembers(spring.index(this.name), named);
     }
+  }
+
+  /** What Spring lists as sessions of the user. */
+  async #listed(): Promise<{ readonly stored: Buffer; readonly id: string }[]> {
+    const members = await this.client.smembersBuffer(this.#keys.spring.index(this.name));
+    return members.flatMap((stored) => {
+      const id = readStoredValue(stored);
+      return typeof id === 'string' ? [{ stored, id }] : [];
+    });
   }
 
   protected override names(fields: Readonly<Record<string, unknown>>): boolean {

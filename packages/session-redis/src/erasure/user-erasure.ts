@@ -1,10 +1,11 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
+import { isReply } from '../connection/reply.errors.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
-import { hashOfValue } from '../repository/hashed-indexes.js';
+import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { ErasureScripts, type FoundSession } from '../scripts/erasure/erasure.scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { fieldOf, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
@@ -60,14 +61,15 @@ export class UserErasure {
   ) {
     this.#scripts = new ErasureScripts(client);
     this.#streams = new EventStreamScripts(client, SESSION_ENTRIES);
-    this.#principal = { hash: hashOfValue(name), text: JSON.stringify(name) };
+    this.#principal = { hash: hashOfPrincipal(name), text: JSON.stringify(name) };
   }
 
   async run(): Promise<Erased> {
     // First the sessions: events and dead letters tell of them.
     for await (const { id, was } of this.eraseSessions()) {
+      // A scan may find a key twice.
+      if (!this.#ids.has(id)) this.#erased[was]++;
       this.#ids.add(id);
-      this.#erased[was]++;
     }
     for (const partition of this.partitions.all) await this.#addFormerIds(partition);
     for (const partition of this.partitions.all) {
@@ -84,12 +86,32 @@ export class UserErasure {
       for (const partition of this.partitions.all) {
         const its = keys.filter((key) => key.partition === partition);
         const ids = its.flatMap(({ name }) => SESSION.exec(name)?.[1] ?? []);
-        for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
-          const some = ids.slice(i, i + IDS_PER_CALL);
-          yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
-          this.look(some.length);
-        }
+        yield* this.#eraseThose(partition, ids);
       }
+    }
+    if (this.options.isRehearsal) return;
+    for (const partition of this.partitions.all) yield* this.#eraseListed(partition);
+  }
+
+  /** A scan may miss a session that is rotated meanwhile, but the index lists it by the id that it has then. */
+  async *#eraseListed(partition: SessionKeys): AsyncIterable<FoundSession> {
+    const index = partition.index(PRINCIPAL_NAME_INDEX_NAME, this.#principal.hash);
+    for (let hasFound = true; hasFound;) {
+      hasFound = false;
+      const ids = await this.client.zrange(index, '0', '-1').catch(noneIfStray);
+      for await (const found of this.#eraseThose(partition, ids)) {
+        hasFound = true;
+        yield found;
+      }
+    }
+  }
+
+  /** Erases those of some sessions that are of the user, unless it only counts. */
+  async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<FoundSession> {
+    for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
+      const some = ids.slice(i, i + IDS_PER_CALL);
+      yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
+      this.look(some.length);
     }
   }
 
@@ -155,7 +177,7 @@ export class UserErasure {
   protected names(fields: Readonly<Record<string, unknown>>): boolean {
     const { hash, text } = this.#principal;
     // Whatever the serializer writes around it.
-    if (String(fields[FIELD]).includes(text)) return true;
+    if (hasText(String(fields[FIELD]), text)) return true;
     const indexes = parsed(String(fields['index']));
     return (
       Array.isArray(indexes) && indexes.some(([name, value]) => name === PRINCIPAL_NAME_INDEX_NAME && value === hash)
@@ -167,6 +189,19 @@ export class UserErasure {
     this.#looked += count;
     this.options.onProgress(this.#looked);
   }
+}
+
+/** A key of another type in the place of the index lists nobody. */
+function noneIfStray(error: unknown): string[] {
+  if (isReply(error, 'WRONGTYPE')) return [];
+  throw error;
+}
+
+/** Whether a text has a JSON string, and not just the end of another one that has a quotation mark in it. */
+function hasText(text: string, json: string): boolean {
+  let at = text.indexOf(json);
+  while (at > 0 && text[at - 1] === '\\') at = text.indexOf(json, at + 1);
+  return at >= 0;
 }
 
 /** Undefined without anything in it. */

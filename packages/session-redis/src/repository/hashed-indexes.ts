@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { indexTerm } from '@nest-session/core/internal';
 import type { IndexChanges, SessionChange } from '@nest-session/core/store';
 
 /**
@@ -7,6 +8,11 @@ import type { IndexChanges, SessionChange } from '@nest-session/core/store';
  */
 export function hashOfValue(value: string): string {
   return createHash('sha256').update(value).digest('base64url');
+}
+
+/** Hashes the name of a principal for its key in the index of principals, which lists long names by another value. */
+export function hashOfPrincipal(name: string): string {
+  return hashOfValue(indexTerm(name));
 }
 
 /** Hashes the values of several indexes. */

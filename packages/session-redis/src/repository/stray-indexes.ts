@@ -23,14 +23,14 @@ export class StrayIndexes {
     try {
       return await write();
     } catch (error) {
-      const isStray = error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE');
-      if (!isStray || !(await this.#setAside(listing(indexes)))) throw error;
+      if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
+      await this.#setAside(listing(indexes));
+      // Also where there was nothing to set aside: another write of the user may just have done that.
       return write();
     }
   }
 
-  /** Whether there was anything to set aside. */
-  async #setAside(indexes: readonly [name: string, hash: string][]): Promise<boolean> {
+  async #setAside(indexes: readonly [name: string, hash: string][]): Promise<void> {
     const each = this.partitions.all.flatMap((keys) => indexes.map(([name, hash]) => ({ keys, name, hash })));
     const found = await Promise.all(
       each.map(({ keys, name, hash }) =>
@@ -44,7 +44,6 @@ export class StrayIndexes {
           `it is set aside as ${key}, and a new index lists ${listed} of its sessions`,
       );
     }
-    return strays.length > 0;
   }
 }
 

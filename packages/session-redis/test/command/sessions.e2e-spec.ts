@@ -159,6 +159,15 @@ describe('the command, on sessions in several partitions', () => {
     expect((await jsonOf('end --user heidi', env)).json).toEqual({ ended: 1 });
   });
 
+  it('lists and ends the sessions of a user whose name is too long to stand in an index', async () => {
+    const name = `${'x'.repeat(257)}@example.org`;
+    const id = await signIn(name);
+    const { json } = await jsonOf<Listed>(`list --user ${name}`, env);
+    expect([json.total, json.sessions.map((each) => each.id)]).toEqual([1, [id]]);
+    expect((await jsonOf(`end --user ${name}`, env)).json).toEqual({ ended: 1 });
+    expect(await repository().findById(id)).toBeNull();
+  });
+
   it('ends every session that began until a time, as Sessions.endEverySession() does', async () => {
     const handlers = app.module.get(Handlers);
     handlers.ended.length = 0;

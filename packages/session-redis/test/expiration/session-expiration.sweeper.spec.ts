@@ -76,10 +76,12 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     const { client, keys } = store;
     await client.zadd(keys.bucketList, MINUTE, String(MINUTE), 2 * MINUTE, String(2 * MINUTE));
     await client.rpush(keys.bucket(String(MINUTE)), 'a list');
-    await client.sadd(keys.bucket(String(2 * MINUTE)), 'foreign');
+    // The second one is as Java serializes a text, and no text in UTF-8.
+    const bytes = Buffer.from('\xac\xed\0\x05t\0\x0fexpires:foreign', 'latin1');
+    await client.sadd(keys.bucket(String(2 * MINUTE)), 'foreign', bytes);
     const [id] = await many(1);
     await store.runOut(id!);
-    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 2 });
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 1, corrupt: 3 });
     expect(await store.eventTypes(id!)).toEqual(['created', 'expired']);
     expect(await client.exists(keys.bucketList)).toBe(0);
     expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: 0, corrupt: 0 });

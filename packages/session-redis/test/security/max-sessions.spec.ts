@@ -528,6 +528,21 @@ describe('the ledger', () => {
     expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
   });
 
+  it('takes in thousands of sessions, and gives up their places, without holding up Redis', async () => {
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const request = { id: 'new', replaced: undefined, ...limit, duration: 5000 };
+    const sessions = Array.from({ length: 20_000 }, (_, i) => [`${i}`.padStart(43, 'x'), `${i}`] as const);
+    // In microseconds: with steps in the square of their number, each call would take several times as long.
+    await store.client.config('SET', 'slowlog-log-slower-than', 2_000_000);
+    const place = await scripts.reserve(ANN, request, { sessions });
+    if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
+    const { latest, ending: ended } = place;
+    expect(ended).toHaveLength(19_999);
+    await scripts.settle(ANN, { id: 'new', replaced: undefined, latest, isStored: true, ended });
+    expect(await store.client.hkeys(store.partitions.of(ANN).ledger(ANN))).toHaveLength(2);
+    expect(await store.client.slowlog('LEN')).toBe(0);
+  });
+
   it('vanishes a week after the last sign-in', async () => {
     await signIn();
     const key = store.partitions.of(ANN).ledger(ANN);

@@ -111,6 +111,13 @@ describe('a key of another type in the place of an index', () => {
       expect(await listed()).toEqual([session.id]);
     }
   });
+
+  it('is set aside once by several sign-ins at the same time, none of which fails', async () => {
+    await store.client.set(indexOf('ann'), 'planted');
+    const ids = await openMany(3);
+    expect(new Set(await listed())).toEqual(new Set(ids));
+    expect(warnings).toHaveLength(1);
+  });
 });
 
 describe('a reading of an index', () => {

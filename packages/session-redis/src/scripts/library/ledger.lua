@@ -75,12 +75,10 @@ local function is_ending(ledger, place)
   return ender ~= nil and latest_of(ender) > ledger.now
 end
 
+-- It stays in the list.
 local function remove_place(ledger, place)
   redis.call('HDEL', ledger.key, place.field)
   ledger.by_field[place.field] = nil
-  for i, each in ipairs(ledger.list) do
-    if each == place then table.remove(ledger.list, i) end
-  end
 end
 
 -- Gives up places whose sessions are over: a list of the field of each, and its version as a script replied it. Not when that
@@ -91,4 +89,10 @@ local function remove_over(ledger, own, list)
     local is_same = over and over ~= own and digits(over.version) == list[i + 1]
     if is_same and (not is_ending(ledger, over) or own and over.ender == own.field) then remove_place(ledger, over) end
   end
+  -- Once for all of them: a principal may have thousands.
+  local left = {}
+  for _, place in ipairs(ledger.list) do
+    if ledger.by_field[place.field] then table.insert(left, place) end
+  end
+  ledger.list = left
 end

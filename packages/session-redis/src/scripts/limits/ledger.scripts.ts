@@ -119,8 +119,9 @@ export class LedgerScripts {
       KEPT,
       sessions ? 1 : 0,
       over.length,
+      ...namesOf(over),
+      ...(sessions ?? []).flat(),
     ];
-    args.push(...namesOf(over), ...(sessions ?? []).flat());
     const reply = (await this.#run('reservePlace', principal, args)) as ReserveReply;
     if (reply[0] === 'unknown') return { word: 'unknown' };
     const wasKnown = reply[2] === 1;

@@ -35,6 +35,17 @@ local function take(ledger, field, at)
   return ledger.by_field[field] or add_place(ledger, place)
 end
 
+-- Gives a place to each session that has none. A principal may have thousands, so the list is read once for all of them.
+local function add_sessions(ledger)
+  local known = {}
+  for _, place in ipairs(sessions[1] and ledger.list or {}) do
+    for _, each in ipairs(place.ids) do known[each.id] = true end
+  end
+  for i = 1, #sessions, 2 do
+    if not known[sessions[i]] then store_place(ledger, take(ledger, sessions[i], tonumber(sessions[i + 1]))) end
+  end
+end
+
 -- The place of the session, whether the ledger had its id before, and until when it may be stored.
 local function own_place(ledger)
   -- Later than all others, also within a millisecond.
@@ -109,10 +120,7 @@ end
 
 if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
 local ledger = read_ledger(key, now_in_ms())
-for i = 1, #sessions, 2 do
-  local is_new = not place_with(ledger, sessions[i])
-  if is_new then store_place(ledger, take(ledger, sessions[i], tonumber(sessions[i + 1]))) end
-end
+add_sessions(ledger)
 sort_places(ledger)
 local own, was_known, latest = own_place(ledger)
 renew_place(ledger, own)

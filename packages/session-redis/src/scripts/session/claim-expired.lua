@@ -16,7 +16,8 @@
           its place; empty: a key event named them
   ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
-  Returns one word or number for each member; without members {'corrupt'} when the bucket's key has a wrong type, else nothing
+  Returns one word or number for each member; without members 'corrupt' when the bucket's key has a wrong type, and for each
+  of some members that are no text in UTF-8
     'claimed'  this call has recorded the end of the session; also when only the member was left of it. A number says the
                same, and how many ms after the end that was
     'alive'    the session has not ended
@@ -41,6 +42,13 @@ for i = 5, #ARGV do
   -- The member has left the bucket since this call looked: another instance sweeps the same bucket.
   words[i - 4] = present and not is_present and 'already'
     or claim(claims, ARGV[i], KEYS[2 * i - 6], KEYS[2 * i - 5], is_present)
+end
+if minute and present and #ARGV == 4 then
+  -- What is left has reached no caller, if it is no text in UTF-8.
+  for _, member in ipairs(redis.call('SSCAN', bucket, '0', 'COUNT', 100)[2]) do
+    local is_text = not string.find(member, '[\128-\255]')
+    if not is_text then table.insert(words, bury_member(claims, member, true, 'not a member of this form: expires:<id>')) end
+  end
 end
 if is_stray_key then claims.minute = nil end
 finish_claims(claims)
