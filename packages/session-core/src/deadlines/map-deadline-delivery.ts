@@ -1,4 +1,5 @@
 import { logger } from '../logging/session.logger.js';
+import { textOf } from '../logging/shown-error.js';
 import type { Clock } from '../memory/map-session.store.js';
 import { readData } from './deadline-data.js';
 import { type DeadlineDispatcher, shownDeadline } from './deadline.dispatcher.js';
@@ -137,7 +138,7 @@ export class MapDeadlineDelivery {
   #bury(delivery: Delivery, { failed }: DeadlineHandlingError): void {
     const { fired, attempt, done } = delivery;
     const [first] = failed;
-    const reason = failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
+    const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
     const letter: DeadlineDeadLetter = {
       id: String(++this.#lastLetter),
       at: this.clock.now(),

@@ -206,4 +206,20 @@ describe('MapDeadlineModule', () => {
     expect(letters[0]?.event?.key).toBe('2');
     expect((await events.list())[0]?.lostDeadLetters).toBe(2);
   });
+
+  it('keeps a deadline whose handler throws something without a text', async () => {
+    @Injectable()
+    class Failing {
+      @OnDeadline(visit)
+      fail() {
+        throw Object.create(null);
+      }
+    }
+    const app = await start(TestDeadlineModule.forRoot(), [Failing]);
+    await app.get(Deadlines).schedule(visit, 'a', { in: '1m' });
+    await app.get(TestClock).advance('1h');
+    expect(await app.get(DeadlineEvents).deadLetters()).toMatchObject([
+      { reason: 'Failing.fail: a value without a text', attempts: 10, event: { key: 'a' } },
+    ]);
+  });
 });

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Logger, type LoggerService } from '@nestjs/common';
-import { OneLineLogger, shownError, shownText } from '../../src/internal.js';
+import { OneLineLogger, shownError, shownText, textOf } from '../../src/internal.js';
 import { shownStack } from '../../src/logging/shown-error.js';
 import { WarnOnce } from '../../src/logging/warn-once.js';
 
@@ -68,6 +68,18 @@ describe('an error in a log line', () => {
     expect(shownError(undefined)).toBe('"undefined"');
     expect(shownError(new AggregateError([new Error('a'), new Error('b')]))).toBe('Error: "a", Error: "b"');
     expect(shownError(new AggregateError([new Error('a')], 'all failed'))).toBe('AggregateError: "all failed"');
+  });
+
+  it('shows that a thrown value has no text, instead of throwing', () => {
+    const symbols = Object.assign(new Error('a'), { name: Symbol('name') });
+    const messages = Object.assign(new Error('a'), { message: Object.create(null) as string });
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    for (const thrown of [Object.create(null), symbols, messages, proxy] as unknown[]) {
+      const shown: unknown[] = [textOf(thrown), shownError(thrown), shownStack(thrown)];
+      expect(shown).toEqual(Array.from({ length: 3 }, () => expect.any(String) as string));
+    }
+    expect(textOf(Object.create(null))).toBe('a value without a text');
   });
 
   it('has the frames of its stack, and none that its message pretends to be', () => {

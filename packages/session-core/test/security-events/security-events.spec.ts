@@ -351,6 +351,30 @@ describe('@OnSecurityEvent', () => {
     expect(log.matching(/Failing\.rejects failed to handle a security event.*it rejects/)).toHaveLength(1);
   });
 
+  it('that throws something without a text is logged as well, and does not end the process', async () => {
+    const log = new LogRecorder();
+    Logger.overrideLogger(log);
+    const rejections: unknown[] = [];
+    const note = (reason: unknown) => rejections.push(reason);
+    process.on('unhandledRejection', note);
+    try {
+      let called = 0;
+      const call = () => {
+        called++;
+        // As the groups of a regular expression, or the arguments of a resolver.
+        throw Object.create(null);
+      };
+      const handler = new SecurityEventHandler({ name: 'Fails.always', call }, new Set());
+      // More than run at a time.
+      for (let i = 0; i < 40; i++) handler.hear(new SecurityEvent('limit-reached'));
+      await eventually(() => expect(called).toBe(40), { interval: 1 });
+      expect(log.matching(/Fails\.always failed to handle a security event.*a value without a text/)).toHaveLength(1);
+      expect(rejections).toEqual([]);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+  });
+
   it('that fails each time hears of every event, at once or one after the other', async () => {
     Logger.overrideLogger(new LogRecorder());
     let called = 0;

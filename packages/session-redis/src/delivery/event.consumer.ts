@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { shownError, shownText } from '@nest-session/core/internal';
+import { shownError, shownText, textOf } from '@nest-session/core/internal';
 import type { PollingLoop } from '@nest-session/core/store';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
@@ -261,7 +261,7 @@ export class EventConsumer<Event> implements BackgroundService {
 }
 
 function reasonOf({ failed }: HandlersFailure): string {
-  const reason = failed.map(({ name, cause }) => `${name}: ${String(cause)}`).join('; ');
+  const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
   return reason.slice(0, LONGEST_REASON);
 }
 

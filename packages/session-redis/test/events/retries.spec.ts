@@ -44,6 +44,30 @@ async function endSession(cart: string): Promise<string> {
 
 const whatIsSeen = ({ id, at, session }: SessionEvent) => ({ id, at, cart: session.getAttribute('cart') });
 
+it('a handler that throws something without a text is retried alone, and its event becomes a dead letter', async () => {
+  const calls: string[] = [];
+  @Injectable()
+  class Reminders {
+    @OnSessionEvent(SessionDeletedEvent)
+    remind() {
+      calls.push('remind');
+      throw Object.create(null);
+    }
+
+    @OnSessionEvent(SessionDeletedEvent)
+    count() {
+      calls.push('count');
+    }
+  }
+  await start([Reminders], 3);
+  await endSession('apple');
+  await eventually(async () => expect(await store.deadLetters()).toHaveLength(1));
+  expect(calls.toSorted()).toEqual(['count', 'remind', 'remind', 'remind']);
+  expect(await store.deadLetters()).toMatchObject([
+    { reason: 'Reminders.remind: a value without a text', attempts: '3', handler: 'Reminders.remind' },
+  ]);
+});
+
 it('a handler is told which attempt it is, and log lines and dead letters name the event as it does', async () => {
   const attempts: number[] = [];
   const makeReminders = () => {
