@@ -36,6 +36,7 @@ interface Retry {
 export class MapDeadlineDelivery {
   readonly #running = new Set<Promise<void>>();
   readonly #retries = new Set<Retry>();
+  #nextRetry = Infinity;
   /** By their ids, the oldest first. */
   readonly #letters = new Map<string, { readonly letter: DeadlineDeadLetter; readonly delivery: Delivery }>();
   #lastLetter = 0;
@@ -59,7 +60,7 @@ export class MapDeadlineDelivery {
 
   /** When the next retry is due; Infinity when none waits. */
   get nextRetry(): number {
-    return Math.min(...[...this.#retries].map(({ due }) => due));
+    return this.#nextRetry;
   }
 
   /** The oldest first. */
@@ -86,8 +87,12 @@ export class MapDeadlineDelivery {
   /** Begins the retries that are due. */
   retryDue(): void {
     const now = this.clock.now();
+    this.#nextRetry = Infinity;
     for (const retry of this.#retries) {
-      if (retry.due > now) continue;
+      if (retry.due > now) {
+        this.#nextRetry = Math.min(this.#nextRetry, retry.due);
+        continue;
+      }
       this.#retries.delete(retry);
       this.#begin(retry.delivery);
     }
@@ -130,7 +135,9 @@ export class MapDeadlineDelivery {
     const failed = { fired, attempt, done: [...done, ...error.succeeded] };
     if (attempt >= ATTEMPTS) return this.#bury(failed, error);
     const backOff = Math.min(FIRST_BACK_OFF * 2 ** (attempt - 1), LONGEST_BACK_OFF);
-    this.#retries.add({ due: this.clock.now() + backOff, delivery: { ...failed, attempt: attempt + 1 } });
+    const due = this.clock.now() + backOff;
+    this.#retries.add({ due, delivery: { ...failed, attempt: attempt + 1 } });
+    this.#nextRetry = Math.min(this.#nextRetry, due);
     logger.warn(`Event ${shownDeadline(fired)} failed in attempt ${attempt} of ${ATTEMPTS} and will be retried`);
     this.#retryAdded();
   }
