@@ -171,3 +171,24 @@ it('gives a session whose end nothing noticed an event with its data', async () 
     await store.close();
   }
 });
+
+it('gives a session that should have ended long ago, and had no end, an event with its data', async () => {
+  const store = await Store.open();
+  try {
+    const id = await store.create({ a: '1' });
+    const keys = store.keysOf(id);
+    // As after a restore without times to live.
+    await store.client.persist(keys.shadow(id));
+    await store.client.persist(keys.session(id));
+    await store.client.hset(keys.session(id), 'lastAccessedTime', (await store.now()) - 600 * MINUTE);
+    const { findings } = await verify(storeOf(store), { repair: true });
+    expect(findings.map(({ rule }) => rule)).toContain('session-never-ends');
+    expect(await store.isAlive(id)).toBe(false);
+    const [placed] = await store.buckets(id);
+    await store.scripts.claimExpired(store.keys, [`expires:${id}`], placed);
+    expect(await store.events(id)).toMatchObject([{ type: 'created' }, { type: 'expired' }]);
+    expect(await store.session(id)).toMatchObject({ 'sessionAttr:a': '1', ended: 'expired' });
+  } finally {
+    await store.close();
+  }
+});

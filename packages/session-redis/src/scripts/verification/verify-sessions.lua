@@ -87,7 +87,8 @@ local function verify_end(session, shadow)
   local ends_at, hash_end = redis.call('PEXPIRETIME', shadow), redis.call('PEXPIRETIME', session.key)
   if ends_at < 0 and (session.interval >= 0 or session.absolute_expiry) then
     ends_at = end_after(session.accessed_at or session.created_at, session.interval, session.absolute_expiry)
-    note(session.id, 'session-never-ends', function() set_end(session.key, shadow, ends_at, grace) end)
+    -- It may have been over for longer than the grace period: whoever records the end has to find the data.
+    note(session.id, 'session-never-ends', function() set_end(session.key, shadow, math.max(ends_at, now), grace) end)
     return ends_at
   end
   local its_end = ends_at >= 0 and ends_at or nil
