@@ -159,6 +159,24 @@ describe('acknowledge-events', () => {
   });
 });
 
+describe('acknowledge-events, for as many as `events.concurrency` allows', () => {
+  it('acknowledges all of them', async () => {
+    const most = 10_000;
+    const adding = store.client.pipeline();
+    for (let i = 0; i < most; i++) adding.xadd(store.keys.events, '*', 'type', 'deleted', 'session', 's');
+    await adding.exec();
+    const [[, entries] = ['', []]] = (await read(me, most)) as [string, [position: string, unknown][]][];
+    const positions = entries.map(([position]) => position);
+    expect(positions).toHaveLength(most);
+    await fail(me, positions.at(-1)!);
+    await isDue(positions.at(-1)!);
+    await scripts.claimEvents(store.keys, me, LEASE, 1);
+    expect(await scripts.acknowledge(store.keys, me, positions)).toBe('acknowledged');
+    expect(await store.pending(group)).toBe(0);
+    expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
+  });
+});
+
 describe('retry-or-dead-letter', () => {
   it('doubles the back-off of each retry up to a limit, and records the handlers that have succeeded', async () => {
     const [position] = await endSessions(1);
