@@ -24,7 +24,7 @@ import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuratio
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
 import { toSessionRecord } from '../repository/session-hash.js';
 import { dataHere } from './shared-event-data.js';
-import { type EntryKind, fieldOf, nameOf, parsed, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import { type EntryKind, fieldOf, nameOf, type StreamEntry, textsIn } from '../scripts/stream/stream-entry.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {
@@ -100,8 +100,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
 
 /** The fields of the session that say who signed in: it may have another id by now, another principal, or be gone. */
 function whoIn(entry: StreamEntry): Record<string, string> {
-  const fields = Object.entries(Object(parsed(fieldOf(entry, 'who'))) as object);
-  return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
+  return textsIn(fieldOf(entry, 'who'));
 }
 
 /** Of a session whose data was lost. */

@@ -149,6 +149,29 @@ it('an instance broadcasts an event later whose data it could not read', async (
   expect(gaps).toEqual([]);
 });
 
+it.each(['{', 'null', '[1]', '{"creationTime":{}}'])(
+  'an instance takes an entry with the data %s of somebody else for one without data, and goes on',
+  async (data) => {
+    const { heard, gaps, Cache } = broadcastCache();
+    const handled: [id: string, dataLost: boolean][] = [];
+    @Injectable()
+    class Handlers {
+      @OnSessionEvent(SessionEvent)
+      handle({ id, dataLost }: SessionEvent) {
+        handled.push([id, dataLost]);
+      }
+    }
+    await start([Cache, Handlers]);
+    const fields = ['type', 'deleted', 'session', 'foreign', 'at', '1', 'data', data];
+    await store.client.xadd(store.keys.events, '*', ...fields);
+    const names = await endSession();
+    await isHeard(heard, ['deleted-foreign', ...names]);
+    await eventually(() => expect(handled).toHaveLength(3));
+    expect(handled[0]).toEqual(['deleted-foreign', true]);
+    expect(gaps).toEqual([]);
+  },
+);
+
 it('an instance without broadcast handlers opens no connection for them', async () => {
   @Injectable()
   class Handlers {

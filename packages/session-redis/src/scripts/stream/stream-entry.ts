@@ -80,3 +80,9 @@ export function parsed(json: string | null | undefined): unknown {
     return null;
   }
 }
+
+/** The fields of a record in JSON that are texts; none when it is no record. */
+export function textsIn(json: string | undefined): Record<string, string> {
+  const fields = Object.entries(Object(parsed(json)) as object);
+  return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
+}
