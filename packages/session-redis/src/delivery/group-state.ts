@@ -18,12 +18,15 @@ export interface GroupState {
   readonly lastDelivered: ReadonlyMap<PartitionKeys, string>;
 }
 
+// Milliseconds by which an instance may be late to show itself.
+const LATENESS = 5000;
+
 /**
  * The idle time in milliseconds below which an instance is alive. Generous: taking a slow instance for dead costs more
- * than waiting for a dead one.
+ * than waiting for a dead one. One that waits for events shows itself in each of several partitions once per lease.
  */
 export function livenessOf(lease: number): number {
-  return Math.max(lease, 10_000);
+  return Math.max(lease + LATENESS, 10_000);
 }
 
 /** The groups, ordered by name; empty when there is no stream. */

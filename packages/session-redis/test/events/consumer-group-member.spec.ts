@@ -1,5 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
+import { PACE } from '../../src/delivery/retry-rules.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../support/event-reader.js';
 import { HandSignals } from '../support/hand-signals.js';
@@ -150,4 +151,30 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
       expect(await store.pending(GROUP)).toBe(events.length);
     });
   });
+});
+
+it('an instance that waits for events is alive for the others from one look at a partition to the next', async () => {
+  const store = await Store.openSteppable({ partitions: 2 });
+  try {
+    const { client, partitions } = store;
+    const memberNamed = (consumer: string) => {
+      const [member, signals] = [{ group: GROUP, consumer }, new HandSignals()];
+      const [delivery, stream] = [
+        new DeliveryScripts(client, SESSION_ENTRIES),
+        new EventStreamScripts(client, SESSION_ENTRIES),
+      ];
+      const unread = eventReader(client, partitions, member, signals);
+      return new ConsumerGroupMember(unread, delivery, stream, partitions, member, RULES, signals);
+    };
+    const [first, second] = [memberNamed('first'), memberNamed('second')];
+    await first.ensure();
+    await first.register({ names: ['Mails.send'], types: ['created'] });
+    // It looks once per lease, as soon as it polls.
+    await store.server.stepClock(RULES.lease + PACE.pollInterval);
+    expect(await second.register({ names: ['Audit.write'], types: ['expired'] })).toEqual(['Mails.send']);
+    const wanted = await Promise.all(partitions.all.map((keys) => client.hget(keys.wanted, GROUP)));
+    expect(wanted).toEqual(['expired created', 'expired created']);
+  } finally {
+    await store.close();
+  }
 });
