@@ -89,7 +89,7 @@ export class RedisDeadlineStore extends DeadlineStore {
       const page = { before, after: behind, limit: limit - found.length };
       const places = await this.#places(name, page);
       found.push(...(await this.#loaded(name, places)));
-      // Some may have gone between the two steps.
+      // Some may have gone, or moved behind this page, between the two steps.
       if (places.length < page.limit || found.length === limit) return found;
       behind = places.at(-1);
     }
@@ -104,7 +104,12 @@ export class RedisDeadlineStore extends DeadlineStore {
 
   async #loaded(name: string, places: readonly DeadlinePlace[]): Promise<StoredDeadline[]> {
     const loaded = await Promise.all(places.map(({ keys, member }) => this.#load(name, keys, member)));
-    return loaded.filter((each) => each !== undefined);
+    // The next page begins behind the last one of this page. Who has moved there comes again.
+    const last = places.at(-1)?.time ?? 0;
+    return loaded
+      .filter((each) => each !== undefined)
+      .filter(({ dueAt }) => dueAt <= last)
+      .toSorted((one, other) => one.dueAt - other.dueAt);
   }
 
   async #load(name: string, keys: DeadlineKeys, member: string): Promise<StoredDeadline | undefined> {

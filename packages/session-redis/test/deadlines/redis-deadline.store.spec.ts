@@ -1,0 +1,82 @@
+import { JsonAttributeSerializer } from '@nest-session/core';
+import type { StoredDeadline } from '@nest-session/core/internal';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
+import { RequestConnection } from '../../src/connection/request.connection.js';
+import { SingleNode } from '../../src/connection/single-node.js';
+import { RedisDeadlineStore } from '../../src/deadlines/redis-deadline.store.js';
+import { DeadlineEncryption } from '../../src/encryption/deadline-encryption.js';
+import { KeyRing } from '../../src/encryption/key-ring.js';
+import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
+import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
+import { MINUTE } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+const NAME = 'order.payment-due';
+const HOUR = 60 * MINUTE;
+const KEYS = ['1', '2', '3', '4', '5'];
+
+/** Something can happen once, between the two steps of a page. */
+class InterruptedConnection extends RequestConnection {
+  meanwhile: (() => Promise<unknown>) | undefined;
+
+  override async runInAll<T>(...args: Parameters<typeof RequestConnection.prototype.runInAll<T, never>>): Promise<T[]> {
+    const replies = await super.runInAll<T, never>(...args);
+    const { meanwhile } = this;
+    this.meanwhile = undefined;
+    await meanwhile?.();
+    return replies;
+  }
+}
+
+describe.each([1, 4])('pages of deadlines in %d partitions', (partitions) => {
+  let server: RedisServer;
+  let client: Redis;
+  let connection: InterruptedConnection;
+  let store: RedisDeadlineStore;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = new Redis(server.url);
+    connection = new InterruptedConnection(new SingleNode(client), { commandTimeout: 10 * MINUTE });
+    store = new RedisDeadlineStore(
+      connection,
+      (redis) => new DeadlineScripts(redis),
+      new DeadlinePartitions('nest:deadlines', partitions),
+      new DeadlineEncryption({ ring: new KeyRing(), plainValues: 'read' }),
+      { hurry: () => undefined },
+      { serializer: new JsonAttributeSerializer() },
+    );
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+
+  /** All pages of two, while something happens within the first one. */
+  async function listed(meanwhile: () => Promise<unknown>): Promise<string[]> {
+    connection.meanwhile = meanwhile;
+    const all: StoredDeadline[] = [];
+    for (;;) {
+      const page = await store.list(NAME, { before: undefined, after: all.at(-1), limit: 2 });
+      all.push(...page);
+      if (page.length < 2) return all.map(({ key }) => key);
+    }
+  }
+
+  it.each([
+    { what: 'later', at: 10 * HOUR, keys: ['1', '3', '4', '5', '2'] },
+    { what: 'a little later', at: 3.5 * HOUR, keys: ['1', '3', '2', '4', '5'] },
+    { what: 'earlier', at: HOUR / 2, keys: ['2', '1', '3', '4', '5'] },
+  ])('have each deadline once, although the last one of a page is moved $what', async ({ at, keys }) => {
+    await client.flushall();
+    const now = Date.now();
+    const deadlines = KEYS.map((key) => {
+      const due = { at: now + Number(key) * HOUR };
+      return { key, id: key, due, text: undefined, ifExists: 'replace' as const };
+    });
+    await store.schedule(NAME, deadlines, 100);
+    expect(await listed(() => store.reschedule(NAME, '2', { at: now + at }))).toEqual(keys);
+  });
+});
