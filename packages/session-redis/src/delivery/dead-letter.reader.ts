@@ -29,7 +29,7 @@ export class DeadLetterReader {
 
   /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */
   placeOf(id: string): Place | undefined {
-    const [, position = '', number] = /^(\d{1,20}-\d{1,20})-(\d{1,4})$/.exec(id) ?? [];
+    const [, position = '', number] = /^(\d{1,19}-\d{1,19})-(\d{1,4})$/.exec(id) ?? [];
     const partition = this.partitions.all[Number(number)];
     return partition && { partition, position };
   }

@@ -268,6 +268,9 @@ describe('a dead letter', () => {
     expect(seen.logged).toEqual([seen.mailed[0]]);
     expect(await groups.deadLetters()).toEqual([]);
     expect(await groups.replay(letters[0]!.id)).toBe('gone');
+    // More than Redis counts.
+    expect(await groups.replay(`${'9'.repeat(20)}-0-0`)).toBe('gone');
+    expect(await groups.discard(`${'9'.repeat(20)}-0-0`)).toBe(false);
     await eventually(async () => (await store.pending('audit')) === 0);
     await eventually(async () => (await groups.list()).every(({ lag }) => lag === 0));
     expect(audited).toHaveLength(2);
