@@ -19,7 +19,8 @@ const BATCH_SIZE = 50;
 export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList<DeadlineKeys> {
   readonly what = 'deadlines';
   readonly #rules: FiringRules;
-  #isFull = false;
+  /** The partitions where too many events wait. */
+  readonly #full = new Set<DeadlineKeys>();
 
   constructor(
     @Inject(BACKGROUND_DEADLINE_SCRIPTS) private readonly scripts: Pick<DeadlineScripts, 'fire'>,
@@ -48,18 +49,20 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
     while (!signal?.aborted) {
       const fired = await this.limiter.run(() => this.scripts.fire(keys, this.#rules), keys.prefix);
       for (const each of fired.entries) tally.count(keys, each.id, each, Number(each.time), fired.now);
-      this.#tellOfBacklog(fired.isFull);
+      this.#tellOfBacklog(keys, fired.isFull);
       if (fired.isFull || fired.next !== 0) return fired.next;
     }
     return undefined;
   }
 
-  #tellOfBacklog(isFull: boolean): void {
-    if (isFull && !this.#isFull) {
+  /** Once, however many partitions have a backlog, until none has one any more. */
+  #tellOfBacklog(keys: DeadlineKeys, isFull: boolean): void {
+    if (isFull && this.#full.size === 0) {
       logger.error(
         'Deadlines wait longer than they should, because `events.maxLength` events wait for their groups: see DeadlineEvents.list()',
       );
     }
-    this.#isFull = isFull;
+    if (isFull) this.#full.add(keys);
+    else this.#full.delete(keys);
   }
 }

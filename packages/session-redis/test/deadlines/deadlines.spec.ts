@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Injectable, type ModuleMetadata } from '@nestjs/common';
+import { Injectable, Logger, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { expect, it } from '@jest/globals';
 import { InvalidSessionOptionsError, SessionModule, SessionRepository } from '@nest-session/core';
@@ -12,12 +12,15 @@ import {
   Deadlines,
   OnDeadline,
 } from '@nest-session/core/deadlines';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { Cleanup } from '../../src/cleanup/cleanup.js';
+import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
 import { recordedPartitions } from '../../src/connection/check-store.js';
+import { DeadlineSweeper } from '../../src/deadlines/deadline.sweeper.js';
 import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
+import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/keys/deadline-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionModule } from '../../src/redis-session.module.js';
 import { keyOf } from '../support/encryption.fixture.js';
@@ -309,5 +312,33 @@ it('fires nothing while as many events wait for their groups as `events.maxLengt
     });
   } finally {
     await last.close();
+  }
+});
+
+it('logs once that deadlines wait for groups, although other partitions have room', async () => {
+  const log = new LogRecorder();
+  const options = { url: redis.url, partitions: 2, events: { maxLength: 2, consume: true } };
+  const metadata = (events: typeof options.events) => ({
+    imports: [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ ...options, events })],
+    providers: [Orders],
+  });
+  await (await start(metadata(options.events))).close();
+  const app = await start(metadata({ ...options.events, consume: false }));
+  try {
+    Logger.overrideLogger(log);
+    const deadlines = app.get(Deadlines);
+    const partitions = app.get(DeadlinePartitions, { strict: false });
+    const keys = Array.from({ length: 20 }, (_, i) => `${i}`);
+    const [first, other] = keys.filter((key) => partitions.of(memberOf(due.name, key)) === partitions.all[0]);
+    const fire = (partition: DeadlineKeys) =>
+      app.get(DeadlineSweeper, { strict: false }).sweep([partition], new SweepCounter(false), {});
+    await deadlines.schedule(due, first!, { in: 0, data: { total: 1 } });
+    await eventually(async () => expect(await deadlines.count(due)).toBe(0));
+    await deadlines.schedule(due, other!, { in: 0, data: { total: 1 } });
+    for (let i = 0; i < 3; i++) for (const partition of partitions.all) await fire(partition);
+    expect(log.matching(/Deadlines wait longer than they should/)).toHaveLength(1);
+    expect(await deadlines.count(due)).toBe(1);
+  } finally {
+    await app.close();
   }
 });
