@@ -342,3 +342,32 @@ it('logs once that deadlines wait for groups, although other partitions have roo
     await app.close();
   }
 });
+
+it('fires on when there are only broadcast handlers, and keeps about as many events as `events.maxLength` allows', async () => {
+  @Injectable()
+  class Caches {
+    readonly keys: string[] = [];
+
+    @OnDeadline(due, { broadcast: true })
+    forget({ key }: DeadlineEvent<typeof due>) {
+      this.keys.push(key);
+    }
+  }
+  const app = await start({
+    imports: [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ url: redis.url, events: { maxLength: 60 } })],
+    providers: [Caches],
+  });
+  try {
+    const { keys } = app.get(Caches);
+    for (let heard = 100; heard <= 300; heard += 100) {
+      const all = Array.from({ length: 100 }, (_, i) => ({ key: `${heard + i}`, in: 0 as const, data: { total: i } }));
+      await app.get(Deadlines).scheduleMany(due, all);
+      await eventually(() => expect(keys).toHaveLength(heard));
+    }
+    expect(new Set(keys).size).toBe(300);
+    // A call fires up to 50.
+    expect(await client.xlen('nest:deadlines:events')).toBeLessThanOrEqual(60 + 50);
+  } finally {
+    await app.close();
+  }
+});

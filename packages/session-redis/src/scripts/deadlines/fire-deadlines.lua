@@ -2,7 +2,7 @@
 --[[
   fire-deadlines: records an event for each deadline whose time has come, with its data, and lets it wait no longer. Every name
   that is due gets the same share of a call. A name that nobody handles goes on waiting, and so does everything while too many
-  events wait for their groups.
+  events wait for their groups. Without groups none waits, and the oldest events make room.
 
   KEYS[1] sorted set of the names
   KEYS[2] events stream
@@ -19,8 +19,9 @@
     'already'  that was told before
                A number: its event is recorded now, so many ms after its time
 ]]
--- include: clock, deadline, bury, words
+-- include: clock, deadline, bury, words, groups, positions
 local names, events, dead = KEYS[1], KEYS[2], KEYS[3]
+local trimmed = events .. ':trimmed'
 local prefix, most, known_for, now = ARGV[1], tonumber(ARGV[2]), ARGV[4], now_in_ms()
 local hashes = prefix .. 'deadlines:'
 local letters = { dead = dead, most_bytes = tonumber(ARGV[5]), at = digits(now) }
@@ -99,11 +100,26 @@ local function look()
   return due, later
 end
 
-local waiting = read_typed('stream', 'XLEN', events)
+-- Whether a group has to handle events, or will: what only broadcast handlers want waits for none.
+local function are_for_groups()
+  return next(handlers) ~= nil or next(groups_of(events)) ~= nil
+end
+
+local function remove_oldest(count)
+  local oldest = redis.call('XRANGE', events, '-', '+', 'COUNT', count)
+  local last = oldest[#oldest][1]
+  local ms, sequence = parts(last)
+  redis.call('XTRIM', events, 'MINID', digits(ms) .. '-' .. digits(sequence + 1))
+  redis.call('SET', trimmed, last)
+end
+
+local waiting, most_waiting = read_typed('stream', 'XLEN', events), tonumber(ARGV[3])
 read_typed('stream', 'XLEN', dead)
 local due, earliest = look()
-if #due > 0 and waiting >= tonumber(ARGV[3]) then
-  return { now, 1000, 1 }
+if #due > 0 and waiting >= most_waiting then
+  if are_for_groups() then return { now, 1000, 1 } end
+  read_typed('string', 'GET', trimmed)
+  remove_oldest(waiting - most_waiting + most)
 end
 local share = math.max(1, math.floor(most / math.max(1, #due)))
 for _, name in ipairs(due) do
