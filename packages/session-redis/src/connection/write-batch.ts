@@ -9,14 +9,19 @@ type Write = Stream['write'];
  * in a stream that is corked, which keeps an object for each of them.
  */
 export class WriteBatch {
+  static readonly #batches = new WeakMap<Redis, WriteBatch>();
+
   #stream: Stream | undefined;
   #write: Write | undefined;
   #text = '';
   readonly #flush = () => this.flush();
 
-  /** All commands of this connection leave in batches from now on. */
+  /** All commands of this connection leave in batches from now on. The same batch for each module that shares it. */
   static on(client: Redis): WriteBatch {
+    const known = WriteBatch.#batches.get(client);
+    if (known) return known;
     const batch = new WriteBatch();
+    WriteBatch.#batches.set(client, batch);
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command, stream) => {
       batch.#gather(client.stream);

@@ -157,6 +157,18 @@ it('commands of one turn of the event loop leave in one write', async () => {
   stop();
 });
 
+it('commands leave at the end of the turn, also where two modules use the connection', async () => {
+  const nodes = new SingleNode(client);
+  const both = [1, 2].map(() => new RequestConnection(nodes, { commandTimeout: 60_000 }));
+  for (const connection of both) {
+    const before = client.stream.bytesWritten;
+    const replied = increment(connection, 'at-once');
+    await nextTurn();
+    expect(client.stream.bytesWritten).toBeGreaterThan(before);
+    await replied;
+  }
+});
+
 it('commands that wait to leave when the connection is lost fail, and are never sent', async () => {
   const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
   const lost = Promise.allSettled([increment(connection, 'corked'), increment(connection, 'corked')]);
@@ -168,27 +180,38 @@ it('commands that wait to leave when the connection is lost fail, and are never 
   expect(await direct.get('corked')).toBeNull();
 });
 
-it('a command that times out in the turn in which it is sent has left before it fails', async () => {
-  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 2000 });
-  proxy.hold('reply', 'info');
-  proxy.cut();
-  await eventually(() => client.status !== 'ready', { interval: 1 });
-  let asked = 0;
-  const begin = performance.now();
-  const failed = connection
-    .run((redis) => {
-      asked++;
-      return redis.incr('just-in-time');
-    })
-    .catch(() => client.stream.writableCorked);
-  await proxy.untilHeld('reply');
-  await nextTurn();
-  // The next phases of the event loop are timers, then the reply for which the connection waits.
-  proxy.release('reply');
-  block(begin + 2100 - performance.now());
-  expect(await failed).toBe(0);
-  expect(asked).toBe(1);
-});
+it.each([1, 2])(
+  'a command that times out in the turn in which it is sent has left before it fails, modules: %i',
+  async (modules) => {
+    const nodes = new SingleNode(client);
+    // Deadlines use the connections of sessions.
+    const [connection] = Array.from(
+      { length: modules },
+      () => new RequestConnection(nodes, { commandTimeout: 2000 }),
+    ) as [RequestConnection];
+    proxy.hold('reply', 'info');
+    proxy.cut();
+    await eventually(() => client.status !== 'ready', { interval: 1 });
+    let asked = 0;
+    const begin = performance.now();
+    const failed = connection
+      .run((redis) => {
+        asked++;
+        return redis.incr('just-in-time');
+      })
+      .catch(() => client.stream.bytesWritten);
+    await proxy.untilHeld('reply');
+    await nextTurn();
+    // The next phases of the event loop are timers, then the reply for which the connection waits.
+    proxy.release('reply');
+    block(begin + 2100 - performance.now());
+    const written = await failed;
+    await nextTurn();
+    await nextTurn();
+    expect(client.stream.bytesWritten).toBe(written);
+    expect(asked).toBe(1);
+  },
+);
 
 it('a call that has failed sends no further command', async () => {
   const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
