@@ -54,12 +54,14 @@ export class Sessions {
 
   /**
    * Ends a session and records its deleted event. With `of`, only if it is a session of this principal, which the store
-   * checks in the same step: pass it whenever the id comes from a client. False when there is no such session.
+   * checks in the same step: pass it whenever the id comes from a client. No session is of `undefined`, the principal of
+   * a visitor. False when there is no such session.
    * @throws SessionStoreError when the store failed
    */
-  async end(id: string, { of }: { readonly of?: string | undefined } = {}): Promise<boolean> {
-    if (of === undefined) return this.requests.parts.repository.deleteById(id);
-    return this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
+  async end(id: string, options: { readonly of?: string | undefined } = {}): Promise<boolean> {
+    if (!('of' in options)) return this.requests.parts.repository.deleteById(id);
+    const { of } = options;
+    return of !== undefined && this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
   }
 
   /**
