@@ -26,7 +26,7 @@ export class Sessions {
   async load(request: object): Promise<Session | null> {
     const incoming = requestOf(request);
     const known = isUpgrade(incoming) ? undefined : ResponseCommit.of(incoming)?.session;
-    if (known) return known.existing || known.isUnavailable ? known.session : null;
+    if (known) return known.isUnavailable || isStarted(known.existing) ? known.session : null;
     if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
     const detached = await this.requests.detached(incoming);
     void detached.touch.send();
@@ -92,6 +92,11 @@ export class Sessions {
     if (repository instanceof IndexedSessionRepository) return repository;
     throw new TypeError('The store of the sessions has no indexes: its repository must be an IndexedSessionRepository');
   }
+}
+
+/** Whether a session is one, and not only what something has read in a request that has none. */
+function isStarted(session: TrackedSession | undefined): boolean {
+  return session !== undefined && (!session.isNew || session.isSet);
 }
 
 /** The store knows a session that is rotated by its old id until the save. */
