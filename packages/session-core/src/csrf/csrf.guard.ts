@@ -60,7 +60,11 @@ export class CsrfGuard implements CanActivate {
   #refuseOtherTokens(request: HttpRequest): void {
     const token = tokenIn(request);
     if (token === undefined) throw new CsrfError('missing-token', TOKEN_MISSING);
-    const session = ResponseCommit.of(request)?.session.session;
+    const held = ResponseCommit.of(request)?.session;
+    held?.use();
+    // Overrides the outage policy of the handler: without the session, a valid token would look like an invalid one.
+    held?.applyOutagePolicy('reject');
+    const session = held?.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
     throw new CsrfError('invalid-token', 'The CSRF token does not belong to the session: load the page again');
   }
