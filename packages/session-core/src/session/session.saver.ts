@@ -73,10 +73,15 @@ export class SessionSaver {
     return this.#inTurn(() => this.#updateAttribute(name, update));
   }
 
-  /** Gives the session a fresh token and id, which take effect at the save. Returns the new id. */
-  rotate(): string {
-    // After a creation whose reply was lost, the store may know the session already.
+  /**
+   * Gives the session a fresh token and id, which take effect at the save together with what `change` changes. Returns
+   * the new id.
+   */
+  rotate(change?: () => void): string {
+    // First, because without a token nothing may change. After a creation whose reply was lost, the store may know the
+    // session already.
     const { id, token } = this.writer.drawKey(this.stored.id ?? this.#unanswered?.id);
+    change?.();
     this.changes.id = id;
     this.changes.token = token;
     return id;

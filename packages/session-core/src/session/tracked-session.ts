@@ -96,11 +96,14 @@ export class TrackedSession implements Session {
     if (name !== undefined) assertPrincipalName(name);
     // Once the headers are sent, the client would not get the new token.
     const rotates = this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
-    this.setPrincipal(name);
-    // Nobody has shown to be the new one, unless it is the name of who has just signed in.
-    if (rotates && !this.#changes.signsIn) this.#changes.signOut();
+    const assign = () => {
+      this.setPrincipal(name);
+      // Nobody has shown to be the new one, unless it is the name of who has just signed in.
+      if (rotates && !this.#changes.signsIn) this.#changes.signOut();
+    };
     // A token that was drawn here is known to nobody yet.
-    if (rotates && this.#changes.token === undefined) this.#saver.rotate();
+    if (rotates && this.#changes.token === undefined) this.#saver.rotate(assign);
+    else assign();
   }
 
   get authenticatedAt(): number | undefined {
@@ -172,8 +175,7 @@ export class TrackedSession implements Session {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
     this.#changes.assertRotatable();
-    this.#changes.signIn(name, remember, keep);
-    this.#saver.rotate();
+    this.#saver.rotate(() => this.#changes.signIn(name, remember, keep));
   }
 
   signOut(): void {
@@ -190,8 +192,7 @@ export class TrackedSession implements Session {
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
     this.#changes.assertRotatable();
-    this.#changes.clear();
-    this.#saver.rotate();
+    this.#saver.rotate(() => this.#changes.clear());
   }
 
   invalidate(): void {

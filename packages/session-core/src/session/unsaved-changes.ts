@@ -197,15 +197,15 @@ export class UnsavedChanges implements AttributesSession {
     const rememberedFor = remember ? this.#rememberedFor : this.#keptFor(name, remember);
     if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.writer;
-    // First, because nothing may have changed when the name is too long.
+    // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
+    const maxInactiveInterval = secondsOf('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     this.attributes.encode(PRINCIPAL_ATTRIBUTE, name);
     const kept = keptAttributes(keep, visitorAttributes);
     this.authentication = { kept, at: Date.now() };
     this.attributes.leave((each) => !isKept(each, kept));
     this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
-    this.setTimeout('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
-    this.setTimeout('absoluteTimeout', timeouts.absoluteTimeout);
+    this.timeouts = { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout };
   }
 
   /** Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round. */

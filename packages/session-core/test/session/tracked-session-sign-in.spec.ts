@@ -14,6 +14,30 @@ describe('TrackedSession', () => {
     writer = new RecordingWriter();
   });
 
+  it.each<[string, (session: TrackedSession) => unknown]>([
+    ['signIn()', (session) => session.signIn('ann')],
+    ['principalName', (session) => (session.principalName = 'ann')],
+    ['startAnew()', (session) => session.startAnew()],
+  ])('changes nothing under its old token where no other one can be drawn: %s', async (_, change) => {
+    const session = writer.restore({ a: '1' });
+    session.bindTo({ headersSent: false });
+    writer.drawKey = () => {
+      throw new Error('no randomness');
+    };
+    expect(() => change(session)).toThrow('no randomness');
+    expect([session.principalName, session.getAttribute('a')]).toEqual([undefined, 1]);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
+  it('changes nothing under its old token where a resolver remembers it for no whole seconds', async () => {
+    const session = writer.restore({ a: '1' });
+    session.bindTo({ headersSent: false, rememberedFor: 1.5 });
+    expect(() => session.signIn('ann', { remember: true })).toThrow(RangeError);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
   describe('that starts anew', () => {
     const changes = () => writer.writes.map(({ kind, ...write }) => ({ kind, ...write }) as Partial<UpdateSession>);
 
