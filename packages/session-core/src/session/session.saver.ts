@@ -2,6 +2,7 @@ import {
   type SessionBoundError,
   SessionConflictError,
   SessionGoneError,
+  SessionStateError,
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
@@ -145,10 +146,17 @@ export class SessionSaver {
     this.#unanswered = givesId ? save : undefined;
     const reply = this.writer.write(save);
     if (!givesId) return reply;
-    return reply.then((answer) => {
-      this.#unanswered = undefined;
-      return answer;
-    });
+    return reply.then(
+      (answer) => {
+        this.#unanswered = undefined;
+        return answer;
+      },
+      (error: unknown) => {
+        // What the store never does is no lost reply: it would fail again, whatever has changed in the meantime.
+        if (error instanceof SessionStateError) this.#unanswered = undefined;
+        throw error;
+      },
+    );
   }
 
   /**
