@@ -1,7 +1,6 @@
 import {
   type SessionBoundError,
   SessionConflictError,
-  SessionGoneError,
   SessionStateError,
   SessionStoreError,
   TooManySessionsError,
@@ -99,6 +98,7 @@ export class SessionSaver {
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!changes.isOver) changes.beforeSave?.();
       const save = this.#nextSave();
+      if (changes.failsToSignIn) throw changes.goneError(NOT_SIGNED_IN);
       if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
       if (reply.outcome !== 'collision') return this.#settle(save, reply);
@@ -130,9 +130,9 @@ export class SessionSaver {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
       this.changes.report('rotated-token', others.length > 0 ? {} : { sessionId });
-      throw new SessionGoneError(NOT_CREATED);
+      throw this.changes.goneError(NOT_CREATED);
     }
-    if (save.kind === 'update' && save.signIn) throw new SessionGoneError(NOT_SIGNED_IN);
+    if (save.kind === 'update' && save.signIn) throw this.changes.goneError(NOT_SIGNED_IN);
     return outcome;
   }
 

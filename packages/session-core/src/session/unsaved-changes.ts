@@ -111,6 +111,11 @@ export class UnsavedChanges implements AttributesSession {
     return this.authentication?.kept !== undefined;
   }
 
+  /** Whether somebody is to be signed in, and the session is found gone: the next save says so. */
+  get failsToSignIn(): boolean {
+    return this.stored.ended === 'gone' && this.signsIn && !this.isInvalidated;
+  }
+
   get isNew(): boolean {
     return this.stored.id === undefined;
   }
@@ -161,7 +166,7 @@ export class UnsavedChanges implements AttributesSession {
   /** Whether there is anything to save, apart from objects that were changed in place. */
   get isSet(): boolean {
     const { stored } = this;
-    if (this.beforeEnd) return true;
+    if (this.beforeEnd || this.failsToSignIn) return true;
     if (stored.ended || this.isNeverStored) return false;
     if (this.isInvalidated || this.attributes.hasSet) return true;
     return !this.isNew && (this.id !== stored.id || this.hasTimeouts);
@@ -222,6 +227,12 @@ export class UnsavedChanges implements AttributesSession {
   /** Nobody is signed in any more, as far as a sign-in has said so. */
   signOut(): void {
     this.authentication = SIGNED_OUT;
+  }
+
+  /** The error of a save that finds the session gone. Whom it should have signed in is told only once. */
+  goneError(reason: string): SessionGoneError {
+    this.authentication = undefined;
+    return new SessionGoneError(reason);
   }
 
   /** Ends the session at the next save. */
