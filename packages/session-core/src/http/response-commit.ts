@@ -43,6 +43,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
+  #isWaiting = false;
   #isRenewed = false;
   #isHandled = false;
   #isSaveTaken = false;
@@ -80,6 +81,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   /** Whether the headers were sent, so that no cookie can be added. */
   get headersSent(): boolean {
     return this.#headers === 'sent';
+  }
+
+  get isWaiting(): boolean {
+    return this.#isWaiting;
   }
 
   /** Whether the client disconnected before the application ended the response. */
@@ -146,13 +151,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
-    const { session } = this;
-    const { touch } = session;
-    if (touch.isRolling && touch.isDue) return this.#renew();
-    // A save touches the session as well.
-    if (session.needsSave) return session.save();
-    void touch.send();
-    return undefined;
+    const work = this.#finish();
+    this.#isWaiting = work !== undefined;
+    return work;
   }
 
   complete(): void {
@@ -214,6 +215,16 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     }
     if (token) return resolver.send(request, response, token, session.client);
     return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
+  }
+
+  #finish(): Promise<void> | undefined {
+    const { session } = this;
+    const { touch } = session;
+    if (touch.isRolling && touch.isDue) return this.#renew();
+    // A save touches the session as well.
+    if (session.needsSave) return session.save();
+    void touch.send();
+    return undefined;
   }
 
   /** Saves, and then touches the session if its token is still the presented one. */

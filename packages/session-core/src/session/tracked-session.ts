@@ -1,6 +1,7 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
+import { takesToken } from './headers-sent.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionResponse } from './session-response.js';
@@ -94,8 +95,9 @@ export class TrackedSession implements Session {
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
-    // Once the headers are sent, the client would not get the new token.
-    const rotates = this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
+    const { response } = this.#changes;
+    // Otherwise the client would not get the new token.
+    const rotates = response !== undefined && takesToken(response) && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     const assign = () => {
       this.setPrincipal(name);
       // Nobody has shown to be the new one, unless it is the name of who has just signed in.
