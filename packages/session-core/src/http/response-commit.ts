@@ -186,7 +186,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   replace(error: unknown): ErrorResponse {
     if (error instanceof HttpException) return responseOf(error);
-    logger.error('The session could not be saved, so the response is a 500', shownStack(error));
+    if (this.session.hasFailed)
+      logger.error('The session could not be saved, so the response is a 500', shownStack(error));
+    else logger.error('Node.js refused to send a response, so the response is a 500', shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, body: { statusCode: status, message: 'Internal server error' } };
   }
