@@ -266,6 +266,8 @@ export class UnsavedChanges implements AttributesSession {
   /** Records that the store has made the last save, at this time if that signed somebody in. */
   saved(save: CreateSession | UpdateSession, authenticatedAt: number | undefined): void {
     this.attributes.saved(save.attributes);
+    // Another timeout may have to be renewed earlier.
+    if (save.maxInactiveInterval !== undefined) this.isFreshUntil = -Infinity;
     const written = this.#written;
     if (written) this.stored.authenticatedAt = written.kept ? (authenticatedAt ?? written.at) : undefined;
     // Otherwise somebody has signed in or out, or the session was cleared, during the save.
