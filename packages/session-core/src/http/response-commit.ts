@@ -15,7 +15,7 @@ const ATTACHED = Symbol('response commit');
 /** A Node.js request, or a platform's request that wraps it as `raw`. */
 interface AttachedTo {
   readonly [ATTACHED]?: ResponseCommit;
-  readonly raw?: object;
+  readonly raw?: unknown;
 }
 
 /** The parts of the application that the commits of all responses share. */
@@ -67,8 +67,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   /** That of a Node.js request, or of a platform's request. Undefined when the request is excluded. */
   static of(request: object): ResponseCommit | undefined {
-    const { raw = request }: AttachedTo = request;
-    return (raw as AttachedTo)[ATTACHED];
+    const { [ATTACHED]: attached, raw }: AttachedTo = request;
+    // On Express, `raw` is whatever the application keeps there.
+    return attached ?? (raw as AttachedTo | null | undefined)?.[ATTACHED];
   }
 
   /** From now on, the response waits for the session to be saved. */
