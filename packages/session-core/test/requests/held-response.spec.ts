@@ -36,6 +36,14 @@ class LateController {
     late = change(session, what).catch((error: unknown) => error);
   }
 
+  /** Node.js refuses a reason phrase with a character that Latin-1 does not have. */
+  @Post('refused')
+  refused(@Session() session: Session, @Res() reply: RawReply) {
+    session.signIn('ann');
+    rawOf(reply).statusMessage = 'Done – at last';
+    rawOf(reply).end('done');
+  }
+
   @Get('me')
   me(@Session() session: Session) {
     return { step: session.getAttribute('step'), name: session.principalName ?? null };
@@ -44,23 +52,32 @@ class LateController {
 
 describe.each(['express', 'fastify'] as const)('on %s, a handler whose response waits for the save', (platform) => {
   async function start() {
-    const { agent } = await startApp({ platform, controllers: [LateController] });
+    const { agent, log } = await startApp({ platform, controllers: [LateController] });
     const client = agent();
     await client.post('/start');
-    return client;
+    return { client, log };
   }
 
   it.each(['signIn', 'changeSessionId'])('cannot change the session id any more: %s', async (what) => {
-    const client = await start();
+    const { client } = await start();
     expect((await client.post(`/late/${what}`)).text).toBe('done');
     expect(await late).toBeInstanceOf(SessionStateError);
     expect((await client.get('/me')).json()).toEqual({ step: 2, name: null });
   });
 
   it('can assign the principal, under the same id', async () => {
-    const client = await start();
+    const { client } = await start();
     expect((await client.post('/late/principalName')).text).toBe('done');
     expect(await late).toBe('saved');
     expect((await client.get('/me')).json()).toEqual({ step: 2, name: 'ann' });
+  });
+
+  it('gives the client its new token although Node.js refuses the response', async () => {
+    const { client, log } = await start();
+    const response = await client.post('/refused');
+    expect([response.status, response.setCookies]).toEqual([500, [expect.stringContaining('SESSION=')]]);
+    expect(log.matching(/^error Node\.js refused to send a response/)).toHaveLength(1);
+    expect(log.matching(/could not be saved/)).toEqual([]);
+    expect((await client.get('/me')).json()).toEqual({ step: 1, name: 'ann' });
   });
 });
