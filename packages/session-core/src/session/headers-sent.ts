@@ -12,9 +12,9 @@ export function assertStartable(response: SessionResponse | undefined): void {
   if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
 }
 
-/** Whether a response can still give its client another token. */
-export function takesToken({ headersSent, isWaiting = false }: SessionResponse): boolean {
-  return !headersSent && !isWaiting;
+/** Whether there is a response that can still give its client another token. */
+export function takesToken(response: SessionResponse | undefined): boolean {
+  return response !== undefined && !response.headersSent && !response.isWaiting;
 }
 
 /** For a change of the token. @throws SessionStateError when the client would not get it */

@@ -1,6 +1,7 @@
 import {
   type SessionBoundError,
   SessionConflictError,
+  SessionGoneError,
   SessionStateError,
   SessionStoreError,
   TooManySessionsError,
@@ -98,7 +99,7 @@ export class SessionSaver {
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!changes.isOver) changes.beforeSave?.();
       const save = this.#nextSave();
-      if (changes.failsToSignIn) throw changes.goneError(NOT_SIGNED_IN);
+      if (changes.failsToSignIn) throw this.#goneError(NOT_SIGNED_IN);
       if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
       if (reply.outcome !== 'collision') return this.#settle(save, reply);
@@ -130,10 +131,16 @@ export class SessionSaver {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
       this.changes.report('rotated-token', others.length > 0 ? {} : { sessionId });
-      throw this.changes.goneError(NOT_CREATED);
+      throw this.#goneError(NOT_CREATED);
     }
-    if (save.kind === 'update' && save.signIn) throw this.changes.goneError(NOT_SIGNED_IN);
+    if (save.kind === 'update' && save.signIn) throw this.#goneError(NOT_SIGNED_IN);
     return outcome;
+  }
+
+  /** The error of a save that finds the session gone. Whom it should have signed in is told only once. */
+  #goneError(reason: string): SessionGoneError {
+    this.changes.authentication = undefined;
+    return new SessionGoneError(reason);
   }
 
   #full(bound: keyof ContentBounds, changes: AttributeChanges): SessionBoundError {

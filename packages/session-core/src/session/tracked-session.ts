@@ -95,16 +95,10 @@ export class TrackedSession implements Session {
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
-    const { response } = this.#changes;
-    // Otherwise the client would not get the new token.
-    const rotates = response !== undefined && takesToken(response) && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
-    const assign = () => {
-      this.setPrincipal(name);
-      // Nobody has shown to be the new one, unless it is the name of who has just signed in.
-      if (rotates && !this.#changes.signsIn) this.#changes.signOut();
-    };
+    const isAnother = takesToken(this.#changes.response) && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
+    const assign = () => this.#changes.setPrincipal(name, isAnother);
     // A token that was drawn here is known to nobody yet.
-    if (rotates && this.#changes.token === undefined) this.#saver.rotate(assign);
+    if (isAnother && this.#changes.token === undefined) this.#saver.rotate(assign);
     else assign();
   }
 

@@ -213,26 +213,23 @@ export class UnsavedChanges implements AttributesSession {
     this.timeouts = { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout };
   }
 
-  /** Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round. */
-  setPrincipal(name: string | undefined): void {
+  /**
+   * Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round.
+   * `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in.
+   */
+  setPrincipal(name: string | undefined, isAnother = false): void {
     this.assertStartable();
     const { timeouts, anonymousTimeout } = this.writer;
     const hadOne = this.attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (!hadOne && name !== undefined) this.#exchangeTimeout(anonymousTimeout, timeouts.maxInactiveInterval);
     if (hadOne && name === undefined) this.#exchangeTimeout(timeouts.maxInactiveInterval, anonymousTimeout);
-    if (name === undefined) this.signOut();
+    if (name === undefined || (isAnother && !this.signsIn)) this.signOut();
   }
 
   /** Nobody is signed in any more, as far as a sign-in has said so. */
   signOut(): void {
     this.authentication = SIGNED_OUT;
-  }
-
-  /** The error of a save that finds the session gone. Whom it should have signed in is told only once. */
-  goneError(reason: string): SessionGoneError {
-    this.authentication = undefined;
-    return new SessionGoneError(reason);
   }
 
   /** Ends the session at the next save. */
