@@ -89,7 +89,7 @@ export class UserSessions {
 
   /** Ends a session. Resolves to false where it has ended already. */
   end({ id }: FoundSession, username: string | undefined): Promise<boolean> {
-    return this.#sessions.end(id, { of: username });
+    return username === undefined ? this.#sessions.end(id) : this.#sessions.end(id, { of: username });
   }
 
   /** Ends all sessions of a user. Resolves to their number. */

@@ -88,3 +88,19 @@ describe.each(PLATFORMS)('in an application on %s', (platform) => {
     else expect([response.status, response.headers['location']]).toEqual([308, '../sessions']);
   });
 });
+
+it('in an application on Express, requests may have a property `raw`, such as their body', async () => {
+  const app = await AdminApp.start({
+    configure: (nest) => {
+      nest.use((request: { raw?: unknown }, _: unknown, next: () => void) => {
+        request.raw = Buffer.from('{}');
+        next();
+      });
+    },
+  });
+  const bob = await app.signIn('bob');
+  const admin = await app.admin();
+  expect((await admin.get(PATH)).status).toBe(200);
+  expect((await admin.request('DELETE', `${PATH}/sessions/${bob.id}`)).status).toBe(204);
+  expect(app.events).toMatchObject([{ action: 'end-session', by: 'ada', path: `${PATH}/sessions/${bob.id}` }]);
+});

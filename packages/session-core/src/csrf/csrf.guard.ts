@@ -1,8 +1,8 @@
-import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { requestOf } from '../http/request-of.js';
 import { ResponseCommit } from '../http/response-commit.js';
 import { isCsrfTokenOf } from './csrf-token.js';
 import { SKIP_CSRF } from './csrf.decorators.js';
@@ -49,25 +49,25 @@ export class CsrfGuard implements CanActivate {
   #report(request: HttpRequest, { reason }: CsrfError): void {
     const kind = reason === 'cross-origin' ? 'refused-origin' : 'refused-csrf-token';
     const { id, principalName } = ResponseCommit.of(request)?.session.existing ?? {};
-    this.options.securityEvents.report(kind, { request: rawOf(request), sessionId: id, principalName, reason });
+    this.options.securityEvents.report(kind, { request: requestOf(request), sessionId: id, principalName, reason });
   }
 
   #refuseOtherOrigins(request: HttpRequest): void {
-    if (!isFromOtherOrigin(rawOf(request), request, this.options.csrf.trustedOrigins)) return;
+    if (!isFromOtherOrigin(requestOf(request), request, this.options.csrf.trustedOrigins)) return;
     throw new CsrfError('cross-origin', 'A page of another origin sent this request');
   }
 
   #refuseOtherTokens(request: HttpRequest): void {
     const token = tokenIn(request);
     if (token === undefined) throw new CsrfError('missing-token', TOKEN_MISSING);
-    const session = ResponseCommit.of(request)?.session.session;
+    const held = ResponseCommit.of(request)?.session;
+    held?.use();
+    // Overrides the outage policy of the handler: without the session, a valid token would look like an invalid one.
+    held?.applyOutagePolicy('reject');
+    const session = held?.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
     throw new CsrfError('invalid-token', 'The CSRF token does not belong to the session: load the page again');
   }
-}
-
-function rawOf(request: HttpRequest): IncomingMessage {
-  return request.raw ?? (request as unknown as IncomingMessage);
 }
 
 /** Middleware may turn a POST into a GET, so both methods must be safe. */

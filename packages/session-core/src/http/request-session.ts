@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { ConflictException } from '@nestjs/common';
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { SessionClient } from '../resolvers/session-id.resolver.js';
@@ -78,7 +79,8 @@ export class RequestSession {
   get session(): Session {
     this.use();
     this.#reportOutage();
-    if (this.#outagePolicy !== 'anonymous') this.#requireLoaded();
+    // Tokens of two principals are no outage.
+    if (this.#outagePolicy !== 'anonymous' || this.#loadError instanceof ConflictException) this.#requireLoaded();
     this.#session ??= this.#createSession();
     return this.#session;
   }

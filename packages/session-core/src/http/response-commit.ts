@@ -15,7 +15,7 @@ const ATTACHED = Symbol('response commit');
 /** A Node.js request, or a platform's request that wraps it as `raw`. */
 interface AttachedTo {
   readonly [ATTACHED]?: ResponseCommit;
-  readonly raw?: object;
+  readonly raw?: unknown;
 }
 
 /** The parts of the application that the commits of all responses share. */
@@ -43,6 +43,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
+  #isWaiting = false;
   #isRenewed = false;
   #isHandled = false;
   #isSaveTaken = false;
@@ -66,8 +67,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   /** That of a Node.js request, or of a platform's request. Undefined when the request is excluded. */
   static of(request: object): ResponseCommit | undefined {
-    const { raw = request }: AttachedTo = request;
-    return (raw as AttachedTo)[ATTACHED];
+    const { [ATTACHED]: attached, raw }: AttachedTo = request;
+    // On Express, `raw` is whatever the application keeps there.
+    return attached ?? (raw as AttachedTo | null | undefined)?.[ATTACHED];
   }
 
   /** From now on, the response waits for the session to be saved. */
@@ -80,6 +82,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   /** Whether the headers were sent, so that no cookie can be added. */
   get headersSent(): boolean {
     return this.#headers === 'sent';
+  }
+
+  get isWaiting(): boolean {
+    return this.#isWaiting;
   }
 
   /** Whether the client disconnected before the application ended the response. */
@@ -146,13 +152,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
-    const { session } = this;
-    const { touch } = session;
-    if (touch.isRolling && touch.isDue) return this.#renew();
-    // A save touches the session as well.
-    if (session.needsSave) return session.save();
-    void touch.send();
-    return undefined;
+    const work = this.#finish();
+    this.#isWaiting = work !== undefined;
+    return work;
   }
 
   complete(): void {
@@ -185,7 +187,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   replace(error: unknown): ErrorResponse {
     if (error instanceof HttpException) return responseOf(error);
-    logger.error('The session could not be saved, so the response is a 500', shownStack(error));
+    if (this.session.hasFailed)
+      logger.error('The session could not be saved, so the response is a 500', shownStack(error));
+    else logger.error('Node.js refused to send a response, so the response is a 500', shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, body: { statusCode: status, message: 'Internal server error' } };
   }
@@ -214,6 +218,16 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     }
     if (token) return resolver.send(request, response, token, session.client);
     return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
+  }
+
+  #finish(): Promise<void> | undefined {
+    const { session } = this;
+    const { touch } = session;
+    if (touch.isRolling && touch.isDue) return this.#renew();
+    // A save touches the session as well.
+    if (session.needsSave) return session.save();
+    void touch.send();
+    return undefined;
   }
 
   /** Saves, and then touches the session if its token is still the presented one. */

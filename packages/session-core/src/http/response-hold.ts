@@ -14,7 +14,10 @@ export interface CommitGate {
   readonly headersSent: boolean;
   /** The work that must be done before the headers are sent; undefined when there is none. Never throws. */
   begin(): Promise<void> | undefined;
-  /** Adds headers. Called once, when all other headers are set: the application's, or those of the error response. */
+  /**
+   * Adds headers. Called when all other headers are set: the application's, or those of the error response. Called for
+   * both when Node.js refuses the application's response.
+   */
   complete(): void;
   /** The headers were sent. */
   passed(): void;
@@ -220,6 +223,8 @@ export class ResponseHold implements ResponseCalls {
   #answer(gate: CommitGate, status: number, body: string): void {
     const response = this.#response;
     dropResponseHeaders(response);
+    // Also if Node.js refused the response after the gate had added its headers.
+    this.#isComplete = false;
     // Removed, so that the default for the status applies; setting it causes a warning on HTTP/2.
     Reflect.deleteProperty(response, 'statusMessage');
     this.#state = 'through';

@@ -26,7 +26,7 @@ export class Sessions {
   async load(request: object): Promise<Session | null> {
     const incoming = requestOf(request);
     const known = isUpgrade(incoming) ? undefined : ResponseCommit.of(incoming)?.session;
-    if (known) return known.existing || known.isUnavailable ? known.session : null;
+    if (known) return known.isUnavailable || isStarted(known.existing) ? known.session : null;
     if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
     const detached = await this.requests.detached(incoming);
     void detached.touch.send();
@@ -54,12 +54,14 @@ export class Sessions {
 
   /**
    * Ends a session and records its deleted event. With `of`, only if it is a session of this principal, which the store
-   * checks in the same step: pass it whenever the id comes from a client. False when there is no such session.
+   * checks in the same step: pass it whenever the id comes from a client. No session is of `undefined`, the principal of
+   * a visitor. False when there is no such session.
    * @throws SessionStoreError when the store failed
    */
-  async end(id: string, { of }: { readonly of?: string | undefined } = {}): Promise<boolean> {
-    if (of === undefined) return this.requests.parts.repository.deleteById(id);
-    return this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
+  async end(id: string, options: { readonly of?: string | undefined } = {}): Promise<boolean> {
+    if (!('of' in options)) return this.requests.parts.repository.deleteById(id);
+    const { of } = options;
+    return of !== undefined && this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
   }
 
   /**
@@ -90,6 +92,11 @@ export class Sessions {
     if (repository instanceof IndexedSessionRepository) return repository;
     throw new TypeError('The store of the sessions has no indexes: its repository must be an IndexedSessionRepository');
   }
+}
+
+/** Whether a session is one, and not only what something has read in a request that has none. */
+function isStarted(session: TrackedSession | undefined): boolean {
+  return session !== undefined && (!session.isNew || session.isSet);
 }
 
 /** The store knows a session that is rotated by its old id until the save. */

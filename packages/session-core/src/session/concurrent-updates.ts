@@ -129,12 +129,20 @@ export class ConcurrentUpdates {
           settle();
           return { text: last.text ?? undefined, memo };
         }
+        if (reply.outcome === 'full' && waiting.length > 1) return await this.#makeEach(waiting, { text: known, memo });
         for (const update of waiting) update.resolve(reply.outcome === 'full' ? reply : { outcome: 'gone' });
       } catch (error) {
         for (const update of waiting) update.reject(error);
       }
       return undefined;
     }
+  }
+
+  /** Settles updates one by one, because the session has no room for all of them. */
+  async #makeEach(updates: readonly WaitingUpdate[], before: NonNullable<Known>): Promise<Known> {
+    let known = before;
+    for (const update of updates) known = (await this.#make([update], { status: 'fulfilled', value: known })) ?? known;
+    return known;
   }
 
   /** Whether an update goes on although it has to wait; rejects it otherwise. */

@@ -12,9 +12,14 @@ export function assertStartable(response: SessionResponse | undefined): void {
   if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
 }
 
+/** Whether there is a response that can still give its client another token. */
+export function takesToken(response: SessionResponse | undefined): boolean {
+  return response !== undefined && !response.headersSent && !response.isWaiting;
+}
+
 /** For a change of the token. @throws SessionStateError when the client would not get it */
 export function assertRotatable(response: SessionResponse | undefined): void {
-  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+  if (response && !takesToken(response)) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
 }
 
 const LATE_START =

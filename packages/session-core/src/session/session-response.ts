@@ -4,6 +4,8 @@ import type { IncomingMessage } from 'node:http';
 export interface SessionResponse {
   /** Whether the headers were sent, so that no cookie can be added. */
   readonly headersSent: boolean;
+  /** Whether it waits for the last save of the session, and is then sent. */
+  readonly isWaiting?: boolean;
   /** Whether the client disconnected before it had the response. */
   readonly isAborted?: boolean;
   /** The error of a change that needs a cookie, where it is not that the headers were sent. */

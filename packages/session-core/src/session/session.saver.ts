@@ -2,6 +2,7 @@ import {
   type SessionBoundError,
   SessionConflictError,
   SessionGoneError,
+  SessionStateError,
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
@@ -73,10 +74,15 @@ export class SessionSaver {
     return this.#inTurn(() => this.#updateAttribute(name, update));
   }
 
-  /** Gives the session a fresh token and id, which take effect at the save. Returns the new id. */
-  rotate(): string {
-    // After a creation whose reply was lost, the store may know the session already.
+  /**
+   * Gives the session a fresh token and id, which take effect at the save together with what `change` changes. Returns
+   * the new id.
+   */
+  rotate(change?: () => void): string {
+    // First, because without a token nothing may change. After a creation whose reply was lost, the store may know the
+    // session already.
     const { id, token } = this.writer.drawKey(this.stored.id ?? this.#unanswered?.id);
+    change?.();
     this.changes.id = id;
     this.changes.token = token;
     return id;
@@ -93,6 +99,7 @@ export class SessionSaver {
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!changes.isOver) changes.beforeSave?.();
       const save = this.#nextSave();
+      if (changes.failsToSignIn) throw this.#goneError(NOT_SIGNED_IN);
       if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
       if (reply.outcome !== 'collision') return this.#settle(save, reply);
@@ -124,10 +131,16 @@ export class SessionSaver {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
       this.changes.report('rotated-token', others.length > 0 ? {} : { sessionId });
-      throw new SessionGoneError(NOT_CREATED);
+      throw this.#goneError(NOT_CREATED);
     }
-    if (save.kind === 'update' && save.signIn) throw new SessionGoneError(NOT_SIGNED_IN);
+    if (save.kind === 'update' && save.signIn) throw this.#goneError(NOT_SIGNED_IN);
     return outcome;
+  }
+
+  /** The error of a save that finds the session gone. Whom it should have signed in is told only once. */
+  #goneError(reason: string): SessionGoneError {
+    this.changes.authentication = undefined;
+    return new SessionGoneError(reason);
   }
 
   #full(bound: keyof ContentBounds, changes: AttributeChanges): SessionBoundError {
@@ -140,10 +153,17 @@ export class SessionSaver {
     this.#unanswered = givesId ? save : undefined;
     const reply = this.writer.write(save);
     if (!givesId) return reply;
-    return reply.then((answer) => {
-      this.#unanswered = undefined;
-      return answer;
-    });
+    return reply.then(
+      (answer) => {
+        this.#unanswered = undefined;
+        return answer;
+      },
+      (error: unknown) => {
+        // What the store never does is no lost reply: it would fail again, whatever has changed in the meantime.
+        if (error instanceof SessionStateError) this.#unanswered = undefined;
+        throw error;
+      },
+    );
   }
 
   /**

@@ -260,7 +260,10 @@ export class TrackedAttributes {
 
   /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
   #change(entry: Entry): string | null | undefined {
-    if (!entry.assigned) return this.#changeInPlace(entry);
+    if (!entry.assigned) {
+      const changed = this.#changeInPlace(entry);
+      return changed === undefined ? undefined : this.#fitting(entry.name, changed);
+    }
     if (!this.#isWritable(entry)) return undefined;
     const { name, value, text } = entry;
     // An object may have changed since it was set.
@@ -288,7 +291,7 @@ export class TrackedAttributes {
       if (entry.text === undefined || this.#stored.hasText(value, entry.text)) return undefined;
     }
     const current = this.#stored.encode(name, value);
-    return current === entry.text ? undefined : this.#fitting(name, current);
+    return current === entry.text ? undefined : current;
   }
 }
 

@@ -1,6 +1,7 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { forDisconnected } from './concurrent-updates.js';
+import { takesToken } from './headers-sent.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionResponse } from './session-response.js';
@@ -94,13 +95,11 @@ export class TrackedSession implements Session {
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
-    // Once the headers are sent, the client would not get the new token.
-    const rotates = this.#changes.response?.headersSent === false && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
-    this.setPrincipal(name);
-    // Nobody has shown to be the new one, unless it is the name of who has just signed in.
-    if (rotates && !this.#changes.signsIn) this.#changes.signOut();
+    const isAnother = takesToken(this.#changes.response) && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
+    const assign = () => this.#changes.setPrincipal(name, isAnother);
     // A token that was drawn here is known to nobody yet.
-    if (rotates && this.#changes.token === undefined) this.#saver.rotate();
+    if (isAnother && this.#changes.token === undefined) this.#saver.rotate(assign);
+    else assign();
   }
 
   get authenticatedAt(): number | undefined {
@@ -172,8 +171,7 @@ export class TrackedSession implements Session {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
     this.#changes.assertRotatable();
-    this.#changes.signIn(name, remember, keep);
-    this.#saver.rotate();
+    this.#saver.rotate(() => this.#changes.signIn(name, remember, keep));
   }
 
   signOut(): void {
@@ -190,8 +188,7 @@ export class TrackedSession implements Session {
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
     this.#changes.assertRotatable();
-    this.#changes.clear();
-    this.#saver.rotate();
+    this.#saver.rotate(() => this.#changes.clear());
   }
 
   invalidate(): void {

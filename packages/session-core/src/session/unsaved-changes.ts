@@ -111,6 +111,11 @@ export class UnsavedChanges implements AttributesSession {
     return this.authentication?.kept !== undefined;
   }
 
+  /** Whether somebody is to be signed in, and the session is found gone: the next save says so. */
+  get failsToSignIn(): boolean {
+    return this.stored.ended === 'gone' && this.signsIn && !this.isInvalidated;
+  }
+
   get isNew(): boolean {
     return this.stored.id === undefined;
   }
@@ -161,7 +166,7 @@ export class UnsavedChanges implements AttributesSession {
   /** Whether there is anything to save, apart from objects that were changed in place. */
   get isSet(): boolean {
     const { stored } = this;
-    if (this.beforeEnd) return true;
+    if (this.beforeEnd || this.failsToSignIn) return true;
     if (stored.ended || this.isNeverStored) return false;
     if (this.isInvalidated || this.attributes.hasSet) return true;
     return !this.isNew && (this.id !== stored.id || this.hasTimeouts);
@@ -197,26 +202,29 @@ export class UnsavedChanges implements AttributesSession {
     const rememberedFor = remember ? this.#rememberedFor : this.#keptFor(name, remember);
     if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.writer;
-    // First, because nothing may have changed when the name is too long.
+    // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
+    const maxInactiveInterval = secondsOf('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     this.attributes.encode(PRINCIPAL_ATTRIBUTE, name);
     const kept = keptAttributes(keep, visitorAttributes);
     this.authentication = { kept, at: Date.now() };
     this.attributes.leave((each) => !isKept(each, kept));
     this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
-    this.setTimeout('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
-    this.setTimeout('absoluteTimeout', timeouts.absoluteTimeout);
+    this.timeouts = { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout };
   }
 
-  /** Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round. */
-  setPrincipal(name: string | undefined): void {
+  /**
+   * Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round.
+   * `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in.
+   */
+  setPrincipal(name: string | undefined, isAnother = false): void {
     this.assertStartable();
     const { timeouts, anonymousTimeout } = this.writer;
     const hadOne = this.attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (!hadOne && name !== undefined) this.#exchangeTimeout(anonymousTimeout, timeouts.maxInactiveInterval);
     if (hadOne && name === undefined) this.#exchangeTimeout(timeouts.maxInactiveInterval, anonymousTimeout);
-    if (name === undefined) this.signOut();
+    if (name === undefined || (isAnother && !this.signsIn)) this.signOut();
   }
 
   /** Nobody is signed in any more, as far as a sign-in has said so. */
@@ -255,6 +263,8 @@ export class UnsavedChanges implements AttributesSession {
   /** Records that the store has made the last save, at this time if that signed somebody in. */
   saved(save: CreateSession | UpdateSession, authenticatedAt: number | undefined): void {
     this.attributes.saved(save.attributes);
+    // Another timeout may have to be renewed earlier.
+    if (save.maxInactiveInterval !== undefined) this.isFreshUntil = -Infinity;
     const written = this.#written;
     if (written) this.stored.authenticatedAt = written.kept ? (authenticatedAt ?? written.at) : undefined;
     // Otherwise somebody has signed in or out, or the session was cleared, during the save.

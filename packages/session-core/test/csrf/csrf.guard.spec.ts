@@ -12,6 +12,7 @@ import {
   type RequestWithSession,
   Session,
   type SessionModuleOptions,
+  SessionOutagePolicy,
   SkipCsrf,
 } from '../../src/index.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
@@ -41,6 +42,13 @@ class TestController {
   @Get('transfers')
   transfers(@Session() session: Session) {
     return { transfers: session.getAttributeOrDefault<number>('transfers', 0) };
+  }
+
+  /** Where the handler would do without the session. */
+  @Post('offline')
+  @SessionOutagePolicy('anonymous')
+  offline() {
+    return { ok: true };
   }
 
   @Post('login')
@@ -298,6 +306,7 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
     const token = await tokenOf(browser);
     app.store.break('load');
     expect((await transfer(token)).status).toBe(503);
+    expect((await browser.post('/offline', {}, { headers: { 'X-CSRF-Token': token } })).status).toBe(503);
   });
 
   it('responds with an HttpException that filters recognize', () => {

@@ -89,6 +89,10 @@ class GoneController {
       await session.updateAttribute('a', () => 2);
       session.signIn('ann');
     }
+    if (then === 'sign-in-and-update') {
+      session.signIn('ann');
+      await session.updateAttribute('a', () => 2);
+    }
     if (then === 'set') return { before, outcome: await session.save(), after: session.isGone };
     return { ok: true };
   }
@@ -141,7 +145,7 @@ describe.each(['express', 'fastify'] as const)('on %s,', (platform) => {
     expect((await victim.get('/me')).json()).toEqual({ name: 'ann', isGone: false });
   });
 
-  it.each(['sign-in', 'update-and-sign-in'])(
+  it.each(['sign-in', 'update-and-sign-in', 'sign-in-and-update'])(
     'a %s into a session that has ended meanwhile is a 409, and nobody is signed in',
     async (then) => {
       const client = app.agent();

@@ -3,6 +3,7 @@ import { Controller, Get } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock, sessionOf } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
+import { TrackedSession } from '../../src/internal.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
 
@@ -78,6 +79,24 @@ it.each(['/timeout', '/sign-in'])('another save renews it in any case: %s', asyn
 it('renews it with each save where touchInterval is 0', async () => {
   const { renewedBy } = await visited({ session: { touchInterval: 0 } });
   expect(await renewedBy('/save', 1)).toBe(1);
+});
+
+it('renews it with the next save once a request has given it a shorter timeout', async () => {
+  const clock = new ManualClock();
+  const store = new GatedRepository({ clock, timeout: 1800 });
+  const visitor = store.createSession();
+  visitor.setAttribute('visits', 1);
+  await visitor.save();
+  const session = TrackedSession.of((await store.findById(visitor.id))!);
+  // As of a request that is not due to renew it.
+  session.keepIdleFor(MINUTE);
+  session.maxInactiveInterval = 10;
+  await session.save();
+  for (const visits of [2, 3]) {
+    clock.advance(9000);
+    session.setAttribute('visits', visits);
+    expect(await session.save()).toBe('saved');
+  }
 });
 
 it('renews it when the interval passes while the request is handled', async () => {

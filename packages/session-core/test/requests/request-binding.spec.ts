@@ -184,6 +184,21 @@ describe('a request on fastify', () => {
 });
 
 describe('a request on express', () => {
+  it('has its session although the application gives it a property `raw`, such as its body', async () => {
+    const raw = (request: Request & { raw?: unknown }, _: ServerResponse, next: Next) => {
+      request.raw = Buffer.from('{}');
+      next();
+    };
+    const { store, agent } = await startApp({
+      controllers: [TestController],
+      configure: (app) => void app.use(raw),
+    });
+    const client = agent();
+    expect((await client.get('/set')).status).toBe(200);
+    expect((await client.get('/read')).json()).toEqual(['a']);
+    expect(store.calls).toEqual(['create', 'load']);
+  });
+
   it('keeps its session when the application routes it again', async () => {
     const { store, agent } = await startApp({
       controllers: [TestController],

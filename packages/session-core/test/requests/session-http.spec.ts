@@ -27,7 +27,7 @@ import {
 } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
-import { interval, map, take } from 'rxjs';
+import { interval, map, Observable, take } from 'rxjs';
 import { Session, SessionAttribute, SessionContext, SessionId } from '../../src/index.js';
 import { TrackedSession } from '../../src/internal.js';
 import { GatedRepository } from '../support/gated.repository.js';
@@ -73,6 +73,9 @@ class Visits {
     return session.getRequiredAttribute('visits');
   }
 }
+
+/** Whether the Observable of `endless` is stopped; undefined before it starts. */
+let stopped: boolean | undefined;
 
 @Controller()
 class TestController {
@@ -307,6 +310,16 @@ class TestController {
     response.write('begun ');
     session.setAttribute('late', true);
     response.end(await session.save());
+  }
+
+  /** Never emits a value. */
+  @Get('endless')
+  endless(@Session() session: Session) {
+    session.setAttribute('via', 'endless');
+    return new Observable(() => {
+      stopped = false;
+      return () => (stopped = true);
+    });
   }
 
   @Get('assign')
@@ -824,6 +837,21 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await client.get('/plain')).status).toBe(200);
       await eventually(() => asked.length === 2);
       expect(asked).toEqual([expect.stringMatching(/^[\w-]{43}$/), undefined]);
+    });
+
+    it('has no changes of a handler whose Observable Nest stops, because the client has left', async () => {
+      const { store, agent } = await startApp(base);
+      const client = agent();
+      await client.get('/set/value');
+      stopped = undefined;
+      const leaving = new AbortController();
+      const response = client.get('/endless', { signal: leaving.signal }).catch((error: Error) => error.name);
+      await eventually(() => expect(stopped).toBe(false));
+      leaving.abort();
+      expect(await response).toBe('AbortError');
+      await eventually(() => expect(stopped).toBe(true));
+      expect((await client.get('/read')).json()).toEqual({ via: 'value' });
+      expect(store.calls).toEqual(['create', 'load', 'load']);
     });
 
     it('completes a request whose client leaves during the load', async () => {

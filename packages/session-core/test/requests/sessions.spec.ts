@@ -92,6 +92,14 @@ describe.each(['express', 'fastify'] as const)('Sessions.load() on %s', (platfor
       async nobody(@Req() request: object) {
         return { loaded: await this.sessions.load(request) };
       }
+
+      /** Something has looked whether there is a session, and then starts one. */
+      @Get('visitor')
+      async visitor(@Session() session: Session, @Req() request: object) {
+        const before = await this.sessions.load(request);
+        session.setAttribute('visits', 1);
+        return { before, isOwn: (await this.sessions.load(request)) === session };
+      }
     }
     const { client, agent, store } = await startWith(visits, { platform, controllers: [Visits] });
     expect((await client.post('/visits')).text).toBe('true');
@@ -99,6 +107,7 @@ describe.each(['express', 'fastify'] as const)('Sessions.load() on %s', (platfor
     store.calls.length = 0;
     expect((await agent().get('/nobody')).json()).toEqual({ loaded: null });
     expect(store.calls).toEqual([]);
+    expect((await agent().get('/visitor')).json()).toEqual({ before: null, isOwn: true });
   });
 });
 

@@ -8,6 +8,7 @@ import {
   csrfTokenOf,
   HeaderSessionIdResolver,
   Session,
+  SessionOutagePolicy,
 } from '../../src/index.js';
 import { generateSessionKey } from '../../src/internal.js';
 import { GatedRepository } from '../support/gated.repository.js';
@@ -35,6 +36,13 @@ class TestController {
     session.setAttribute(name, value);
     session.setAttribute('late', value);
     await hold.pass();
+  }
+
+  /** Where the handler would do without the session while the store is down, which it is not. */
+  @Get('offline')
+  @SessionOutagePolicy('anonymous')
+  offline(@Session() session: Session) {
+    return { name: session.principalName ?? null };
   }
 
   @Get('csrf')
@@ -422,7 +430,9 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       await start({ security: 'strict' });
       const [ann, bob] = [await signedIn('ann'), await signedIn('bob')];
       const both = sendWith([cookieOf(bob), cookieOf(ann)]);
-      for (const path of ['/me', '/csrf']) expect((await app.agent().get(path, both)).status).toBe(409);
+      for (const path of ['/me', '/csrf', '/offline']) {
+        expect((await app.agent().get(path, both)).status).toBe(409);
+      }
       const logout = await app.agent().post('/logout', undefined, both);
       expect([logout.status, logout.setCookies]).toEqual([409, []]);
       expect((await app.agent().get('/not-found', both)).status).toBe(404);

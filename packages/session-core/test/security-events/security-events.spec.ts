@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import {
   Controller,
@@ -67,6 +68,16 @@ class AccountController {
   @Post('set/:name')
   set(@Param('name') name: string, @Session() session: Session) {
     session.setAttribute(name, true);
+  }
+
+  @Post('list')
+  list(@Session() session: Session) {
+    session.setAttribute('list', []);
+  }
+
+  @Post('fill')
+  fill(@Session() session: Session) {
+    session.getRequiredAttribute<string[]>('list').push('x'.repeat(100));
   }
 
   @Post('login/ann')
@@ -149,6 +160,17 @@ describe.each(['express', 'fastify'] as const)('on %s, @OnSecurityEvent() hears 
       expect.objectContaining({ limit: 'maxAttributes', path: '/account/set/b', sessionId, principalName: 'ann' }),
     ]);
     for (const event of eventsOf(app)) expect(event).toMatchObject({ kind: 'limit-reached', method: 'POST', ...from });
+  });
+
+  it('a bound that an object exceeds which was changed in place, once', async () => {
+    const { app, agent, securityEvents } = await start({ platform, session: { maxAttributeSize: 10 } });
+    const client = agent();
+    await client.post('/account/list');
+    expect((await client.post('/account/fill')).status).toBe(413);
+    // Delivers what would wait for the next second.
+    securityEvents.listen(undefined);
+    await nextTurn();
+    expect(eventsOf(app)).toEqual([expect.objectContaining({ limit: 'maxAttributeSize', path: '/account/fill' })]);
   });
 
   it('a token that opens nothing, invented or of an ended session, with its id and what the request was', async () => {

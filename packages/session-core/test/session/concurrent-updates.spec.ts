@@ -162,6 +162,24 @@ describe('updates of an attribute', () => {
     await expect(session!.updateAttribute<number>('n', increment)).resolves.toBe(1);
   });
 
+  it('are made one by one where the session has no room for all of them, so that each that fits is made', async () => {
+    repository = new GatedRepository({ maxSessionSize: 1000 });
+    const id = await stored({ items: [] });
+    const sessions = await loads(id, 4);
+    const [other] = await loads(id, 1);
+    other!.setAttribute('other', 'x'.repeat(800));
+    await repository.save(other!);
+    const add =
+      (length: number) =>
+      (items: string[] = []) => [...items, 'x'.repeat(length)];
+    const results = [1, 50, 500, 20].map((length, i) => sessions[i]!.updateAttribute<string[]>('items', add(length)));
+    const settled = await Promise.allSettled(results);
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+    expect(settled[2]).toMatchObject({ reason: { bound: 'maxSessionSize' } });
+    const [session] = await loads(id, 1);
+    expect(session!.getAttribute<string[]>('items')!.map(({ length }) => length)).toEqual([1, 50, 20]);
+  });
+
   it('by the old id of a session do not start from what was stored since it was rotated', async () => {
     const [rotating, late] = await loads(await stored({ n: 'old' }), 2);
     const seen: unknown[] = [];

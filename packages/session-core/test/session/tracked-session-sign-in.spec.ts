@@ -1,5 +1,5 @@
 import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
-import { TooManySessionsError } from '../../src/errors/session.errors.js';
+import { SessionStateError, TooManySessionsError } from '../../src/errors/session.errors.js';
 import type { UpdateSession } from '../../src/session/session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../../src/session/session.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -12,6 +12,41 @@ describe('TrackedSession', () => {
 
   beforeEach(() => {
     writer = new RecordingWriter();
+  });
+
+  it.each<[string, (session: TrackedSession) => unknown]>([
+    ['signIn()', (session) => session.signIn('ann')],
+    ['principalName', (session) => (session.principalName = 'ann')],
+    ['startAnew()', (session) => session.startAnew()],
+  ])('changes nothing under its old token where no other one can be drawn: %s', async (_, change) => {
+    const session = writer.restore({ a: '1' });
+    session.bindTo({ headersSent: false });
+    writer.drawKey = () => {
+      throw new Error('no randomness');
+    };
+    expect(() => change(session)).toThrow('no randomness');
+    expect([session.principalName, session.getAttribute('a')]).toEqual([undefined, 1]);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
+  it('changes nothing under its old token where a resolver remembers it for no whole seconds', async () => {
+    const session = writer.restore({ a: '1' });
+    session.bindTo({ headersSent: false, rememberedFor: 1.5 });
+    expect(() => session.signIn('ann', { remember: true })).toThrow(RangeError);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
+  it('is not refused again, once the store has refused what it never does', async () => {
+    const session = TrackedSession.create(writer, TIMEOUTS);
+    session.signIn('ann');
+    session.maxInactiveInterval = 'never';
+    writer.reply(() => Promise.reject(new SessionStateError('A session must have an idle timeout')));
+    await expect(session.save()).rejects.toThrow(SessionStateError);
+    session.maxInactiveInterval = 60;
+    expect(await session.save()).toBe('saved');
+    expect(writer.writes).toMatchObject([{ maxInactiveInterval: -1 }, { maxInactiveInterval: 60 }]);
   });
 
   describe('that starts anew', () => {
