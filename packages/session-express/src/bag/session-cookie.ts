@@ -37,7 +37,7 @@ export class SessionCookie {
 
   set maxAge(maxAge: number | Date | null | undefined | false) {
     const left = maxAge instanceof Date ? maxAge.getTime() - Date.now() : maxAge;
-    if (left && !Number.isFinite(left)) throw new TypeError('cookie.maxAge takes milliseconds, or null');
+    if (left || Number.isNaN(left)) assertLifetime(left);
     this.#setLifetime(typeof left === 'number' ? left : null);
   }
 
@@ -80,9 +80,10 @@ export class SessionCookie {
   }
 
   #setLifetime(maxAge: number | null): void {
+    // Throws when the session cannot be changed any more.
+    this.#change?.(maxAge);
     this.originalMaxAge = maxAge;
     this.#expires = endOf(maxAge, Date.now());
-    this.#change?.(maxAge);
   }
 
   #fix(name: (typeof FIXED)[number]): void {
@@ -104,6 +105,15 @@ function fixedAttribute(name: string): string {
     `req.session.cookie.${name} cannot be changed for one session: set the option \`cookie.${name}\` in ` +
     'SessionModule.forRoot()'
   );
+}
+
+/** The longest idle timeout of a session, in milliseconds. */
+const LONGEST = (2 ** 31 - 1) * 1000;
+
+function assertLifetime(maxAge: unknown): void {
+  if (!Number.isFinite(maxAge)) throw new TypeError('cookie.maxAge takes milliseconds, or null');
+  if ((maxAge as number) > LONGEST)
+    throw new RangeError(`cookie.maxAge takes at most ${LONGEST} milliseconds, or null`);
 }
 
 function endOf(maxAge: number | null, begin: number): Date | null {

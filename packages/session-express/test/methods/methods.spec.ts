@@ -405,6 +405,44 @@ describe('cookie', () => {
   it('refuses a maxAge that is no number', async () => {
     await expect(run(({ session }) => void (session.cookie.maxAge = '1h'))).rejects.toThrow('takes milliseconds');
   });
+
+  it.each([
+    ['no number', 'maxAge', NaN, 'cookie.maxAge takes milliseconds'],
+    ['an invalid date', 'expires', new Date(NaN), 'cookie.maxAge takes milliseconds'],
+    [
+      'longer than a timeout can be',
+      'maxAge',
+      2 ** 31 * 1000,
+      'cookie.maxAge takes at most 2147483647000 milliseconds',
+    ],
+  ])('keeps its lifetime when it is given one that is %s', async (_, name, value, message) => {
+    await run(({ session }) => {
+      session.a = 1;
+      session.cookie.maxAge = 3_600_000;
+      const { expires } = session.cookie;
+      expect(() => (session.cookie[name] = value)).toThrow(message);
+      expect([session.cookie.originalMaxAge, session.cookie.expires]).toEqual([3_600_000, expires]);
+    });
+    expect(await run(({ session }) => session.maxInactiveInterval)).toBe(3600);
+  });
+
+  it('keeps its lifetime when the session has been ended', async () => {
+    const lifetime = await run(({ session }) => {
+      const { cookie } = session;
+      session.invalidate();
+      expect(() => (cookie.maxAge = 3_600_000)).toThrow('was ended in this request');
+      return cookie.originalMaxAge;
+    });
+    expect(lifetime).toBeNull();
+  });
+
+  it('can live as long as a timeout can be', async () => {
+    await run(({ session }) => {
+      session.a = 1;
+      session.cookie.maxAge = (2 ** 31 - 1) * 1000;
+    });
+    expect(await run(({ session }) => session.maxInactiveInterval)).toBe(2 ** 31 - 1);
+  });
 });
 
 describe('req.session = null', () => {
