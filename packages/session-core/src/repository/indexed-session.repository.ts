@@ -1,9 +1,16 @@
-import { indexEntry } from '../session/index-terms.js';
+import { type IndexEntry, indexEntry } from '../session/index-terms.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
 import { SessionRepository, sizesOf, storeCallsOf } from './session.repository.js';
+
+const listingAsGiven = new WeakSet<IndexedSessionRepository>();
+
+/** From now on, looks values up as they are, however long: for a repository of the index of another library. */
+export function listAsGiven(repository: IndexedSessionRepository): void {
+  listingAsGiven.add(repository);
+}
 
 /** A repository that also finds sessions by their principal, or by another index. */
 export abstract class IndexedSessionRepository extends SessionRepository {
@@ -18,7 +25,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * `listByIndex()`.
    */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
-    const entry = indexEntry(indexName, value);
+    const entry = this.#entry(indexName, value);
     if (!entry) return [];
     const records = await storeCallsOf(this).read('list', () => this.lookUp(entry.indexName, entry.value), sizesOf);
     return records.map((record) => this.restore(record));
@@ -31,7 +38,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async *listByIndex(indexName: string, value: string): AsyncIterable<SessionInfo> {
-    const entry = indexEntry(indexName, value);
+    const entry = this.#entry(indexName, value);
     if (!entry) return;
     const sessions = this.list(entry.indexName, entry.value)[Symbol.asyncIterator]();
     const calls = storeCallsOf(this);
@@ -50,7 +57,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async countByIndex(indexName: string, value: string): Promise<number> {
-    const entry = indexEntry(indexName, value);
+    const entry = this.#entry(indexName, value);
     if (!entry) return 0;
     const count = () => this.count(entry.indexName, entry.value);
     return storeCallsOf(this).read('count', count, (found) => ({ found }));
@@ -63,7 +70,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async deleteByIndex(indexName: string, value: string, except: readonly string[] = []): Promise<number> {
-    const entry = indexEntry(indexName, value);
+    const entry = this.#entry(indexName, value);
     return entry ? storeCallsOf(this).endAll(() => this.endListed(entry.indexName, entry.value, except)) : 0;
   }
 
@@ -73,11 +80,16 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * @throws SessionStoreError when the store failed
    */
   async deleteIfListed(id: string, indexName: string, value: string): Promise<boolean> {
-    const listed = indexEntry(indexName, value);
+    const listed = this.#entry(indexName, value);
     if (!listed || !isWellFormedIdOrToken(id)) return false;
     const change = { kind: 'delete', id, listed, reason: 'revoked' } as const;
     const { outcome } = await storeCallsOf(this).write(change, () => this.write(change));
     return outcome !== 'gone';
+  }
+
+  #entry(indexName: string, value: string): IndexEntry | undefined {
+    const entry = indexEntry(indexName, value);
+    return entry && listingAsGiven.has(this) ? { ...entry, value } : entry;
   }
 
   /**

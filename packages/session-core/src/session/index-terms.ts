@@ -23,13 +23,14 @@ export function indexNameTerm(name: string): string {
   return name.replaceAll('%', '%25').replaceAll(':', '%3A');
 }
 
-/**
- * An entry of an index as stores know it; undefined for text that is not well-formed, under which nothing is listed.
- */
-export function indexEntry(
-  name: string,
-  value: string,
-): { readonly indexName: string; readonly value: string } | undefined {
+/** An entry of an index as stores know it. */
+export interface IndexEntry {
+  readonly indexName: string;
+  readonly value: string;
+}
+
+/** An entry as stores know it; undefined for text that is not well-formed, under which nothing is listed. */
+export function indexEntry(name: string, value: string): IndexEntry | undefined {
   // The store would take it for the text with another character, which may be somebody else's.
   if (!isWellFormed(name) || !isWellFormed(value)) return undefined;
   return { indexName: indexNameTerm(name), value: indexTerm(value) };

@@ -2,6 +2,7 @@ import { Inject, Injectable, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
 import {
   isWellFormedIdOrToken,
+  listAsGiven,
   PRINCIPAL_ATTRIBUTE,
   SESSION_TELEMETRY,
   type SessionTelemetry,
@@ -53,6 +54,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     @Optional() @Inject(SESSION_TELEMETRY) telemetry?: Pick<SessionTelemetry, 'traceparent'>,
   ) {
     super(options);
+    listAsGiven(this);
     this.#scripts = scriptsOn(
       (client) => new SharedScripts(client, keys, telemetry && (() => telemetry.traceparent())),
     );

@@ -5,7 +5,7 @@ import {
   SessionStateError,
   SessionStoreError,
 } from '@nest-session/core';
-import { isOwnAttribute, isWellFormedIdOrToken, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
+import { isOwnAttribute, isWellFormedIdOrToken, listAsGiven, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
@@ -51,6 +51,7 @@ export class SpringSessionRepository extends IndexedSessionRepository {
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
   ) {
     super(options);
+    listAsGiven(this);
     this.#keys = new SpringKeys(namespace);
     this.#isOnCluster = isOfCluster(address);
   }

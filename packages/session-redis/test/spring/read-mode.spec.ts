@@ -29,6 +29,7 @@ import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines } from '../support/documented.rights.js';
 import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';
 import { RECORDED_KEYS, RECORDED_SIMPLE } from '../support/spring.records.js';
+import { SpringWriter } from '../support/spring-writer.js';
 
 LeakGuard.install();
 
@@ -234,6 +235,22 @@ it('finds the sessions of a user by the index of Spring, without those that are 
     expect(listed.toSorted()).toEqual(found.map(({ id }) => id).toSorted());
     await client.del(`${NAMESPACE}:sessions:${snapshot.says!.id}`);
     expect(await sessions.findByPrincipalName(user)).toHaveLength(found.length - 1);
+  } finally {
+    await app.stop();
+  }
+});
+
+it.each([
+  ['long', 'x'.repeat(257)],
+  ['like a hash', 'sha256:ann'],
+])('finds the sessions of a user whose name is %s, which Spring lists as it is', async (_, name) => {
+  const app = await start();
+  try {
+    const spring = new SpringWriter(client, NAMESPACE);
+    const id = await spring.create({ [SPRING_PRINCIPAL_NAME]: name });
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    expect((await sessions.findByPrincipalName(name)).map((session) => session.id)).toEqual([id]);
+    expect(await app.nest.get(Sessions, { strict: false }).count(name)).toBe(1);
   } finally {
     await app.stop();
   }

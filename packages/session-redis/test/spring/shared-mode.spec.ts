@@ -9,6 +9,7 @@ import {
   SessionDeletedEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  Sessions,
   SessionStateError,
 } from '@nest-session/core';
 import {
@@ -21,6 +22,7 @@ import {
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
+import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -306,6 +308,34 @@ describe('whom signInAs() signs in', () => {
     const deleted = await app.events.next(SessionDeletedEvent, other);
     expect([deleted.session.principalName, deleted.session.authenticatedAt]).toEqual(['ann', expect.any(Number)]);
   });
+});
+
+it.each([
+  ['long', 'x'.repeat(257)],
+  ['like a hash', 'sha256:ann'],
+])('finds and ends the sessions of a user of Spring whose name is %s', async (_, name) => {
+  const app = await start();
+  try {
+    const ids = [
+      await spring.create({ [SPRING_PRINCIPAL_NAME]: name }),
+      await spring.create({ [SPRING_PRINCIPAL_NAME]: name }),
+    ];
+    const [found, sessions] = [
+      app.nest.get(IndexedSessionRepository, { strict: false }),
+      app.nest.get(Sessions, { strict: false }),
+    ];
+    expect((await found.findByPrincipalName(name)).map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    const session = (await found.findById(ids[0]!))!;
+    const newId = session.changeSessionId();
+    session.setAttribute('a', 1);
+    await session.save();
+    expect(await sessions.end(newId, { of: name })).toBe(true);
+    expect(await sessions.endAll(name)).toBe(1);
+    expect(await found.findByPrincipalName(name)).toEqual([]);
+    expect(await client.exists(spring.index(name))).toBe(0);
+  } finally {
+    await app.stop();
+  }
 });
 
 it('reads the session of Spring, and Spring that of NestJS', async () => {
