@@ -57,8 +57,12 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   }
 
   protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+    return (await this.#findAlive(ids)).map(([id, session]) => recordOf(id, session, only));
+  }
+
+  async #findAlive(ids: readonly string[]): Promise<[id: string, session: SpringSession][]> {
     const [now, ...all] = await Promise.all([this.readClock(), ...ids.map((id) => this.#read(id))]);
-    return all.flatMap((session, i) => (session && isAlive(session, now) ? [recordOf(ids[i]!, session, only)] : []));
+    return all.flatMap((session, i) => (session && isAlive(session, now) ? [[ids[i]!, session]] : []));
   }
 
   async #read(id: string): Promise<SpringSession | undefined> {
@@ -74,8 +78,11 @@ export class SpringSessionRepository extends IndexedSessionRepository {
     const ids = members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
     const found: SessionRecord[] = [];
     // Sessions that are over stay in it, so there may be many.
-    for (let i = 0; i < ids.length; i += LOADED_AT_ONCE)
-      found.push(...(await this.load(ids.slice(i, i + LOADED_AT_ONCE))));
+    for (let i = 0; i < ids.length; i += LOADED_AT_ONCE) {
+      for (const [id, session] of await this.#findAlive(ids.slice(i, i + LOADED_AT_ONCE)))
+        // Spring leaves a session under a name that was unknown to the request that signed in somebody else.
+        if (isOf(value, session)) found.push(recordOf(id, session));
+    }
     return found;
   }
 
@@ -120,8 +127,14 @@ function readOnly(): Promise<never> {
   return Promise.reject(new SessionStateError(READ_ONLY));
 }
 
+/** Whether this user is signed in, or somebody whose name only Spring can read. */
+function isOf(principal: string, { attributes }: SpringSession): boolean {
+  const isSignedIn = attributes.has(SPRING_PRINCIPAL_NAME) || attributes.has(SECURITY_CONTEXT);
+  return isSignedIn && (principalNameOf(attributes) ?? principal) === principal;
+}
+
 /** A value that cannot be read is no attribute. */
-function recordOf(id: string, session: SpringSession, only: readonly string[] | undefined): SessionRecord {
+function recordOf(id: string, session: SpringSession, only?: readonly string[]): SessionRecord {
   const { attributes, ...times } = session;
   const all = [...attributes].filter(([name]) => !isOwnAttribute(name));
   const texts = [...all, [PRINCIPAL_ATTRIBUTE, principalNameOf(attributes)] as const]

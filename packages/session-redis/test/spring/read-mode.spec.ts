@@ -256,6 +256,29 @@ it.each([
   }
 });
 
+it('lists no session under a name that its user has no more, and each whose name only Spring can read', async () => {
+  const app = await start();
+  try {
+    const spring = new SpringWriter(client, NAMESPACE);
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    const found = async (name: string) => (await sessions.findByPrincipalName(name)).map(({ id }) => id);
+    const id = await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' });
+    expect(await found('otto')).toEqual([id]);
+    // A request that has loaded the session before the sign-in of otto knows nothing of it.
+    await client.sadd(spring.index('ann'), JSON.stringify(id));
+    await spring.set(id, SPRING_PRINCIPAL_NAME, 'ann');
+    expect([await found('otto'), await found('ann')]).toEqual([[], [id]]);
+    await client.hset(spring.session(id), `sessionAttr:${SPRING_PRINCIPAL_NAME}`, '');
+    expect(await found('ann')).toEqual([]);
+    for (const context of ['"of an unknown form"', Buffer.from('rO0ABXNyAA', 'base64')]) {
+      await client.hset(spring.session(id), `sessionAttr:${SECURITY_CONTEXT}`, context);
+      expect(await found('ann')).toEqual([id]);
+    }
+  } finally {
+    await app.stop();
+  }
+});
+
 it('writes nothing into the namespace while it starts, serves and stops', async () => {
   await restoreRecorded(server, client, recorded('one-jdk', '01-create-one-attribute'));
   const before = await allBytes(client);
