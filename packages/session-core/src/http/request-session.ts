@@ -142,15 +142,15 @@ export class RequestSession {
   }
 
   /**
-   * Loads the session again; its changes that are not saved are lost. False when there is none in the store.
+   * Loads the session again; its changes that are not saved are lost. False, and nothing is lost, when there is none in
+   * the store, and when this request has ended it or changed its id, also in the meantime.
    * @throws SessionStoreError when the store failed
    */
   async reload(): Promise<boolean> {
     const session = this.#session;
-    if (session?.storedId !== session?.id) return false;
-    const loaded = session && (await this.parts.repository.findById(session.id));
-    if (loaded) session.replaceBy(loaded);
-    return Boolean(loaded);
+    if (!session || session.storedId !== session.id) return false;
+    const loaded = await this.parts.repository.findById(session.id);
+    return loaded !== null && session.replaceBy(loaded);
   }
 
   /** Whether a save has failed. The error decides the response, and no save is tried again. */

@@ -271,10 +271,12 @@ export class TrackedSession implements Session {
     this.#changes.discard();
   }
 
-  /** Forgets all changes, and takes over what was loaded later. */
-  replaceBy(loaded: Session): void {
+  /** Forgets all changes, and takes over what was loaded later. Returns false once it has ended or has another id. */
+  replaceBy(loaded: Session): boolean {
+    if (this.#changes.isOver || this.id !== loaded.id) return false;
     this.#stored.replaceBy(TrackedSession.of(loaded).#stored);
     this.#changes.reset();
+    return true;
   }
 
   /** From now on, `action` runs before each save, which also writes what it changes. */

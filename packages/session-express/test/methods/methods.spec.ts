@@ -3,7 +3,7 @@ import { IndexedSessionRepository } from '@nest-session/core';
 import { HttpAgent } from '@nest-session/testing';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
 import { GatedStore, STORE_FAILURE } from '../support/gated.store.js';
-import { request, runIn, type Step, StepController } from '../support/step.controller.js';
+import { request, runIn, type Step, StepController, type StepRequest } from '../support/step.controller.js';
 
 LeakGuard.install();
 afterEach(closeApps);
@@ -243,6 +243,31 @@ describe('reload()', () => {
     });
     expect(seen).toEqual([STORE_FAILURE.message, true]);
     expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ n: { a: 2 }, b: 3 });
+  });
+
+  it.each<[string, (request: StepRequest) => unknown, object | null]>([
+    ['destroy()', ({ session }) => session.destroy(), null],
+    ['signOut()', ({ session }) => session.signOut(), {}],
+    ['regenerate()', ({ session }) => session.regenerate(), {}],
+  ])('fails after %s in the meantime, and brings nothing back', async (_, act, shown) => {
+    const store = new GatedStore();
+    app = await startApp({ controllers: [StepController], store: store.module });
+    agent = app.agent();
+    await run(({ session }) => void (session.a = 1));
+    const seen = await run(async (req) => {
+      const loading = store.gate('load');
+      const called = calledBack((done) => req.session.reload(done));
+      await loading.reached();
+      // Whatever it writes comes after the reply to the load.
+      const writing = store.gate('write');
+      const acting: unknown = act(req);
+      loading.open();
+      const [error] = await called;
+      writing.open();
+      await acting;
+      return [(error as Error | undefined)?.message, req.session ? { ...req.session, cookie: undefined } : null];
+    });
+    expect(seen).toEqual(['failed to load session', shown]);
   });
 
   it('fails when there is no session in the store', async () => {
