@@ -80,9 +80,9 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
 }
 
 function originOf({ date, runs, node, redis, machine, isQuick }: Results): string {
-  const hours = runs === 1 ? '' : ` in ${runs} runs at different hours`;
+  const several = runs === 1 ? '' : ` in ${runs} runs`;
   const server = redis === undefined ? '' : `, Redis ${redis}`;
-  return `Measured ${date}${hours} on Node.js ${node.slice(1)}${server}, ${machine}${isQuick ? ', with `--quick`' : ''}.`;
+  return `Measured ${date}${several} on Node.js ${node.slice(1)}${server}, ${machine}${isQuick ? ', with `--quick`' : ''}.`;
 }
 
 /** Puts it between the two comments that name the subject. */

@@ -60,9 +60,15 @@ interface Watched {
   readonly end: number;
 }
 
-/** Sends one PING after the other until it is over. */
-async function watch(redis: Redis, from: number, isOver: () => Promise<boolean>): Promise<Watched> {
+/** Waits until a second before the sessions end. Resolves to that time. */
+async function shortlyBefore(redis: Redis, minute: number): Promise<number> {
+  const from = minute - LEAD - 1_000;
   await sleep(Math.max(0, from - (await timeOf(redis))));
+  return from;
+}
+
+/** Sends one PING after the other until it is over. */
+async function watch(redis: Redis, isOver: () => Promise<boolean>): Promise<Watched> {
   const before = await redisUsage(redis);
   const pings: number[] = [];
   const deadline = Date.now() + PATIENCE;
@@ -87,10 +93,9 @@ async function watch(redis: Redis, from: number, isOver: () => Promise<boolean>)
 async function control(amount: number, seconds: number, shares: readonly number[] = []): Promise<Figures> {
   return withRedis(async (server, redis) => {
     const minute = await fill(server.url, redis, amount);
-    const from = minute - LEAD - 1_000;
-    await sleep(Math.max(0, from - (await timeOf(redis))));
+    await shortlyBefore(redis, minute);
     const programs = shares.map((share) => fork(BUSY, [`${share}`]));
-    const watched = await watch(redis, from, async () => (await timeOf(redis)) >= minute + 1000 * seconds);
+    const watched = await watch(redis, async () => (await timeOf(redis)) >= minute + 1000 * seconds);
     const callsOver3ms = await Promise.all(programs.slice(0, 1).map(longBursts));
     for (const each of programs) each.disconnect();
     const expired = Number(/^expired_keys:(\d+)/m.exec(await redis.info('stats'))?.[1]);
@@ -115,9 +120,9 @@ async function withProcesses(amount: number): Promise<{ readonly figures: Figure
     // Those of the creation.
     await redis.slowlog('RESET');
     const times = () => Promise.all(processes.map((each) => each.processorTime()));
+    const from = await shortlyBefore(redis, minute);
     const before = await times();
-    const from = minute - LEAD - 1_000;
-    const watched = await watch(redis, from, () => isHandled(redis, minute));
+    const watched = await watch(redis, () => isHandled(redis, minute));
     const used = (await times()).map((time, i) => time - before[i]!);
     const slow = (await redis.slowlog('GET', -1)) as [number, number, number, string[], string, string][];
     for (const each of processes) each.stop();

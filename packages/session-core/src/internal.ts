@@ -29,7 +29,7 @@ export { sessionEventId, type SessionEventInit, type SessionEventType } from './
 export { DetachedSession } from './http/detached-session.js';
 export { requestSessionOf } from './http/request-session-of.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
-export { rememberRequest } from './http/request-of.js';
+export { rememberRequest, requestOf } from './http/request-of.js';
 export type { FoundSession, RequestSession } from './http/request-session.js';
 export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';

@@ -1,8 +1,8 @@
 import { type CanActivate, type ExecutionContext, ForbiddenException, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { requestOf } from '@nest-session/core/internal';
 import { type AdminRight, type ResolvedRights, resolveRights } from '../configuration/admin-rights.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { nodeRequest } from '../http/node-request.js';
 import { NEEDED_RIGHT } from './needs.decorator.js';
 
 const found = new WeakMap<object, NonNullable<ResolvedRights>>();
@@ -22,14 +22,14 @@ export class AccessGuard implements CanActivate {
     if (!rights) throw new ForbiddenException('You have no access to the admin of sessions');
     const needed = this.reflector.get<AdminRight | undefined>(NEEDED_RIGHT, context.getHandler());
     if (needed && !rights[needed]) throw new ForbiddenException(`You may not ${ACTIONS[needed]}`);
-    found.set(nodeRequest(request), rights);
+    found.set(requestOf(request), rights);
     return true;
   }
 }
 
 /** What the sender of a request may do that `AccessGuard` has let pass. */
 export function rightsOf(request: object): NonNullable<ResolvedRights> {
-  return found.get(nodeRequest(request))!;
+  return found.get(requestOf(request))!;
 }
 
 const ACTIONS: Readonly<Record<AdminRight, string>> = {

@@ -1,8 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { CsrfError } from '@nest-session/core';
-import { isFromOtherOrigin, requestSessionOf } from '@nest-session/core/internal';
+import { isFromOtherOrigin, requestOf, requestSessionOf } from '@nest-session/core/internal';
 import { SecurityReports } from '../audit/security-reports.js';
-import { nodeRequest } from '../http/node-request.js';
 
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
 const NOBODY: ReadonlySet<string> = new Set();
@@ -15,7 +14,7 @@ export class OriginGuard implements CanActivate {
   /** @throws CsrfError when it refuses the request */
   canActivate(context: ExecutionContext): boolean {
     const platform = context.switchToHttp().getRequest<object>();
-    const request = nodeRequest(platform);
+    const request = requestOf(platform);
     if (SAFE_METHODS.includes(request.method)) return true;
     if (!isFromOtherOrigin(request, platform, NOBODY)) return true;
     const reason = 'cross-origin';

@@ -1,8 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { requestSessionOf } from '@nest-session/core/internal';
+import { requestOf, requestSessionOf } from '@nest-session/core/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import { logger } from '../logging/session-admin.logger.js';
-import { nodeRequest } from '../http/node-request.js';
 import { SecurityReports } from './security-reports.js';
 
 /** What an admin does, and to what. */
@@ -59,13 +58,13 @@ export class AdminActions {
   #nameOf(request: object): string | undefined {
     const name = this.options.by
       ? this.options.by(request)
-      : requestSessionOf(nodeRequest(request))?.existing?.principalName;
+      : requestSessionOf(requestOf(request))?.existing?.principalName;
     return typeof name === 'string' ? name : undefined;
   }
 
   #tell(request: object, told: AdminAction & { readonly by: string | undefined; readonly reason?: string }): void {
     const { shownId, ...facts } = told;
-    if (this.reports.report('admin-action', { request: nodeRequest(request), ...facts })) return;
+    if (this.reports.report('admin-action', { request: requestOf(request), ...facts })) return;
     const { action, principalName: user, target, by, reason } = facts;
     logger.log(`Admin action: ${JSON.stringify({ action, session: shownId, user, target, by, reason })}`);
   }

@@ -5,6 +5,7 @@ import {
   type DeadlineReading,
   type GroupReading,
   type HealthLook,
+  requestOf,
   requestSessionOf,
   SESSION_HEALTH,
   SESSION_READER,
@@ -16,7 +17,6 @@ import type { AdminRight } from '../configuration/admin-rights.js';
 import { VERSION } from '../configuration/version.js';
 import { type ShownDeadlineName, WaitingDeadlines } from '../deadlines/waiting-deadlines.js';
 import { EventSources } from '../groups/event-sources.js';
-import { nodeRequest } from '../http/node-request.js';
 import { shownSeconds } from '../http/shown-times.js';
 import { UserSessions } from '../sessions/user-sessions.js';
 
@@ -93,7 +93,7 @@ export class OverviewController {
     const [sessions, deadlines] = await Promise.all([this.#sessions(), this.#deadlines()]);
     return {
       rights: rightsOf(request),
-      username: requestSessionOf(nodeRequest(request))?.existing?.principalName ?? null,
+      username: requestSessionOf(requestOf(request))?.existing?.principalName ?? null,
       sessions,
       deadlines,
       groupsOf: this.sources.which(undefined).map(([source]) => source),

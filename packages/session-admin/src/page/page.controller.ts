@@ -1,7 +1,7 @@
 import { Get, Inject, NotFoundException, Param, Req, Res } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import { requestOf } from '@nest-session/core/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { nodeRequest } from '../http/node-request.js';
 import { PAGE_FILES } from './page-files.js';
 
 // Allows only the files of the page, and no inline script or style.
@@ -30,7 +30,7 @@ export class PageController {
 
   @Get()
   show(@Req() request: object, @Res() response: object): void {
-    const [path = ''] = (nodeRequest(request).url ?? '').split('?');
+    const [path = ''] = (requestOf(request).url ?? '').split('?');
     if (path.endsWith('/')) this.host.httpAdapter.redirect(response, 308, `../${path.split('/').at(-2)!}`);
     else this.#send(response, 'page.html', this.#html);
   }

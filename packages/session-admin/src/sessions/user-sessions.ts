@@ -1,9 +1,8 @@
 import { Inject, Injectable, NotFoundException, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, SessionRepository, Sessions } from '@nest-session/core';
-import { type InspectedSession, inspectSessions, requestSessionOf } from '@nest-session/core/internal';
+import { type InspectedSession, inspectSessions, requestOf, requestSessionOf } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { nodeRequest } from '../http/node-request.js';
 import {
   attributesOf,
   principalOf,
@@ -106,7 +105,7 @@ export class UserSessions {
   }
 
   #context(request: object): ShowingContext {
-    const ownId = requestSessionOf(nodeRequest(request))?.existing?.storedId;
+    const ownId = requestSessionOf(requestOf(request))?.existing?.storedId;
     return { ownId, shownId: (id) => this.#shown(id) };
   }
 

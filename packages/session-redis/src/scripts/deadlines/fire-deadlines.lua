@@ -119,7 +119,8 @@ local due, earliest = look()
 if #due > 0 and waiting >= most_waiting then
   if are_for_groups() then return { now, 1000, 1 } end
   read_typed('string', 'GET', trimmed)
-  remove_oldest(waiting - most_waiting + most)
+  -- A few at a time: `events.maxLength` may be much lower than before.
+  remove_oldest(math.min(waiting - most_waiting + most, 2 * most))
 end
 local share = math.max(1, math.floor(most / math.max(1, #due)))
 for _, name in ipairs(due) do
