@@ -58,15 +58,22 @@ export async function attempt(act) {
   }
 }
 
+/** What waits for the answer to the question that is asked. */
+let answer = () => {};
+
 /** Asks before something that cannot be undone. Resolves to whether to do it. */
 export function confirmed({ title, text, yes }) {
-  const dialog = $('dialog');
   $('dialog-title').textContent = title;
   $('dialog-text').textContent = text;
   $('dialog-yes').textContent = yes;
-  dialog.returnValue = 'no';
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'yes'), { once: true });
-  });
+  $('dialog').showModal();
+  return new Promise((resolve) => (answer = resolve));
+}
+
+export function startDialog() {
+  const dialog = $('dialog');
+  // `close` comes with the next frame, and the next question may be asked before.
+  dialog.addEventListener('submit', ({ submitter }) => answer(submitter.value === 'yes'));
+  dialog.addEventListener('cancel', () => answer(false));
+  dialog.addEventListener('close', () => dialog.open || answer(false));
 }

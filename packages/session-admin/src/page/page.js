@@ -1,5 +1,5 @@
 import { read } from './api.js';
-import { $, attempt, fact, foreign, make, tell } from './dom.js';
+import { $, attempt, fact, foreign, make, startDialog, tell } from './dom.js';
 import { showDeadlines, startDeadlines } from './deadlines.js';
 import { showGroups } from './groups.js';
 import { showLetters, startLetters } from './letters.js';
@@ -68,6 +68,7 @@ async function show() {
   else tell('This application has neither sessions nor deadlines.');
 }
 
+startDialog();
 startUsers();
 startLetters();
 startDeadlines();

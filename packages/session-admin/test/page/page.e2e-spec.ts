@@ -350,6 +350,41 @@ describe('the page, in Chromium', () => {
     expect(await focused()).toBe('No live session of bob');
   });
 
+  it('asks again at once, before the browser has told that the question is gone', async () => {
+    const app = await start();
+    await app.signIn('bob');
+    const page = await open(app, { hash: '#users?username=bob' });
+    await page.getByRole('button', { name: 'End this session' }).waitFor();
+    const asked = await page.evaluate<boolean[]>(`(async () => {
+      const dialog = document.querySelector('dialog');
+      const button = document.querySelector('#sessions .danger');
+      const isOpen = [];
+      let closed = 0;
+      dialog.addEventListener('close', () => closed++);
+      for (const close of [() => dialog.requestClose(), () => document.getElementById('dialog-no').click()]) {
+        button.click();
+        close();
+        isOpen.push(dialog.open);
+        for (let i = 0; i < 20; i++) await null;
+        if (closed > 0) throw new Error('There was a frame: this proves nothing.');
+        button.click();
+        isOpen.push(dialog.open);
+        if (!dialog.open) break;
+        while (closed === 0) await new Promise(requestAnimationFrame);
+        closed = 0;
+        isOpen.push(dialog.open);
+        document.getElementById('dialog-no').click();
+        while (closed === 0) await new Promise(requestAnimationFrame);
+        closed = 0;
+      }
+      return isOpen;
+    })()`);
+    expect(asked).toEqual([false, true, true, false, true, true]);
+    await press(page, /^End this session/);
+    await confirm(page, 'End it');
+    await page.getByRole('heading', { name: 'No live session of bob' }).waitFor();
+  });
+
   describe.each(['light', 'dark'] as const)('in the %s theme', (theme) => {
     it.each([360, 1280])('is accessible, and has no bar to scroll sideways, at %s px', async (width) => {
       const app = await start({ values: (_, value) => value });
