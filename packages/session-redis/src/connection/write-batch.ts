@@ -5,8 +5,15 @@ type Stream = Redis['stream'];
 type Write = Stream['write'];
 
 /**
- * Sends the commands of one turn of the event loop in one write, at the end of the turn. As one text they cost less than
- * in a stream that is corked, which keeps an object for each of them.
+ * Characters, about 20 saves: then Redis begins with them, while Node.js goes on with the turn. Measured with 50 connections:
+ * 5 to 12 % more writes per second and 12 to 20 % more logins than with one write for the whole turn. Of 1 to 12 KB, less than
+ * 6 KB cost Redis more, and more changes little.
+ */
+const MOST_TEXT = 8192;
+
+/**
+ * Sends the commands of one turn of the event loop in one write, at the end of the turn; many of them in a few writes. As
+ * one text they cost less than in a stream that is corked, which keeps an object for each of them.
  */
 export class WriteBatch {
   static readonly #batches = new WeakMap<Redis, WriteBatch>();
@@ -63,6 +70,7 @@ export class WriteBatch {
     // The callbacks of all sockets that are readable in this turn run before.
     if (this.#text === '') setImmediate(this.#flush);
     this.#text += text;
+    if (this.#text.length >= MOST_TEXT) this.flush();
     return true;
   }
 }

@@ -157,6 +157,18 @@ it('commands of one turn of the event loop leave in one write', async () => {
   stop();
 });
 
+it('many commands of one turn of the event loop do not wait for its end', async () => {
+  const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 60_000 });
+  const before = client.stream.bytesWritten;
+  const replied = Array.from({ length: 400 }, () => increment(connection, 'many'));
+  const early = client.stream.bytesWritten - before;
+  await nextTurn();
+  const all = client.stream.bytesWritten - before;
+  expect(early).toBeGreaterThanOrEqual(8192);
+  expect(all).toBeGreaterThan(early);
+  expect(await Promise.all(replied)).toEqual(Array.from({ length: 400 }, (_, i) => i + 1));
+});
+
 it('commands leave at the end of the turn, also where two modules use the connection', async () => {
   const nodes = new SingleNode(client);
   const both = [1, 2].map(() => new RequestConnection(nodes, { commandTimeout: 60_000 }));
