@@ -42,6 +42,6 @@ await main(() =>
     // Counts of commands, and ratios of times in Redis: another machine, or other work on it, does not change them.
     npm('bench', { args: ['budgets', '--quick', '--check', '--node=here'] }),
     // Most of the time they wait.
-    npm('chaos', { args: ['--maxWorkers=2', SHORT_CHAOS], report: 'jest' }),
+    npm('chaos', { args: ['--maxWorkers=3', SHORT_CHAOS], report: 'jest' }),
   ]),
 );
