@@ -44,7 +44,8 @@ export class SessionStoreError extends HttpException {
  * was signed in. It is thrown by
  * - a save that creates a session, when a sign-in or another rotation replaced the token of the request less than 60 s
  *   ago;
- * - `signIn()` or its save, when the session has ended or was rotated in the meantime.
+ * - `signIn()` or its save, when the session has ended or was rotated in the meantime;
+ * - the save of attributes after `regenerate()` of `@nest-session/express-session`, in the same case.
  *
  * Nest turns this HTTP exception into a 409 response unless an exception filter decides otherwise. The client can
  * repeat the request: by then it has a new token, or none.

@@ -25,7 +25,7 @@ import { endsNow, type TimeoutChanges, timeoutChanges } from './session-timeouts
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import type { StoredSession } from './stored-session.js';
-import { NOT_SIGNED_IN, type UnsavedChanges } from './unsaved-changes.js';
+import { NOT_SIGNED_IN, NOT_STARTED_ANEW, type UnsavedChanges } from './unsaved-changes.js';
 
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
@@ -99,7 +99,7 @@ export class SessionSaver {
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!changes.isOver) changes.beforeSave?.();
       const save = this.#nextSave();
-      if (changes.failsToSignIn) throw this.#goneError(NOT_SIGNED_IN);
+      if (changes.failureToStart !== undefined) throw this.#goneError(changes.failureToStart);
       if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
       if (reply.outcome !== 'collision') return this.#settle(save, reply);
@@ -134,12 +134,14 @@ export class SessionSaver {
       throw this.#goneError(NOT_CREATED);
     }
     if (save.kind === 'update' && save.signIn) throw this.#goneError(NOT_SIGNED_IN);
+    if (save.kind === 'update' && save.clears && save.attributes.size > 0) throw this.#goneError(NOT_STARTED_ANEW);
     return outcome;
   }
 
-  /** The error of a save that finds the session gone. Whom it should have signed in is told only once. */
+  /** The error of a save that finds the session gone. What it should have started is told only once. */
   #goneError(reason: string): SessionGoneError {
     this.changes.authentication = undefined;
+    this.changes.clears = false;
     return new SessionGoneError(reason);
   }
 

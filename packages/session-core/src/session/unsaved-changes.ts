@@ -111,9 +111,11 @@ export class UnsavedChanges implements AttributesSession {
     return this.authentication?.kept !== undefined;
   }
 
-  /** Whether somebody is to be signed in, and the session is found gone: the next save says so. */
-  get failsToSignIn(): boolean {
-    return this.stored.ended === 'gone' && this.signsIn && !this.isInvalidated;
+  /** Why a session that is found gone signs nobody in, or is not started anew: the next save says so. */
+  get failureToStart(): string | undefined {
+    if (this.stored.ended !== 'gone' || this.isInvalidated) return undefined;
+    if (this.signsIn) return NOT_SIGNED_IN;
+    return this.clears && this.attributes.hasSet ? NOT_STARTED_ANEW : undefined;
   }
 
   get isNew(): boolean {
@@ -166,7 +168,7 @@ export class UnsavedChanges implements AttributesSession {
   /** Whether there is anything to save, apart from objects that were changed in place. */
   get isSet(): boolean {
     const { stored } = this;
-    if (this.beforeEnd || this.failsToSignIn) return true;
+    if (this.beforeEnd || this.failureToStart !== undefined) return true;
     if (stored.ended || this.isNeverStored) return false;
     if (this.isInvalidated || this.attributes.hasSet) return true;
     return !this.isNew && (this.id !== stored.id || this.hasTimeouts);
@@ -284,6 +286,9 @@ export class UnsavedChanges implements AttributesSession {
 
 export const NOT_SIGNED_IN =
   'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
+
+export const NOT_STARTED_ANEW =
+  'No session was started anew: the session had ended in the meantime, or another request had changed its id';
 
 const OVER =
   'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +

@@ -1,5 +1,5 @@
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
-import { IndexedSessionRepository } from '@nest-session/core';
+import { IndexedSessionRepository, SessionGoneError, SessionRepository } from '@nest-session/core';
 import { HttpAgent } from '@nest-session/testing';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
 import { GatedStore, STORE_FAILURE } from '../support/gated.store.js';
@@ -97,6 +97,42 @@ describe('regenerate()', () => {
     });
     await run((req) => calledBack((done) => req.session.regenerate(done)));
     expect(await run(({ session }) => [session.maxInactiveInterval, session.cookie.maxAge])).toEqual([1800, null]);
+  });
+
+  describe('when the session ends in the meantime', () => {
+    const end = ({ session }: StepRequest) => app.app.get(SessionRepository).deleteById(session.id as string);
+    beforeEach(() => run(({ session }) => void (session.a = 1)));
+
+    it('makes a response with what is set after it a 409', async () => {
+      const response = await request(agent, async (req) => {
+        await end(req);
+        await req.session.regenerate();
+        req.session.user = 'ann';
+      });
+      expect([response.status, response.setCookies]).toEqual([409, []]);
+    });
+
+    it('gives the error to the callback of a save, once, also when an earlier save has found the end', async () => {
+      const seen = await run(async (req) => {
+        await end(req);
+        req.session.a = 2;
+        const outcome: unknown = await req.session.save();
+        await req.session.regenerate();
+        req.session.user = 'ann';
+        const [error] = await calledBack((done) => req.session.save(done));
+        return [outcome, error instanceof SessionGoneError, await req.session.save()];
+      });
+      expect(seen).toEqual(['gone', true, 'gone']);
+    });
+
+    it('succeeds when nothing is set after it, as at a logout', async () => {
+      const outcome = await run(async (req) => {
+        await end(req);
+        await req.session.regenerate();
+        return req.session.save() as Promise<unknown>;
+      });
+      expect(outcome).toBe('gone');
+    });
   });
 
   it('gives the error to the callback when it is too late for a cookie', async () => {
