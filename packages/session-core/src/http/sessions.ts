@@ -5,6 +5,7 @@ import type { SessionInfo } from '../session/session-info.js';
 import { shownBy } from '../session/shown-session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { isUpgrade, requestOf } from './request-of.js';
+import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 
@@ -26,7 +27,7 @@ export class Sessions {
   async load(request: object): Promise<Session | null> {
     const incoming = requestOf(request);
     const known = isUpgrade(incoming) ? undefined : ResponseCommit.of(incoming)?.session;
-    if (known) return known.isUnavailable || isStarted(known.existing) ? known.session : null;
+    if (known) return ofHttpRequest(known);
     if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
     const detached = await this.requests.detached(incoming);
     void detached.touch.send();
@@ -92,6 +93,12 @@ export class Sessions {
     if (repository instanceof IndexedSessionRepository) return repository;
     throw new TypeError('The store of the sessions has no indexes: its repository must be an IndexedSessionRepository');
   }
+}
+
+/** The response depends on the session, also when there is none. */
+function ofHttpRequest(held: RequestSession): Session | null {
+  held.use();
+  return held.isUnavailable || isStarted(held.existing) ? held.session : null;
 }
 
 /** Whether a session is one, and not only what something has read in a request that has none. */

@@ -105,7 +105,9 @@ describe.each(['express', 'fastify'] as const)('Sessions.load() on %s', (platfor
     expect((await client.post('/visits')).text).toBe('true');
     expect(store.calls).toEqual(['load', 'update']);
     store.calls.length = 0;
-    expect((await agent().get('/nobody')).json()).toEqual({ loaded: null });
+    const nobody = await agent().get('/nobody');
+    expect(nobody.json()).toEqual({ loaded: null });
+    expect(nobody.headers).toMatchObject({ vary: 'Cookie', 'cache-control': 'private' });
     expect(store.calls).toEqual([]);
     expect((await agent().get('/visitor')).json()).toEqual({ before: null, isOwn: true });
   });
