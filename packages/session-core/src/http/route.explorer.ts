@@ -58,7 +58,8 @@ export class RouteExplorer {
    * The handlers that need an interceptor of their own to save the session: resolvers, and routes whose response Nest
    * does not send behind their interceptors. Of these, the ones that can get the session of their request: by a
    * decorator for it, by the request, by any decorator of the application, because that gets the request, as part of a
-   * request-scoped controller, which may inject it, or from a service that knows the current request.
+   * request-scoped controller, which may inject it, or from a service that knows the current request. And all routes
+   * that redirect or render: guards and middleware may have changed the session, as a login by Passport does.
    */
   handlersToIntercept(): Handler[] {
     const { injectsContext } = this;
@@ -66,8 +67,11 @@ export class RouteExplorer {
       this.#handlersOf(wrapper)
         .filter(isHandler)
         .filter(
-          ({ controller, name }) =>
-            injectsContext || !wrapper.isDependencyTreeStatic() || takesRequest(controller, name),
+          ({ controller, method, name }) =>
+            injectsContext ||
+            !wrapper.isDependencyTreeStatic() ||
+            takesRequest(controller, name) ||
+            isRedirectedOrRendered(method),
         );
     return [...this.modules.values()].flatMap(({ controllers, providers }) => [
       ...[...controllers.values()].flatMap((wrapper) =>
@@ -154,7 +158,12 @@ function isSentByNest({ controller, method, name }: NamedHandler): boolean {
   return isPassedThrough || !parametersOf(controller, name).some((type) => WITH_RESPONSE.has(Number(type)));
 }
 
-const SENT_OTHERWISE = [SSE_METADATA, REDIRECT_METADATA, RENDER_METADATA];
+function isRedirectedOrRendered(method: object): boolean {
+  return REDIRECTED_OR_RENDERED.some((key) => Reflect.hasMetadata(key, method));
+}
+
+const REDIRECTED_OR_RENDERED = [REDIRECT_METADATA, RENDER_METADATA];
+const SENT_OTHERWISE = [SSE_METADATA, ...REDIRECTED_OR_RENDERED];
 const WITH_RESPONSE = new Set<number>([RouteParamtypes.RESPONSE, RouteParamtypes.NEXT]);
 
 function takesRequest(controller: Type, name: string): boolean {

@@ -145,6 +145,11 @@ class OfRequest {
 class WithoutSession {
   @Get('session')
   session() {}
+
+  /** As after a login by a guard of Passport. */
+  @Get('redirect')
+  @Redirect('/elsewhere')
+  redirect() {}
 }
 
 @Controller('intercepted')
@@ -226,11 +231,11 @@ describe('a failed save', () => {
 });
 
 describe('the interceptor', () => {
-  it.each(['events', 'redirect'])(
+  it.each(['otherwise/events', 'otherwise/redirect', 'without/redirect'])(
     'runs for a handler whose response Nest does not send behind it: %s',
     async (route) => {
-      const { store, agent } = await startApp({ controllers: [SentOtherwise], providers: [filter] });
-      const statusOf = async () => (await agent().get(`/otherwise/${route}`)).status;
+      const { store, agent } = await startApp({ controllers: [SentOtherwise, WithoutSession], providers: [filter] });
+      const statusOf = async () => (await agent().get(`/${route}`)).status;
       expect(await statusOf()).not.toBe(FILTERED);
       store.break('create');
       expect(await statusOf()).toBe(FILTERED);
