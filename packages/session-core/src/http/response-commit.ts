@@ -186,12 +186,13 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   }
 
   replace(error: unknown): ErrorResponse {
-    if (error instanceof HttpException) return responseOf(error);
+    const response = error instanceof HttpException ? responseOf(error) : undefined;
+    if (response) return response;
     if (this.session.hasFailed)
       logger.error('The session could not be saved, so the response is a 500', shownStack(error));
     else logger.error('Node.js refused to send a response, so the response is a 500', shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
-    return { status, body: { statusCode: status, message: 'Internal server error' } };
+    return { status, json: JSON.stringify({ statusCode: status, message: 'Internal server error' }) };
   }
 
   /**
@@ -257,10 +258,23 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 /** Of a request that presents no token. */
 const NOTHING: FoundSession = {};
 
-/** As the exception filter of Nest answers it. */
-function responseOf(error: HttpException): ErrorResponse {
-  const [status, response] = [error.getStatus(), error.getResponse()];
-  return { status, body: typeof response === 'string' ? { statusCode: status, message: response } : response };
+/**
+ * As the exception filter of Nest answers it; undefined for an error of the application that cannot be sent. Nothing
+ * could catch what it throws here, so it would end the process.
+ */
+function responseOf(error: HttpException): ErrorResponse | undefined {
+  try {
+    const [status, response] = [error.getStatus(), error.getResponse()];
+    const body = typeof response === 'string' ? { statusCode: status, message: response } : response;
+    const json = JSON.stringify(body) as string | undefined;
+    return json !== undefined && isStatus(status) ? { status, json } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isStatus(status: unknown): boolean {
+  return Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 999;
 }
 
 function reportResolver(error: unknown): void {

@@ -27,8 +27,8 @@ export interface CommitGate {
 
 export interface ErrorResponse {
   readonly status: number;
-  /** Sent as JSON. */
-  readonly body: unknown;
+  /** The body, as JSON. */
+  readonly json: string;
 }
 
 interface HeldCall {
@@ -211,9 +211,9 @@ export class ResponseHold implements ResponseCalls {
   }
 
   #replace(error: unknown, gate: CommitGate): void {
-    const { status, body } = gate.replace(error);
+    const { status, json } = gate.replace(error);
     if (gate.headersSent) this.#response.destroy();
-    else if (!this.#isDestroyed) this.#answer(gate, status, JSON.stringify(body));
+    else if (!this.#isDestroyed) this.#answer(gate, status, json);
     this.#state = 'replaced';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
     // Wakes a source that waits for `drain`; it then finds that the response has ended.

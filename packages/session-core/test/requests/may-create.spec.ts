@@ -1,4 +1,13 @@
-import { Controller, ForbiddenException, Get, type INestApplication, Post, Res, UseGuards } from '@nestjs/common';
+import {
+  Controller,
+  ForbiddenException,
+  Get,
+  HttpException,
+  type INestApplication,
+  Post,
+  Res,
+  UseGuards,
+} from '@nestjs/common';
 import type { CanActivate } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Session, SessionCreationRefusedError, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
@@ -133,6 +142,19 @@ describe.each(['express', 'fastify'] as const)('on %s, the option mayCreate', (p
     const response = await agent().post('/visit');
     expect([response.status, response.json<{ message: string }>().message]).toEqual([403, 'Not from here']);
     expect(creations()).toBe(0);
+  });
+
+  it.each<[string, () => HttpException]>([
+    ['a body that is no JSON', () => new HttpException({ wait: 5n }, 429)],
+    ['no body', () => new HttpException(undefined as never, 429)],
+    ['no status', () => new HttpException('Wait', NaN)],
+  ])('can throw an error that cannot be sent, which is logged and a 500: one with %s', async (_, errorOf) => {
+    const { agent, log } = await start(() => {
+      throw errorOf();
+    });
+    const response = await agent().post('/sent');
+    expect([response.status, response.json()]).toEqual([500, { statusCode: 500, message: 'Internal server error' }]);
+    expect(log.matching(/could not be saved, so the response is a 500/)).toHaveLength(1);
   });
 
   it('knows the address of the client, behind a trusted proxy too', async () => {

@@ -47,7 +47,7 @@ class TestGate implements CommitGate {
 
   replace(error: unknown) {
     this.log.push(`replace ${(error as Error).message}`);
-    return { status: 503, body: { statusCode: 503 } };
+    return { status: 503, json: '{"statusCode":503}' };
   }
 }
 
