@@ -80,7 +80,7 @@ export class RequestSession {
     this.use();
     this.#reportOutage();
     // Tokens of two principals are no outage.
-    if (this.#outagePolicy !== 'anonymous' || this.#loadError instanceof ConflictException) this.#requireLoaded();
+    if (this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals) this.#requireLoaded();
     this.#session ??= this.#createSession();
     return this.#session;
   }
@@ -98,6 +98,11 @@ export class RequestSession {
   /** Whether the load failed. */
   get isUnavailable(): boolean {
     return this.#loadError !== undefined;
+  }
+
+  /** Whether the load failed because the tokens belong to two principals. */
+  get hasTwoPrincipals(): boolean {
+    return this.#loadError instanceof ConflictException;
   }
 
   /** Whether the response has left without the session, because the load failed. Nobody may learn that too late. */

@@ -22,7 +22,8 @@ export class Sessions {
    *
    * Resolves to null when the request presents no live session, and for a WebSocket that a page of a foreign origin
    * opens. Changes are saved by `await session.save()`. Over an open connection, the session id cannot be changed.
-   * @throws SessionStoreError when the store failed; TypeError for anything but a request
+   * @throws SessionStoreError when the store failed; ConflictException when the request presents the sessions of two
+   *   principals, with `security: 'strict'`; TypeError for anything but a request
    */
   async load(request: object): Promise<Session | null> {
     const incoming = requestOf(request);

@@ -68,7 +68,7 @@ export class UpgradeListener implements OnModuleInit {
   }
 }
 
-function refuse(socket: Duplex, status: 403 | 500 | 503): false {
+function refuse(socket: Duplex, status: 403 | ReturnType<typeof statusAfter>): false {
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
   // Without a listener, an error of the socket would end the process. Nothing else listens yet.
   socket.on('error', () => undefined).end(head, () => socket.destroy());

@@ -29,7 +29,11 @@ import {
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
 /** The errors for a client of socket.io whose session could not be looked up. A client of ws gets the status. */
-const REFUSALS = { 500: 'Internal server error', 503: 'Session store unavailable' } as const;
+const REFUSALS = {
+  409: 'The request presents the sessions of two users: delete the cookies of this site',
+  500: 'Internal server error',
+  503: 'Session store unavailable',
+} as const;
 
 /** The error for a client of socket.io that recovered its state before its session was checked. */
 const UNDECIDED = 'State recovered without a session';

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '@nest-session/core';
 import type { DetachedSession, RequestSessions } from '@nest-session/core/internal';
 import type { CloseReason, OpenConnection, OpenConnections } from '../connections/open-connections.js';
+import { TwoPrincipalsError } from '../connections/status-after.js';
 
 /** How many messages of a client may wait for their session. More may come while the store is slow, or in an attack. */
 export const MOST_WAITING = 10_000;
@@ -57,7 +58,8 @@ export class GatewayClient implements OpenConnection {
 
   /**
    * Loads the session of the handshake.
-   * @throws SessionStoreError when the store failed, because the client would stay unidentified while it is connected
+   * @throws SessionStoreError when the store failed, because the client would stay unidentified while it is connected;
+   *   TwoPrincipalsError when the handshake presents the sessions of two users, and that is refused
    */
   async load(): Promise<void> {
     this.#isExcluded = this.#sessions.excludes(this.#request);
@@ -67,6 +69,7 @@ export class GatewayClient implements OpenConnection {
     const opening = await this.#sessions.detached(this.#request);
     if (opening.isUnavailable) {
       this.disconnect();
+      if (opening.hasTwoPrincipals) throw new TwoPrincipalsError();
       throw new SessionStoreError('The session of a WebSocket could not be loaded');
     }
     void opening.touch.send();

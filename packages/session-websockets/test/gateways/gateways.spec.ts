@@ -1,5 +1,5 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { closeApps, PLATFORMS, SocketApp, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 
@@ -71,3 +71,18 @@ describe.each(PLATFORMS)('a gateway of %s', (platform) => {
     expect((await connect(platform, agent, { headers: { origin: app.origin } })).isOpen).toBe(true);
   });
 });
+
+it.each(PLATFORMS)(
+  'in strict mode, a gateway of %s refuses a client with the sessions of two users',
+  async (platform) => {
+    const app = await SocketApp.start({ platform, url: redis.url, session: { security: 'strict' } });
+    const signedIn = async (principalName: string) =>
+      signIn(app.nest, { principalName }, { agent: await HttpAgent.for(app.nest, { secure: true }) });
+    const [ann, bob] = [await signedIn('ann'), await signedIn('bob')];
+    const cookies = [ann, bob].map((each) => String(each.headersFor('/')['cookie']));
+    const connectWith = (cookie: string) => connect(platform, app.agent(), { headers: { cookie } });
+    const reason = platform === 'ws' ? 'Unexpected server response: 409' : 'the sessions of two users';
+    await expect(connectWith(cookies.join('; '))).rejects.toThrow(reason);
+    expect((await connectWith(cookies[0]!)).isOpen).toBe(true);
+  },
+);
