@@ -251,9 +251,9 @@ export class TrackedSession implements Session {
     Object.assign(this.#changes, { response, companions, refusal });
   }
 
-  /** Sets or removes the principal, under the same id. */
+  /** Sets another principal, or removes it, under the same id. */
   setPrincipal(name: string | undefined): void {
-    this.#changes.setPrincipal(name);
+    this.#changes.setPrincipal(name, true);
   }
 
   /** From now on, a save does not renew the idle timeout. */

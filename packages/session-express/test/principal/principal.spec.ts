@@ -60,6 +60,22 @@ describe('the principal', () => {
     expect(await count('bob')).toBe(0);
   });
 
+  it('is not authenticated when the option makes another one of a session in which somebody has signed in', async () => {
+    const { run } = await start((session) => session['account'] as string);
+    const authentication: Step<unknown> = ({ session }) => [
+      session.principalName,
+      session.authenticatedAt !== undefined,
+    ];
+    await run(({ session }) => {
+      session.signIn('ann');
+      session.account = 'ann';
+    });
+    await run(({ session }) => void (session.other = 1));
+    expect(await run(authentication)).toEqual(['ann', true]);
+    await run(({ session }) => void (session.account = 'bob'));
+    expect(await run(authentication)).toEqual(['bob', false]);
+  });
+
   it('is left to the application with `principal: false`', async () => {
     const { run, count } = await start(false);
     await run(({ session }) => void (session.passport = { user: 'ann' }));
