@@ -15,9 +15,12 @@ export async function raiseEpochs(
   at?: number,
 ): Promise<number> {
   // Send the signal together with the script, whatever the replies will be. A signal from inside the script would be
-  // lost during a slot migration.
-  const replies = await connection.writeInAll(partitions, (client, keys) =>
-    Promise.all([scripts(client).raiseEpoch(keys, at), keys.hasSignals && client.spublish(keys.events, 'epoch')]),
-  );
+  // lost during a slot migration. Send it again after the reply: if Redis has forgotten the script, the first signal
+  // comes before the script.
+  const replies = await connection.writeInAll(partitions, (client, keys) => {
+    const signal = () => keys.hasSignals && client.spublish(keys.events, 'epoch');
+    const raised = scripts(client).raiseEpoch(keys, at);
+    return Promise.all([raised, signal(), raised.then(signal)]);
+  });
   return Math.min(...replies.map(([epoch]) => Number(epoch)));
 }

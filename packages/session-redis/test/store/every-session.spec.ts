@@ -5,6 +5,7 @@ import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
@@ -68,6 +69,21 @@ it('every instance hears of the partitions whose sessions are over, although ano
   await expect(here.nest.get(Sessions).endEverySession()).rejects.toThrow('WRONGTYPE');
   const over = ids.filter((id) => store.keysOf(id) !== failing);
   await eventually(async () => expect(await repository.findByIds(over)).toEqual(over.map(() => null)));
+});
+
+it('every instance hears of it also where Redis has forgotten the script', async () => {
+  const [here, there] = [await start(), await start()];
+  const [sessions, epochs] = [here.nest.get(Sessions), there.nest.get(SessionEpochs, { strict: false })];
+  const { all } = there.nest.get(SessionPartitions, { strict: false });
+  const pending = () => all.filter((keys) => epochs.pending(keys) !== undefined);
+  await sessions.endEverySession();
+  await eventually(() => expect(pending()).toEqual(all));
+  // Until the last session has ended, an instance polls.
+  for (const { epoch } of all) await store.client.hset(epoch, 'ended', (await store.client.hget(epoch, 'at'))!);
+  await eventually(() => expect(pending()).toEqual([]));
+  await store.client.script('FLUSH');
+  await sessions.endEverySession();
+  await eventually(() => expect(pending()).toEqual(all));
 });
 
 it('an instance ends the sessions that one that has stopped did not end', async () => {
