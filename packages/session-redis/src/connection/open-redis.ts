@@ -31,7 +31,9 @@ export function handleErrorsOfStreams(client: Redis): Redis {
 function clientOf(address: ServerAddress, rules: RedisOptions): Redis {
   if ('client' in address) return address.client.duplicate(rules);
   if ('sentinels' in address) return new Redis({ ...address.sentinels, ...rules });
-  return new Redis(address.url, address.tls ? { ...rules, tls: address.tls } : rules);
+  // The query of a url may have options of ioredis. In `new Redis(url, rules)` they would override the rules.
+  const { options } = new Redis(address.url, { lazyConnect: true });
+  return new Redis({ ...options, ...rules, ...(address.tls && { tls: address.tls }) });
 }
 
 function clientOfCluster({ cluster }: ClusterAddress, rules: ClusterOptions): Cluster {

@@ -13,6 +13,8 @@ export function urlProblem(url: string): string | undefined {
   if (!URL.canParse(url) || CUT_PASSWORD.test(url)) return `cannot be read: ${ENCODED}`;
   const { username, password, pathname, searchParams } = new URL(url);
   if (![username, password].every(isEncoded)) return `cannot be read: ${ENCODED}`;
+  if (searchParams.has('keyPrefix'))
+    return 'has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`';
   const databases = [pathname.slice(1), searchParams.get('db') ?? ''];
   return databases.every((each) => /^\d*$/.test(each))
     ? undefined

@@ -81,6 +81,11 @@ it.each<[string, object, string[]]>([
     { client: new Cluster(['redis://localhost'], { lazyConnect: true, keyPrefix: 'app:' }) },
     ['Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.'],
   ],
+  [
+    'a url with a key prefix',
+    { url: 'redis://localhost/0?family=6&keyPrefix=app:' },
+    ['Option `url` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.'],
+  ],
 ])('%s is refused, with all problems', (_, options, problems) => {
   expect(problemsOf(options)).toEqual(problems);
 });

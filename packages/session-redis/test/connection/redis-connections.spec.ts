@@ -201,6 +201,22 @@ it('a connection leaves a demoted master at its first READONLY error', async () 
   expect(await background.incr('a')).toBe(2);
 });
 
+it('a url provides the address of Redis in its query as well, but not the behaviour of the connections', async () => {
+  const query =
+    'db=4&commandTimeout=1&stringNumbers=true&enableOfflineQueue=&autoResendUnfulfilledCommands=yes&connectionName=theirs';
+  const own = createConnections(resolveRedisSessionOptions({ url: `${withAllRights(proxy.url)}?${query}` }));
+  const request = own.request.of(undefined)!;
+  try {
+    proxy.delayReplies(100);
+    expect(await own.background.incr('of-url')).toBe(1);
+    expect(await direct.client('LIST')).toMatch(/name=nest:session:background .* db=4 /);
+    expect(request.options.autoResendUnfulfilledCommands).toBe(false);
+  } finally {
+    proxy.delayReplies(0);
+    void closeConnections(own);
+  }
+});
+
 describe('a client of the application', () => {
   const options: RedisOptions = {
     ...ALL_RIGHTS,
