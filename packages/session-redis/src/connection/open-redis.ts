@@ -1,3 +1,4 @@
+import { clearImmediate, setImmediate } from 'node:timers';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
 import { hideArguments } from './hide-arguments.js';
@@ -24,8 +25,22 @@ export function openCluster(address: ClusterAddress, rules: ClusterOptions): Clu
 export function handleErrorsOfStreams(client: Redis): Redis {
   const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };
   const connect = connector.connect.bind(connector);
-  connector.connect = async (...args) => (await connect(...args)).on('error', () => undefined);
+  connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));
   return client;
+}
+
+/**
+ * Node.js runs timers before it reads sockets. After a long pause of the process, the timer of `socketTimeout` would close a
+ * connection whose replies have arrived.
+ */
+function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
+  const destroy = stream.destroy.bind(stream);
+  stream.destroy = (error) => {
+    if (error?.message.startsWith('Socket timeout') !== true) return destroy(error);
+    const late = setImmediate(() => destroy(error));
+    return stream.once('data', () => clearImmediate(late));
+  };
+  return stream;
 }
 
 function clientOf(address: ServerAddress, rules: RedisOptions): Redis {
