@@ -7,13 +7,13 @@ import {
   TooManySessionsError,
 } from '../errors/session.errors.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { NOT_CREATED, NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
 import {
   type AttributeChanges,
   type ContentBounds,
   type CreateSession,
-  FORWARDING_TIME,
   type IndexChanges,
   type SessionLimit,
   type UpdateSession,
@@ -25,14 +25,10 @@ import { endsNow, type TimeoutChanges, timeoutChanges } from './session-timeouts
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import type { StoredSession } from './stored-session.js';
-import { NOT_SIGNED_IN, NOT_STARTED_ANEW, type UnsavedChanges } from './unsaved-changes.js';
+import type { UnsavedChanges } from './unsaved-changes.js';
 
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
-
-const NOT_CREATED =
-  'The session was not created: the token that the request presented was replaced less than ' +
-  `${FORWARDING_TIME / 1000} s ago`;
 
 const NO_TIMEOUTS: TimeoutChanges = { maxInactiveInterval: undefined, absoluteTimeout: undefined };
 

@@ -2,6 +2,7 @@ import { SessionGoneError, SessionStateError } from '../errors/session.errors.js
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
 import { PRINCIPAL_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import { NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { assertRotatable, assertStartable } from './headers-sent.js';
 import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
@@ -283,12 +284,6 @@ export class UnsavedChanges implements AttributesSession {
     if (this.timeouts.maxInactiveInterval === from) this.setTimeout('maxInactiveInterval', to);
   }
 }
-
-export const NOT_SIGNED_IN =
-  'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
-
-export const NOT_STARTED_ANEW =
-  'No session was started anew: the session had ended in the meantime, or another request had changed its id';
 
 const OVER =
   'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +

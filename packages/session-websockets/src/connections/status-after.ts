@@ -1,8 +1,6 @@
 import { SessionStoreError } from '@nest-session/core';
 import { OneLineLogger, shownError } from '@nest-session/core/internal';
-
-/** Thrown for a client whose handshake presents the sessions of two users, with `security: 'strict'`. */
-export class TwoPrincipalsError extends Error {}
+import { TwoPrincipalsError } from './two-principals.error.js';
 
 /**
  * The HTTP status for a client whose session could not be looked up. Logs an error of the application's own code, such

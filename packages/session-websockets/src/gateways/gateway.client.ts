@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '@nest-session/core';
 import type { DetachedSession, RequestSessions } from '@nest-session/core/internal';
 import type { CloseReason, OpenConnection, OpenConnections } from '../connections/open-connections.js';
-import { TwoPrincipalsError } from '../connections/status-after.js';
+import { TwoPrincipalsError } from '../connections/two-principals.error.js';
 
 /** How many messages of a client may wait for their session. More may come while the store is slow, or in an attack. */
 export const MOST_WAITING = 10_000;

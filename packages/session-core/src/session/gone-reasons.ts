@@ -1,0 +1,12 @@
+import { FORWARDING_TIME } from './session-change.js';
+
+/** Why a save that finds its session gone is an error. */
+export const NOT_CREATED =
+  'The session was not created: the token that the request presented was replaced less than ' +
+  `${FORWARDING_TIME / 1000} s ago`;
+
+export const NOT_SIGNED_IN =
+  'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
+
+export const NOT_STARTED_ANEW =
+  'No session was started anew: the session had ended in the meantime, or another request had changed its id';
