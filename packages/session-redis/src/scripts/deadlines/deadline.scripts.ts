@@ -144,8 +144,9 @@ export class DeadlineScripts {
 
   async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
     const { batchSize, maxLength, knownFor, maxDeadLetterSize } = rules;
+    const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
     const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
-    const reply = await this.#scripts.fireDeadlines(3, keys.names, keys.events, keys.deadLetters, args);
+    const reply = await this.#scripts.fireDeadlines(all.length, all, args);
     const [now, next, isFull, ...entries] = reply as FireReply;
     return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
   }

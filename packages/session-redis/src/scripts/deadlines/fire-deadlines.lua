@@ -7,6 +7,8 @@
   KEYS[1] sorted set of the names
   KEYS[2] events stream
   KEYS[3] dead letters
+  KEYS[4] what the keys of deadlines begin with; no such key is there. So while a slot moves to another node, Redis lets the call
+          wait: it would refuse to create a key again that is removed here
   ARGV[1] prefix of the partition's keys
   ARGV[2] how many deadlines at most
   ARGV[3] as many events as may wait
@@ -20,10 +22,9 @@
                A number: its event is recorded now, so many ms after its time
 ]]
 -- include: clock, deadline, bury, words, groups, positions
-local names, events, dead = KEYS[1], KEYS[2], KEYS[3]
+local names, events, dead, hashes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local trimmed = events .. ':trimmed'
 local prefix, most, known_for, now = ARGV[1], tonumber(ARGV[2]), ARGV[4], now_in_ms()
-local hashes = prefix .. 'deadlines:'
 local letters = { dead = dead, most_bytes = tonumber(ARGV[5]), at = digits(now) }
 local reply = { now, '', 0 }
 

@@ -41,14 +41,19 @@ end
 
 local function write(deadline)
   local fields = { 'name', name, 'key', deadline.key, 'id', deadline.id, 'due', digits(deadline.time), 'at', digits(now) }
-  local function add(field, value)
-    fields[#fields + 1], fields[#fields + 2] = field, value
+  local absent = { 'fired' }
+  local function add(field, value, is_there)
+    if is_there then fields[#fields + 1], fields[#fields + 2] = field, value else absent[#absent + 1] = field end
   end
-  if deadline.trace ~= '' then add('traceparent', deadline.trace) end
-  if deadline.data_key ~= '-' then add('data', deadline.data) end
-  if deadline.data_key ~= '-' and deadline.data_key ~= '' then add('dataKey', deadline.data_key) end
-  if deadline.known or deadline.has_fired then redis.call('UNLINK', deadline.hash) end
+  add('traceparent', deadline.trace, deadline.trace ~= '')
+  add('data', deadline.data, deadline.data_key ~= '-')
+  add('dataKey', deadline.data_key, deadline.data_key ~= '-' and deadline.data_key ~= '')
   redis.call('HSET', deadline.hash, unpack(fields))
+  -- Not UNLINK before: while its slot moves to another node, Redis would refuse to create the hash again.
+  if deadline.known or deadline.has_fired then
+    redis.call('HDEL', deadline.hash, unpack(absent))
+    redis.call('PERSIST', deadline.hash)
+  end
   note_due(due, names, name, deadline.member, deadline.time)
   first = math.min(first or deadline.time, deadline.time)
 end
