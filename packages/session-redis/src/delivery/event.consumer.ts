@@ -237,7 +237,11 @@ export class EventConsumer<Event> implements BackgroundService {
     const missing = this.producer.missingHandlerOf(event);
     if (missing !== undefined) return (await this.group.passOn(entry, missing)) === 'unwanted' ? undefined : 'passed';
     try {
-      await this.#limiter.run(entry, () => this.#handlers.dispatch(event, { redelivered, done }));
+      await this.#limiter.run(entry, () => {
+        // Its data came during the shutdown, which waits only for handlers that have begun: left to another instance.
+        this.#stopping.signal.throwIfAborted();
+        return this.#handlers.dispatch(event, { redelivered, done });
+      });
       return undefined;
     } catch (error) {
       const failure = this.producer.failureOf(error);

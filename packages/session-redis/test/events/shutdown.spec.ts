@@ -163,3 +163,29 @@ it('an instance that is stopped while it joins its group is in no group and leav
     await proxy.stop();
   }
 });
+
+it('an event whose data arrive too late to start is released to another instance at once', async () => {
+  const proxy = await TcpProxy.start({ port: store.server.port });
+  const { instance, begun, finish } = await start({ url: proxy.url });
+  try {
+    // Until then, the group wants the creation as well.
+    await eventually(async () => expect(await store.client.hexists(store.keys.handlers, GROUP)).toBe(1));
+    proxy.hold('request', 'hgetall');
+    const id = await endSession();
+    await proxy.untilHeld('request');
+    const open = proxy.connections;
+    const stopped = instance.stop();
+    await eventually(() => expect(proxy.connections).toBeLessThan(open));
+    proxy.release('request');
+    await stopped;
+    expect(begun).toEqual([]);
+    const other = await start();
+    other.finish();
+    await eventually(() => other.begun.includes(id));
+    await other.instance.stop();
+    expect(await store.pending(GROUP)).toBe(0);
+  } finally {
+    finish();
+    await proxy.stop();
+  }
+});
