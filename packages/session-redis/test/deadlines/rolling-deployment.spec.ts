@@ -20,8 +20,12 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     await server.stop();
   });
 
-  async function start(handles: readonly (typeof old)[], group = 'default'): Promise<DeadlineInstance> {
-    const redis = { url: server.url, partitions, events: { group, lease: '1s' as const, attempts: 1000 } };
+  async function start(
+    handles: readonly (typeof old)[],
+    group = 'default',
+    lease: '1s' | '1h' = '1s',
+  ): Promise<DeadlineInstance> {
+    const redis = { url: server.url, partitions, events: { group, lease, attempts: 1000 } };
     const instance = await DeadlineInstance.start({ redis, handles });
     instances.push(instance);
     return instance;
@@ -57,6 +61,15 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     for (const { key, data } of ofAdded) expect(data).toEqual({ i: Number(key) });
     const ofOld = [...before.handled, ...after.handled].filter(({ name }) => name === 'old');
     expect(ofOld.map(({ key }) => key).toSorted()).toEqual(all.map(({ key }) => key));
+  });
+
+  it('an instance takes what the others leave to it at once, and not when it looks for what a dead one has left', async () => {
+    const before = await start([old], 'default', '1h');
+    const after = await start([old, added], 'default', '1h');
+    const all = many(50);
+    await before.deadlines.scheduleMany(added, all);
+    await eventually(() => expect(after.keys).toEqual(all.map(({ key }) => key)));
+    await isDone(before);
   });
 
   it('a name that nobody handles yet waits for an instance that does', async () => {

@@ -18,7 +18,7 @@
     'unwanted'  no instance of the group has a handler for it, nor had one when it was recorded
     'lost'      the entry no longer belongs to this instance
 ]]
--- include: clock, digits, fields, groups, pending, positions, types, words
+-- include: clock, digits, fields, groups, pending, positions, signal, types, words
 local events, retries, wanted = KEYS[1], KEYS[2], KEYS[3]
 local group, consumer, position, want = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 assert_types({ { events, 'stream' }, { retries, 'zset' }, { wanted, 'hash' } })
@@ -42,4 +42,6 @@ local age = now - parts(position)
 local wait = math.max(tonumber(ARGV[5]), math.min(age, tonumber(ARGV[6])))
 redis.call('XCLAIM', events, group, RETRIES_CONSUMER, 0, position, 'RETRYCOUNT', pending[4] - 1, 'JUSTID')
 redis.call('ZADD', retries, digits(now + wait), position)
+-- Of several partitions, the others look at each only once per lease unless they know of something there.
+signal(events, 'retries')
 return 'passed'
