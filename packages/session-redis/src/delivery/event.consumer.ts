@@ -4,6 +4,8 @@ import { shownError, shownText, textOf } from '@nest-session/core/internal';
 import type { PollingLoop } from '@nest-session/core/store';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import type { RedisNodes } from '../connection/redis-nodes.js';
 import { EVENT_RULES } from './delivery.tokens.js';
 import { EventProducer, type HandlersFailure } from './event-producer.js';
 import type { PendingEvent } from './pending-event.js';
@@ -47,7 +49,10 @@ export class EventConsumer<Event> implements BackgroundService {
   readonly #failures = new FailureLog('Events cannot be read, retrying', 'Events are read again');
   #ended: Promise<void> = Promise.resolve();
   #joined = false;
+  /** Whether Redis knows its handlers, as far as it can tell. */
   #isRegistered = false;
+  /** Those of another instance, if they differ. */
+  #others: readonly string[] | undefined;
   /** Monotonic time, which no clock step changes. */
   #nextPoll = 0;
   /** The entries that were acknowledged since the last read. */
@@ -58,6 +63,7 @@ export class EventConsumer<Event> implements BackgroundService {
     @Inject(EventProducer) private readonly producer: EventProducer<Event>,
     @Inject(EventLoader) private readonly loader: EventLoader<Event>,
     @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
+    @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
     this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
     this.#renewals = leaseRenewal(group, this.#limiter);
@@ -70,6 +76,8 @@ export class EventConsumer<Event> implements BackgroundService {
     const types = this.#handlers.wantedTypes();
     const told = types.length > 0 ? this.group.want(types).catch(() => undefined) : undefined;
     void this.#run();
+    // Redis may come back with older data, where the group does not want them.
+    this.nodes.onOpen((client) => client.on('ready', () => (this.#isRegistered = false)));
     await told;
   }
 
@@ -166,9 +174,17 @@ export class EventConsumer<Event> implements BackgroundService {
 
   async #register(): Promise<void> {
     const own = this.#handlers.handlerNames;
-    const others = await this.group.register({ names: own, types: this.#handlers.wantedTypes() });
+    const known = this.#others;
+    // Before the call: Redis may come back again during it.
     this.#isRegistered = true;
-    if (!others) return;
+    try {
+      this.#others = await this.group.register({ names: own, types: this.#handlers.wantedTypes() });
+    } catch (error) {
+      this.#isRegistered = false;
+      throw error;
+    }
+    const others = this.#others;
+    if (!others || String(others) === String(known)) return;
     const list = (names: readonly string[]) => names.map(shownText).join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));
     const onlyElsewhere = others.filter((name) => !own.includes(name));

@@ -1,6 +1,7 @@
 import { deadline } from '@nest-session/core/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { DeadlineInstance } from '../support/deadline.instance.js';
 
 LeakGuard.install();
@@ -82,6 +83,23 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     await eventually(() => expect(after.keys).toEqual(many(20).map(({ key }) => key)));
     expect(await before.deadlines.count(added)).toBe(0);
     await isDone(after);
+  });
+
+  it('a new name is handled again after Redis has come back with the data from before the deployment', async () => {
+    await stop(await start([old]));
+    const client = new Redis(server.url).on('error', () => undefined);
+    try {
+      await client.save();
+      const after = await start([old, added]);
+      await after.deadlines.schedule(added, 'before', { in: '1ms' });
+      await eventually(() => expect(after.keys).toEqual(['before']));
+      await server.kill();
+      await server.restart();
+      await eventually(() => after.deadlines.schedule(added, 'behind', { in: '1ms' }));
+      await eventually(() => expect(after.keys).toEqual(['before', 'behind']));
+    } finally {
+      client.disconnect();
+    }
   });
 
   it('what has come stays for the return of its handler, however often others start meanwhile', async () => {

@@ -173,6 +173,19 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
     expect(await isRecorded()).toBe(true);
   });
 
+  it('is recorded again as soon as Redis has come back with data in which the group does not want it', async () => {
+    await start(ENDS);
+    await hasTold('default', 'deleted');
+    await Promise.all(instances.splice(0).map((instance) => instance.stop()));
+    await store.client.save();
+    await start(CREATED);
+    await hasTold('default', 'created');
+    await store.server.kill();
+    await store.server.restart();
+    await hasTold('default', 'created');
+    expect(await isRecorded()).toBe(true);
+  });
+
   it('is reported as a gap to broadcast handlers when it was not recorded for them', async () => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
