@@ -20,8 +20,9 @@ export class Sessions {
    * the request of Node.js, Express or Fastify, a socket of socket.io, or the client of a gateway. Each call asks the
    * store, and renews the idle timeout when a touch is due; only an HTTP request has one session for all calls.
    *
-   * Resolves to null when the request presents no live session, and for a WebSocket that a page of a foreign origin
-   * opens. Changes are saved by `await session.save()`. Over an open connection, the session id cannot be changed.
+   * Resolves to null when the request presents no live session or is excluded, and for a WebSocket that a page of a
+   * foreign origin opens. Changes are saved by `await session.save()`. Over an open connection, the session id cannot
+   * be changed.
    * @throws SessionStoreError when the store failed; ConflictException when the request presents the sessions of two
    *   principals, with `security: 'strict'`; TypeError for anything but a request
    */
@@ -30,6 +31,7 @@ export class Sessions {
     const known = isUpgrade(incoming) ? undefined : ResponseCommit.of(incoming)?.session;
     if (known) return ofHttpRequest(known);
     if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
+    if (this.requests.excludes(incoming)) return null;
     const detached = await this.requests.detached(incoming);
     void detached.touch.send();
     return detached.existing || detached.isUnavailable ? detached.session : null;

@@ -114,6 +114,25 @@ describe.each(['express', 'fastify'] as const)('Sessions.load() on %s', (platfor
 });
 
 describe('Sessions.load()', () => {
+  it('gives null for an excluded request, without asking the store', async () => {
+    @Controller()
+    class Excluded {
+      constructor(@Inject(Sessions) private readonly sessions: Sessions) {}
+
+      @Get('excluded')
+      async load(@Req() request: object) {
+        return { loaded: await this.sessions.load(request) };
+      }
+    }
+    const { app, client, store } = await startWith(visits, {
+      controllers: [Excluded],
+      session: { exclude: () => true },
+    });
+    expect((await client.get('/excluded')).json()).toEqual({ loaded: null });
+    expect(await firstMessage(app, client)).toBeNull();
+    expect(store.calls).toEqual([]);
+  });
+
   it('gives null without asking the store if there is no token, and null for a token that opens no session', async () => {
     const { app, client, agent, store } = await startWith(visits);
     expect(await firstMessage(app, agent())).toBeNull();
