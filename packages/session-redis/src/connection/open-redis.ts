@@ -1,7 +1,10 @@
-import { clearImmediate, setImmediate } from 'node:timers';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
 import { hideArguments } from './hide-arguments.js';
+
+// Milliseconds for the replies of a connection that was silent for too long.
+const LAST_WAIT = 100;
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
 export function openRedis(address: ServerAddress, rules: RedisOptions): Redis {
@@ -30,15 +33,17 @@ export function handleErrorsOfStreams(client: Redis): Redis {
 }
 
 /**
- * Node.js runs timers before it reads sockets. After a long pause of the process, the timer of `socketTimeout` would close a
- * connection whose replies have arrived.
+ * Node.js runs timers before it reads sockets and sends what waits for the end of a turn. After a long pause of the process, or
+ * of a handler, the timer of `socketTimeout` would close a connection whose replies have arrived, or whose commands leave only
+ * then.
  */
 function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
   const destroy = stream.destroy.bind(stream);
   stream.destroy = (error) => {
     if (error?.message.startsWith('Socket timeout') !== true) return destroy(error);
-    const late = setImmediate(() => destroy(error));
-    return stream.once('data', () => clearImmediate(late));
+    const late = setTimeout(() => destroy(error), LAST_WAIT);
+    const isAlive = () => clearTimeout(late);
+    return stream.once('data', isAlive).once('close', isAlive);
   };
   return stream;
 }

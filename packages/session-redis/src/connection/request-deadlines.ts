@@ -10,7 +10,7 @@ interface Turn {
  * How long requests wait for Redis: their calls must be settled within the command timeout, also while Redis is down.
  * RequestConnection sends them as soon as a node is ready, none twice, and fails those whose connection was lost. They
  * are in the order of their deadlines, with one timer for the oldest. The time of a call begins when the turn of the
- * event loop that it began in ends: before, nothing of it has left the process.
+ * event loop that it began in ends: before, its commands may not have left the process.
  */
 export class RequestDeadlines<Call extends object> {
   readonly #turns = new Map<Call, Turn>();

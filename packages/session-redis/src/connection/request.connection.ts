@@ -34,7 +34,7 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
  * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time. What a
- * turn of the event loop sends to a node leaves in one write.
+ * turn of the event loop sends to a node leaves in one write, and many commands in a few.
  */
 @Injectable()
 export class RequestConnection {

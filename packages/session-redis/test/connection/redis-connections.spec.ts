@@ -94,30 +94,33 @@ it('the connection of requests pauses between two attempts for a quarter of the 
   void closeConnections(own);
 });
 
-it('a reply that arrived while the process paused is used, although the connection was silent for too long', async () => {
-  const options = resolveRedisSessionOptions({ url: withAllRights(server.url), commandTimeout: '100ms' });
-  const own = createConnections(options);
-  const requests = new RequestConnection(own.request, options);
-  await own.request.connect();
-  // A second attempt is needed only when Redis is slower than the pause.
-  const reply = await eventually(async () => {
-    const late = requests.run((client) => client.echo('here'));
-    late.catch(() => undefined);
-    // The command leaves at the end of the turn.
-    await nextTurn();
-    for (const end = performance.now() + 400; performance.now() < end;);
-    return late;
-  });
-  expect(reply).toBe('here');
-  // A connection that stays silent is still replaced.
-  const { stream } = own.request.of(undefined)!;
-  await direct.client('PAUSE', 1000);
-  await expect(requests.run((client) => client.echo('late'))).rejects.toThrow('did not reply within 100 ms');
-  await eventually(() => stream.destroyed);
-  await direct.client('UNPAUSE');
-  expect(logged).toContainEqual(expect.stringContaining('Socket timeout'));
-  await closeConnections(own);
-});
+it.each(['after', 'before'])(
+  'a pause of the process %s a command leaves costs no connection, although that is silent for too long',
+  async (when) => {
+    const options = resolveRedisSessionOptions({ url: withAllRights(server.url), commandTimeout: '100ms' });
+    const own = createConnections(options);
+    const requests = new RequestConnection(own.request, options);
+    await own.request.connect();
+    // A second attempt is needed only when Redis is slower than the pause.
+    const reply = await eventually(async () => {
+      const late = requests.run((client) => client.echo('here'));
+      late.catch(() => undefined);
+      // The command leaves at the end of the turn.
+      if (when === 'after') await nextTurn();
+      for (const end = performance.now() + 400; performance.now() < end;);
+      return late;
+    });
+    expect(reply).toBe('here');
+    // A connection that stays silent is still replaced.
+    const { stream } = own.request.of(undefined)!;
+    await direct.client('PAUSE', 1000);
+    await expect(requests.run((client) => client.echo('late'))).rejects.toThrow('did not reply within 100 ms');
+    await eventually(() => stream.destroyed);
+    await direct.client('UNPAUSE');
+    expect(logged).toContainEqual(expect.stringContaining('Socket timeout'));
+    await closeConnections(own);
+  },
+);
 
 it('background commands of one turn of the event loop leave in one write', async () => {
   const { background } = connections;
