@@ -28,7 +28,7 @@ export interface Command {
 /** Where Redis is, and the namespace: the options that every command has. */
 export type StoreAddress = Pick<
   RedisSessionModuleOptions,
-  'url' | 'cluster' | 'sentinels' | 'name' | 'username' | 'password' | 'tls' | 'namespace' | 'events'
+  'url' | 'cluster' | 'sentinels' | 'name' | 'username' | 'password' | 'tls' | 'namespace' | 'grace' | 'events'
 >;
 
 /** One call of a command. */

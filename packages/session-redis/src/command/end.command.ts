@@ -9,6 +9,7 @@ import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
+import { endingOptions } from './ending-options.js';
 import { noSession } from './show.command.js';
 import { shownTime } from './shown-time.js';
 import { type OpenStore, withSessions, WRITES } from './store-access.js';
@@ -33,7 +34,7 @@ export const END: Command = {
   },
   run(call) {
     const end = chosen(call);
-    const address = { ...call.address, events: { retention: call.values['retention'] } };
+    const address = { ...call.address, ...endingOptions(call) };
     return withSessions({ ...call, address }, end, WRITES);
   },
 };

@@ -1,6 +1,7 @@
 import { moveExpirations } from '../expiration/move-expirations.js';
 import type { RedisSessionModuleOptions } from '../configuration/redis-session.options.js';
 import type { Command, CommandCall } from './command.js';
+import { endingOptions } from './ending-options.js';
 import { MORE } from './help-text.js';
 import { withSessions } from './store-access.js';
 import { UsageError } from './usage.error.js';
@@ -33,7 +34,6 @@ async function optionsOf(call: CommandCall): Promise<RedisSessionModuleOptions> 
   const expirations = STORES.find((store) => store === values['to']);
   if (!expirations)
     throw new UsageError(`--to must be ${STORES.join(' or ')}, but is ${JSON.stringify(values['to'])}. ${MORE}`);
-  const events = { retention: values['retention'] };
   const { count: partitions } = await withSessions(call, async (store) => store.partitions);
-  return { ...address, events, expirations, partitions };
+  return { ...address, ...endingOptions(call), expirations, partitions };
 }

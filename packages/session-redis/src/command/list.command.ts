@@ -25,9 +25,11 @@ export const LIST: Command = {
       const { total, sessions } = await sessionsOfUser(store, user, page);
       const told = sessions.map((info) => ({ ...info, id: store.shownId(info.id) }));
       const left = total - page.skip - page.limit;
-      const lines = [...columns(TITLES, told.map(rowOf))];
+      const hasOthers = left > 0 || (page.skip > 0 && total > 0);
+      const nobody = `There are no live sessions${hasOthers ? ' on this page' : ''}.`;
+      const lines = told.length === 0 ? [nobody] : [...columns(TITLES, told.map(rowOf))];
       if (left > 0) lines.push(`${left} more: add --skip ${page.skip + page.limit}`);
-      call.output.report({ total, sessions: told }, told.length === 0 ? ['There are no live sessions.'] : lines);
+      call.output.report({ total, sessions: told }, lines);
       return 0;
     });
   },

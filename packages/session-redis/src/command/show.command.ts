@@ -1,4 +1,4 @@
-import { isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
+import { beganAt, isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { NO_KEY } from '../repository/session-hash.js';
@@ -37,13 +37,14 @@ type Found = NonNullable<Awaited<ReturnType<typeof read>>>;
 async function read({ connection, partitions, shownId }: OpenStore<SessionPartitions>, id: string) {
   if (!isWellFormedIdOrToken(id)) return undefined;
   const keys = partitions.of(id);
-  const [hash, ttl, kept, rotated] = await connection.run(
+  const [hash, ttl, kept, rotated, epoch] = await connection.run(
     (client) =>
       Promise.all([
         client.hgetallBuffer(keys.session(id)),
         client.pttl(keys.shadow(id)),
         client.pttl(keys.session(id)),
         client.get(keys.forwardingMark(id)),
+        client.hget(keys.epoch, 'at'),
       ]),
     keys.prefix,
   );
@@ -56,12 +57,14 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
   const number = (name: string) => (text(name) === undefined ? undefined : Number(text(name)));
   const attributes = names.filter((name) => name.startsWith(ATTRIBUTE_FIELD)).sort();
   const ended = text('ended');
+  const [creationTime, authenticatedAt] = [number('creationTime'), number('authenticatedAt')];
+  const isOver = beganAt({ creationTime: creationTime ?? Infinity, authenticatedAt }) <= Number(epoch ?? -Infinity);
   return {
     id: shownId(id),
-    live: ttl !== NO_KEY && ended === undefined,
+    live: ttl !== NO_KEY && ended === undefined && !isOver,
     ...(ended !== undefined && { ended }),
-    creationTime: number('creationTime'),
-    authenticatedAt: number('authenticatedAt'),
+    creationTime,
+    authenticatedAt,
     lastAccessedTime: number('lastAccessedTime'),
     maxInactiveInterval: number('maxInactiveInterval'),
     absoluteExpiry: number('absoluteExpiry'),
@@ -75,7 +78,7 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
 
 function* linesOf(found: Found): Iterable<string> {
   if (!('attributes' in found)) return yield `${found.id} has another id now: ${found.forwardedTo}`;
-  const { id, live, ended = 'expired, and nobody has noticed yet', attributes, device } = found;
+  const { id, live, ended = NOT_RECORDED, attributes, device } = found;
   yield `${'session'.padEnd(WIDTH)}${id}`;
   yield `${'state'.padEnd(WIDTH)}${live ? 'live' : `ended: ${ended}`}`;
   for (const [title, at] of Object.entries({
@@ -95,3 +98,5 @@ function* linesOf(found: Found): Iterable<string> {
 }
 
 const WIDTH = 16;
+// It has expired, or every session that began until a time is over.
+const NOT_RECORDED = 'nobody has recorded the end yet';

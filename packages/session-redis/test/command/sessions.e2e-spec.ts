@@ -85,6 +85,8 @@ describe('the command, on sessions in several partitions', () => {
       code: 0,
       stdout: 'There are no live sessions.\n',
     });
+    const behind = await runCommand('list --user ann --skip 3', env);
+    expect(behind.stdout).toBe('There are no live sessions on this page.\n');
     expect(await runCommand('list --user ann --limit 0', env)).toMatchObject({ code: 1, stdout: '' });
   });
 
@@ -98,9 +100,14 @@ describe('the command, on sessions in several partitions', () => {
     // It removes nothing: that is for the application.
     const index = keys.index('principal', hashOfValue('eve'));
     expect(await client.zscore(index, gone)).not.toBeNull();
+    await client.zadd(index, Date.now() + 60_000, gone);
+    const first = await runCommand('list --user eve --limit 1', env);
+    expect(first.stdout).toBe('There are no live sessions on this page.\n1 more: add --skip 1\n');
     const epoch = layout.of(id).epoch;
     await client.hset(epoch, 'at', Date.now() + 60_000, 'ended', Date.now() + 60_000);
     expect(await listed()).toEqual([]);
+    expect((await jsonOf(`show ${id}`, env)).json).toMatchObject({ live: false });
+    expect((await runCommand(['show', id], env)).stdout).toMatch(/state +ended: nobody has recorded the end yet/);
     await client.del(epoch);
   });
 
@@ -207,6 +214,12 @@ describe('the command, on sessions in several partitions', () => {
     // Nobody trims it meanwhile.
     await runCommand(['end', id, '--retention', '7d'], env);
     expect(await client.pttl(keys.session(id))).toBeGreaterThan(6 * 86_400_000);
+    const short = await signIn('ivan');
+    // That of an application with a short grace period.
+    await runCommand(['end', short, '--retention', '30s'], env);
+    const kept = await client.pttl(new SessionPartitions('nest:session', partitions).of(short).session(short));
+    expect(kept).toBeGreaterThan(0);
+    expect(kept).toBeLessThanOrEqual(30_000);
     const { code, stderr } = await runCommand(['end', id, '--retention', '7'], env);
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^--retention is the bare number "7"/)]);
   });
