@@ -24,7 +24,14 @@ import { StartLog } from './start.log.js';
 /** What runs in the background, in the order in which it begins. */
 function servicesOf({ notifications, expirations, spring }: ResolvedRedisSessionOptions): ServicesOfStore {
   // Spring itself notices the ends of its sessions.
-  if (spring === 'read') return { foundation: [StoreConnections], sources: [StartLog], listeners: [], handling: [] };
+  if (spring === 'read') {
+    return {
+      foundation: [StoreConnections],
+      sources: [StartLog],
+      listeners: [KeyspaceNotificationListener],
+      handling: [],
+    };
+  }
   if (spring === 'shared') {
     return {
       foundation: [StoreConnections, SpringApplicationCheck, LivingInstances],

@@ -13,8 +13,6 @@ import {
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cleanup/cleanup.providers.js';
-import { DuePoller } from './cleanup/due-poller.js';
-import { type DueList, DueSweeper } from './cleanup/due.sweeper.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import { problemsWithSpring } from './configuration/spring.options.js';
 import {
@@ -32,7 +30,6 @@ import {
 } from './configuration/redis-session.tokens.js';
 import { CONNECTION_PROVIDERS } from './connection/connection.providers.js';
 import { OutageLog } from './connection/outage.log.js';
-import { PartitionSignals } from './connection/partition-signals.js';
 import {
   CONNECTION_OPTIONS,
   CONNECTIONS_TO_SHARE,
@@ -48,13 +45,10 @@ import { DELIVERY_OPTIONS } from './delivery/delivery.tokens.js';
 import { EventProducer } from './delivery/event-producer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
-import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
+import { SESSION_CLEANUP_JOB } from './expiration/session-expiration.sweeper.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
-import { tracedPass } from './expiration/traced-sweep.js';
 import { RedisSessionReader } from './health/redis-session.reader.js';
 import { SessionHealth } from './health/session-health.js';
-import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
 import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
@@ -72,9 +66,8 @@ import { SessionEventProducer } from './session-events/session-event-producer.js
 import { SpringSessionRepository } from './spring/spring-session.repository.js';
 import { SHARED_PROVIDERS } from './spring-shared/shared.providers.js';
 import { SharedSessionRepository } from './spring-shared/shared-session.repository.js';
-import { SharedSessionSweeper } from './spring-shared/shared-session.sweeper.js';
 import { StartLog } from './start.log.js';
-import { BackgroundLimiter } from './timing/background.limiter.js';
+import { SWEEP_PROVIDERS } from './sweep.providers.js';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
 
@@ -142,22 +135,6 @@ const VALUES: Provider[] = [
     inject: [REDIS_SESSION_OPTIONS],
     useFactory: ({ cron }: ResolvedRedisSessionOptions): CleanupSchedule => ({ name: SESSION_CLEANUP_JOB, cron }),
   },
-  {
-    provide: SortedSetExpirationStore,
-    inject: [connectionToken('background'), BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS, BackgroundLimiter],
-    useFactory: sortedSetStore,
-  },
-  {
-    provide: DuePoller,
-    inject: [
-      REDIS_SESSION_OPTIONS,
-      SortedSetExpirationStore,
-      SharedSessionSweeper,
-      SessionPartitions,
-      PartitionSignals,
-    ],
-    useFactory: duePoller,
-  },
 ];
 
 /** All providers of `RedisSessionModule`. They connect and start nothing. */
@@ -170,7 +147,12 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   ScheduledEnds,
   RedisSessionRepository,
   RedisForeignSessions,
-  { provide: ForeignSessions, useExisting: RedisForeignSessions },
+  {
+    provide: ForeignSessions,
+    inject: [REDIS_SESSION_OPTIONS, RedisForeignSessions],
+    // They would become sessions in our own form, in the namespace of Spring or where nobody looks.
+    useFactory: ({ spring }: ResolvedRedisSessionOptions, own: RedisForeignSessions) => (spring ? undefined : own),
+  },
   SpringSessionRepository,
   ...SHARED_PROVIDERS,
   {
@@ -185,13 +167,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
     useFactory: chosenRepository,
   },
   { provide: SessionRepository, useExisting: IndexedSessionRepository },
-  SessionExpirationSweeper,
-  {
-    provide: DueSweeper,
-    inject: [REDIS_SESSION_OPTIONS, SessionExpirationSweeper, SharedSessionSweeper],
-    useFactory: ({ spring }: ResolvedRedisSessionOptions, own: DueSweeper, shared: DueSweeper) =>
-      spring ? shared : own,
-  },
+  ...SWEEP_PROVIDERS,
   OlderSessionSweeper,
   ExpiredSessionListener,
   TimedSessionListener,
@@ -203,7 +179,12 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionEventGroups,
   SessionHealth,
   RedisSessionReader,
-  { provide: SESSION_READER, useExisting: RedisSessionReader },
+  {
+    provide: SESSION_READER,
+    inject: [REDIS_SESSION_OPTIONS, RedisSessionReader],
+    // Without work in the background, its cleanup would seem to be late for ever.
+    useFactory: ({ isGuest }: ResolvedRedisSessionOptions, own: RedisSessionReader) => (isGuest ? undefined : own),
+  },
   { provide: SESSION_HEALTH, useExisting: SessionHealth },
   { provide: SESSION_EVENT_GROUPS, useExisting: SessionEventGroups },
 ];
@@ -237,15 +218,6 @@ function listener(provide: symbol | typeof KeyspaceNotificationListener, name: k
   };
 }
 
-function sortedSetStore(
-  client: Redis,
-  scripts: SessionScripts,
-  { batchSize }: ResolvedRedisSessionOptions,
-  limiter: BackgroundLimiter,
-): SortedSetExpirationStore {
-  return new SortedSetExpirationStore(client, scripts, batchSize, limiter);
-}
-
 function ofSessionModule<T>(provided: T | undefined): T {
   if (provided === undefined) throw new InvalidSessionOptionsError('RedisSessionModule', [SESSION_MODULE_MISSING]);
   return provided;
@@ -269,17 +241,4 @@ function chosenRepository(
   const problems = sessions ? problemsWithSpring(spring, sessions) : [];
   if (problems.length > 0) throw new InvalidSessionOptionsError('RedisSessionModule', problems);
   return spring === 'read' ? read : shared;
-}
-
-function duePoller(
-  { spring }: ResolvedRedisSessionOptions,
-  store: SortedSetExpirationStore,
-  shared: SharedSessionSweeper,
-  partitions: SessionPartitions,
-  signals: PartitionSignals,
-): DuePoller<SessionKeys> {
-  const list = spring ? shared : store;
-  const claimIn: DueList<SessionKeys>['claimIn'] = (keys, tally, options) =>
-    tracedPass('poll', partitions, tally, () => list.claimIn(keys, tally, options));
-  return new DuePoller('sessions', { claimIn }, partitions.all, signals);
 }

@@ -10,7 +10,7 @@ import {
   type SessionModuleOptions,
   Sessions,
 } from '@nest-session/core';
-import { RedisSessionModule } from '@nest-session/redis';
+import { RedisSessionModule, springSessions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -427,6 +427,21 @@ describe('the takeover of a session of connect-redis', () => {
     expect(log.lines.join()).toContain(
       'The sessions of express-session are not taken over, because only RedisSessionModule',
     );
+  });
+
+  it.each(['read', 'shared'] as const)("does not happen to sessions of Spring: `spring: '%s'`", async (spring) => {
+    await closeApps();
+    app = await startApp({
+      controllers: [StepController, PlainController],
+      session: springSessions(),
+      express: { secret: SECRET },
+      store: RedisSessionModule.forRoot({ url: server.url, spring, commandTimeout: '1m' }),
+    });
+    const { browser, key } = await oldSession();
+    expect(await userOf(browser)).toBeNull();
+    expect(await client.exists(key)).toBe(1);
+    expect(await client.keys('spring:session:*sessions:*')).toEqual([]);
+    expect(app.log.lines.join()).toContain('The sessions of express-session are not taken over');
   });
 
   it('tells nothing of the old cookie, the token or a value in a log line', async () => {

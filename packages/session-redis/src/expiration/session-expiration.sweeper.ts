@@ -1,13 +1,10 @@
-import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { InjectConnection } from '../connection/redis-connections.js';
 import { partitionsByNode } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import { SessionPartitions } from '../keys/session-partitions.js';
+import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { BackgroundLimiter } from '../timing/background.limiter.js';
+import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { BucketExpirationStore } from './bucket-expiration.store.js';
 import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
@@ -22,21 +19,24 @@ export const SESSION_CLEANUP_JOB = 'session-cleanup';
  * instead of counting minutes, so it needs no care after an outage or a clock step. Any number of instances may sweep
  * at once: a script claims each session once.
  */
-@Injectable()
 export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   /** @internal */
   readonly what = 'sessions';
   readonly #stores: readonly Pick<DueSweeper<SessionKeys>, 'sweep'>[];
 
-  /** @internal `RedisSessionModule` does this: inject the sweeper. */
+  /**
+   * @internal `RedisSessionModule` does this: inject the sweeper.
+   * @param stores where ends are noted. By default in our own form
+   */
   constructor(
-    @InjectConnection('background') private readonly client: Redis,
-    @Inject(BACKGROUND_SESSION_SCRIPTS) scripts: SessionScripts,
-    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all' | 'namespace'>,
-    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
-    @Inject(BackgroundLimiter) limiter: BackgroundLimiter,
+    private readonly client: Redis,
+    scripts: SessionScripts,
+    private readonly partitions: Pick<SessionPartitions, 'all' | 'namespace'>,
+    { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    limiter: BackgroundLimiter,
+    stores?: readonly Pick<DueSweeper<SessionKeys>, 'sweep'>[],
   ) {
-    this.#stores = [
+    this.#stores = stores ?? [
       new BucketExpirationStore(client, scripts, batchSize, limiter),
       new SortedSetExpirationStore(client, scripts, batchSize, limiter),
     ];

@@ -18,10 +18,11 @@ import {
   Sessions,
   SessionStateError,
 } from '@nest-session/core';
-import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH } from '@nest-session/core/internal';
+import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
 import { type RedisSessionModuleOptions, signedInAs, springSessions } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
-import { RedisCluster } from '@nest-session/testing';
+import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
+import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { App } from '../support/app.fixture.js';
@@ -30,6 +31,7 @@ import { documentedCommands, documentedLines } from '../support/documented.right
 import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';
 import { RECORDED_KEYS, RECORDED_SIMPLE } from '../support/spring.records.js';
 import { SpringWriter } from '../support/spring-writer.js';
+import { withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -94,6 +96,32 @@ const recorded = (from: string, scenario: string) =>
   RECORDED_KEYS.find((each) => each.from === from && each.scenario === scenario && each.says)!;
 const base64 = (id: string) => Buffer.from(id).toString('base64');
 const withCookie = (value: string) => ({ headers: { cookie: `SESSION=${value}` } });
+
+it('nothing is measured of a cleanup that Spring does', async () => {
+  const app = await start();
+  expect(app.nest.get<unknown>(SESSION_READER, { strict: false })).toBeUndefined();
+  await app.stop();
+});
+
+it('the application hears key events of its own keys', async () => {
+  const app = await start('express', { url: withAllRights(server.url) });
+  try {
+    const heard: string[] = [];
+    const subscription = app.nest.get(KeyspaceNotificationListener, { strict: false }).listen({
+      keys: 'order:*',
+      events: 'expired',
+      handler: ({ key }) => void heard.push(key),
+    });
+    await eventually(() => expect(subscription.health.state).toBe('listening'));
+    await client.set('order:1', '', 'PX', 1);
+    await eventually(async () => {
+      await client.exists('order:1');
+      expect(heard).toEqual(['order:1']);
+    });
+  } finally {
+    await app.stop();
+  }
+});
 
 it.each([...new Set(READ_BY_JAVA.map(({ from }) => from))])(
   'finds the sessions that Java had, each with its times and attributes: %s',

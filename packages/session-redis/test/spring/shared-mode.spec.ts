@@ -107,6 +107,14 @@ describe('two instances', () => {
     expect(typesOf(id)).toEqual(['created', 'deleted']);
   });
 
+  it('report no live session as over when the application itself looks for ends', async () => {
+    const id = await spring.create({ color: 'red' });
+    await eventually(() => expect(typesOf(id)).toEqual(['created']));
+    const { claimed } = await apps[0].sweeper.runOnce({ ahead: 3_600_000 });
+    expect(claimed).toBe(0);
+    expect(await client.zscore('spring:session:nest:ends', id)).not.toBeNull();
+  });
+
   it('follow a session whose id Spring changes', async () => {
     const id = await spring.create({ color: 'red' });
     await eventually(() => expect(typesOf(id)).toEqual(['created']));
