@@ -8,7 +8,6 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
-import type { Instances } from './living-instances.js';
 import type { OpenStore } from './store-access.js';
 import { toldEvent, type ToldEvent } from './told-event.js';
 
@@ -25,12 +24,9 @@ export interface StoreEvents {
   readonly scripts: (client: ConstructorParameters<typeof EventStreamScripts>[0]) => EventStreamScripts;
 }
 
-/**
- * The instances of a group that are alive. One with a long lease reads for its group more rarely than the command expects, but
- * signs as an instance.
- */
-export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>, { alive }: Pick<Instances, 'alive'>): number {
-  return consumers.filter(({ name, idle }) => idle < livenessOf(LEASE) || alive.includes(name)).length;
+/** The instances of a group that are alive. */
+export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>): number {
+  return consumers.filter(({ idle }) => idle < livenessOf(LEASE)).length;
 }
 
 export function storeEvents({ connection, partitions, shownId }: OpenStore): StoreEvents {

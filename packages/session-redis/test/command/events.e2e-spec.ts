@@ -5,7 +5,7 @@ import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import { deadline, DeadlineModule, Deadlines, type DeadlineEvent, OnDeadline } from '@nest-session/core/deadlines';
 import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
-import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -192,24 +192,3 @@ describe('the command, on events', () => {
     });
   });
 });
-
-it('a group is alive whose instance looks at each of several partitions once in its long lease', async () => {
-  const server = await SteppableRedisServer.start();
-  const env = { REDIS_URL: server.url };
-  const redis = { url: server.url, partitions: 4, events: { group: 'mails', lease: '1d' } } as const;
-  const app = await EventInstance.start({ redis, providers: [Handlers] });
-  try {
-    await server.stepClock(600_000);
-    const groups = async () => (await jsonOf<{ groups: Group[] }>('groups', env)).json.groups;
-    // It signs every ten seconds.
-    await eventually(async () => expect(await groups()).toMatchObject([{ name: 'mails', instances: 1 }]), {
-      timeout: 20_000,
-    });
-    const removal = await runCommand('groups --remove mails --yes', env);
-    expect([removal.code, removal.stderr]).toEqual([1, expect.stringContaining('has instances that are alive')]);
-    expect(await groups()).toHaveLength(1);
-  } finally {
-    await app.stop();
-    await server.stop();
-  }
-}, 60_000);

@@ -1,5 +1,4 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
-import { type Instances, livingInstances } from '../living-instances.js';
 import { shownDuration } from '../shown-time.js';
 import { aliveIn, storeEvents } from '../store-events.js';
 import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
@@ -13,10 +12,10 @@ export const GROUPS: Check = {
   ofStore: true,
   async look({ store }) {
     const { groups, lags } = storeEvents(store!);
-    const [infos, readings, living] = await Promise.all([groups.list(), lags.read(), livingInstances(store!)]);
+    const [infos, readings] = await Promise.all([groups.list(), lags.read()]);
     const findings = infos.flatMap((info) => {
       const age = readings.find(({ name }) => name === info.name)?.oldestUnreadAge ?? 0;
-      return [...findingsOf(info, age, living)];
+      return [...findingsOf(info, age)];
     });
     const lost = infos.filter(({ dropped, lostDeadLetters }) => dropped + lostDeadLetters > 0).map(shownLoss);
     const count = infos.length === 1 ? '1 group' : `${infos.length} groups`;
@@ -24,7 +23,7 @@ export const GROUPS: Check = {
   },
 };
 
-function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number, living: Instances): Iterable<Finding> {
+function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number): Iterable<Finding> {
   const shown = JSON.stringify(name);
   if (age > LATE) {
     yield warning(
@@ -32,7 +31,7 @@ function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number, livi
       'See the log of its instances. If its handlers are slow, add instances, or raise events.concurrency.',
     );
   }
-  if (aliveIn({ consumers }, living) === 0) {
+  if (aliveIn({ consumers }) === 0) {
     yield warning(
       `Nobody reads the events of group ${shown}, and they are kept for it`,
       `Start an instance of the group. If it is no longer used: nest-session-redis groups --remove ${shown} --yes`,
