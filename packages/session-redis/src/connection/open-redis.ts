@@ -42,8 +42,11 @@ function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
   stream.destroy = (error) => {
     if (error?.message.startsWith('Socket timeout') !== true) return destroy(error);
     const late = setTimeout(() => destroy(error), LAST_WAIT);
-    const isAlive = () => clearTimeout(late);
-    return stream.once('data', isAlive).once('close', isAlive);
+    const settle = () => {
+      clearTimeout(late);
+      stream.off('data', settle).off('close', settle);
+    };
+    return stream.on('data', settle).on('close', settle);
   };
   return stream;
 }

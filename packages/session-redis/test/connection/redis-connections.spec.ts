@@ -101,6 +101,7 @@ it.each(['after', 'before'])(
     const own = createConnections(options);
     const requests = new RequestConnection(own.request, options);
     await own.request.connect();
+    const listeners = own.request.of(undefined)!.stream.listenerCount('close');
     // A second attempt is needed only when Redis is slower than the pause.
     const reply = await eventually(async () => {
       const late = requests.run((client) => client.echo('here'));
@@ -111,6 +112,7 @@ it.each(['after', 'before'])(
       return late;
     });
     expect(reply).toBe('here');
+    expect(own.request.of(undefined)!.stream.listenerCount('close')).toBe(listeners);
     // A connection that stays silent is still replaced.
     const { stream } = own.request.of(undefined)!;
     await direct.client('PAUSE', 1000);
