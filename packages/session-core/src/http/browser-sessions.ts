@@ -10,6 +10,7 @@ import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
+import { TrackedSession } from '../session/tracked-session.js';
 import { findPresented } from './presented-sessions.js';
 import type { ResponseCommit } from './response-commit.js';
 import { SessionScope } from './session.scope.js';
@@ -93,11 +94,11 @@ export class BrowserSessions {
   }
 
   async #endCurrent(): Promise<boolean> {
-    const commit = this.#commit;
-    if (commit.isSessionDeleted) return false;
-    const current = commit.session.session;
+    const current = TrackedSession.of(this.#commit.session.session);
+    if (current.wasEnded) return false;
     current.signOut();
-    return (await current.save()) === 'saved' && !current.isNew;
+    await current.save();
+    return current.wasEnded;
   }
 
   async #endOther(alias: string): Promise<boolean> {

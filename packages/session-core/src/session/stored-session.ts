@@ -19,6 +19,8 @@ export class StoredSession implements AttributesOwner {
   memo: object | undefined;
   /** How the session ended in the store, as far as this object knows: `deleted` by this object, else `gone`. */
   ended: 'deleted' | 'gone' | undefined;
+  /** Whether a save of this object has ended the session, also one that the store has forwarded. */
+  wasEnded = false;
   /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
   readonly idleTime: number | undefined;
 
@@ -60,6 +62,7 @@ export class StoredSession implements AttributesOwner {
     const { outcome } = reply;
     if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
     if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
+      this.wasEnded = true;
       // After a rotation elsewhere, this request must not make the client forget its new token.
       this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
       return this.ended === 'gone' ? 'gone' : 'saved';

@@ -75,7 +75,6 @@ export class TrackedSession implements Session {
   }
 
   set maxInactiveInterval(timeout: number | string) {
-    this.#changes.assertWritable();
     this.#changes.setTimeout('maxInactiveInterval', timeout);
   }
 
@@ -84,7 +83,6 @@ export class TrackedSession implements Session {
   }
 
   set absoluteTimeout(timeout: number | string) {
-    this.#changes.assertWritable();
     this.#changes.setTimeout('absoluteTimeout', timeout);
   }
 
@@ -150,7 +148,6 @@ export class TrackedSession implements Session {
     return forDisconnected(this.#updateAttribute(name, update, true));
   }
 
-  /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
     return forDisconnected(this.#updateAttribute(name, update, false));
   }
@@ -176,8 +173,7 @@ export class TrackedSession implements Session {
 
   signOut(): void {
     this.invalidate();
-    this.#changes.reason = 'signed-out';
-    this.#changes.beforeEnd = this.#changes.companions;
+    Object.assign(this.#changes, { reason: 'signed-out', beforeEnd: this.#changes.companions });
   }
 
   changeSessionId(): string {
@@ -234,6 +230,11 @@ export class TrackedSession implements Session {
   /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
     return this.#stored.ended === 'deleted';
+  }
+
+  /** Whether this object ended the session, even if another request has rotated it in the meantime. */
+  get wasEnded(): boolean {
+    return this.#stored.wasEnded;
   }
 
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */

@@ -187,6 +187,7 @@ export class UnsavedChanges implements AttributesSession {
 
   /** @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'` */
   setTimeout(name: keyof SessionTimeouts, timeout: number | string): void {
+    this.assertWritable();
     this.timeouts = { ...this.timeouts, [name]: secondsOf(name, timeout) };
   }
 

@@ -250,6 +250,21 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     expect(ended.filter(Boolean)).toHaveLength(1);
   });
 
+  it.each(['0', '1'])(
+    'are ended under alias %s, although another request has rotated them meanwhile',
+    async (alias) => {
+      const { browser, store } = await start();
+      await browser.post(`/login/ann?_s=${alias}`);
+      const gate = store.gate('delete');
+      const ending = browser.fork().request('DELETE', `/accounts/${alias}`);
+      await gate.reached();
+      await browser.post(`/login/ann-again?_s=${alias}`);
+      gate.open();
+      expect((await ending).json()).toEqual({ ended: true });
+      expect((await browser.get('/accounts')).json()).toEqual({});
+    },
+  );
+
   it('are selected by links with their aliases', async () => {
     const { browser } = await start();
     const link = async (path: string) => (await browser.get(path)).json<{ link: string }>().link;
