@@ -144,14 +144,16 @@ export class RequestSessionLoader {
     // Its client does not have the token yet. It is no access: the session keeps the end that it had elsewhere.
     if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);
     const dueIn = touchDueIn(session, this.options);
-    if (dueIn === undefined) return SessionTouch.none;
-    if (dueIn > 0) {
+    if (dueIn !== undefined && dueIn > 0) {
       // Neither do its saves have to renew it.
       session.keepIdleFor(dueIn);
       return SessionTouch.none;
     }
     const isRolling = this.resolver.maxAge({ presented, ...cookieLifetimeOf(session) }) !== undefined;
-    return SessionTouch.of(this.repository, session, isRolling);
+    // A session that never expires needs no touch, but its cookie may. It decides nothing else, so any clock will do.
+    const isDue =
+      dueIn !== undefined || (isRolling && Date.now() - session.lastAccessedTime >= this.options.touchInterval);
+    return isDue ? SessionTouch.of(this.repository, session, isRolling) : SessionTouch.none;
   }
 }
 

@@ -113,8 +113,8 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
   });
   afterEach(closeApps);
 
-  async function start(session: SessionAppOptions['session']): Promise<void> {
-    const store = new GatedRepository({ clock });
+  async function start(session: SessionAppOptions['session'], timeout?: number): Promise<void> {
+    const store = new GatedRepository({ clock, timeout });
     app = await startApp({ platform, controllers: [TestController], session, store });
     agent = app.agent();
   }
@@ -213,6 +213,31 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       const headers = { cookie: `SESSION=${generateSessionKey().token.reveal()}` };
       expect((await app.agent().get('/value', { headers })).setCookies).toEqual([]);
     });
+  });
+
+  it('a cookie with Max-Age is sent again to clients whose sessions never expire, once per touch interval', async () => {
+    clock.advance(-2 * MINUTE);
+    await start({ timeout: 'never', cookie: { maxAge: '1h' } }, -1);
+    await agent.post('/set/a');
+    const token = agent.cookie('SESSION');
+    clock.advance(2 * MINUTE);
+    calls();
+    expect((await agent.get('/idle')).setCookies).toEqual([]);
+    expect((await agent.get('/value')).setCookies).toEqual([
+      `SESSION=${token}; Max-Age=3600; Path=/; HttpOnly; SameSite=Lax`,
+    ]);
+    expect((await agent.get('/value')).setCookies).toEqual([]);
+    expect(calls()).toEqual(['load', 'load', 'touch', 'load']);
+  });
+
+  it('a session that never expires is not touched for a cookie that ends with the browser', async () => {
+    clock.advance(-2 * MINUTE);
+    await start({ timeout: 'never' }, -1);
+    await agent.post('/set/a');
+    clock.advance(2 * MINUTE);
+    calls();
+    expect((await agent.get('/value')).setCookies).toEqual([]);
+    expect(calls()).toEqual(['load']);
   });
 
   describe('RememberMe', () => {
