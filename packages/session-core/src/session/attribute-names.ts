@@ -33,6 +33,11 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
 
+/** Whether a session is stored although the application set none of its attributes. */
+export function isUninitialized(names: Iterable<string>): boolean {
+  return [...names].every((name) => name === INITIALIZED_ATTRIBUTE);
+}
+
 /** Whether only the library sets an attribute. The prefix does not tell: applications may choose names with it, too. */
 export function isOwnAttribute(name: string): boolean {
   return OWN.has(name);

@@ -6,7 +6,7 @@ import {
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
-import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { assertName, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { NOT_CREATED, NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
@@ -123,7 +123,7 @@ export class SessionSaver {
     const outcome = this.stored.settle(save, reply);
     if (!this.stored.ended && save.kind !== 'delete') this.changes.saved(save, signInTimeIn(reply));
     if (outcome !== 'gone') return outcome;
-    if (save.kind === 'create') {
+    if (save.kind === 'create' && !isUninitialized(save.attributes.keys())) {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
       this.changes.report('rotated-token', others.length > 0 ? {} : { sessionId });

@@ -135,7 +135,7 @@ export class RequestBag implements BagOwner {
 
   #initialize(): void {
     const { isUnavailable, response } = this.#request;
-    if (!this.#settings.saveUninitialized || !this.#session.isNew) return;
+    if (!this.#settings.saveUninitialized || !this.#session.isNew || this.#session.isGone) return;
     if (!isUnavailable && !response.headersSent) {
       this.#session.setOwnAttribute(INITIALIZED_ATTRIBUTE, true);
     }

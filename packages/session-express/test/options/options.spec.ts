@@ -133,6 +133,25 @@ describe('saveUninitialized', () => {
     expect(await runIn(client, ({ session }) => [session.id, Object.keys(session)])).toEqual([id, ['cookie']]);
   });
 
+  it('true: a request with the token that a login has replaced is no 409 unless it sets something', async () => {
+    const { agent } = await startApp({ controllers: [StepController], express: { saveUninitialized: true } });
+    const client = agent();
+    await request(client, ({ session }) => session.id as string);
+    const late = client.fork();
+    await runIn(client, async ({ session }) => {
+      await session.regenerate();
+    });
+    const read = await request(late, ({ session }) => Object.keys(session as object));
+    expect([read.status, read.json(), read.setCookies]).toEqual([200, { result: ['cookie'] }, []]);
+    // As Passport signs a user out.
+    const signedOut = await request(late, async (req) => {
+      await req.session.save();
+      await req.session.regenerate();
+    });
+    expect([signedOut.status, signedOut.setCookies]).toEqual([200, []]);
+    expect((await request(late, ({ session }) => void (session.a = 1))).status).toBe(409);
+  });
+
   it('true: a handler that goes on during an outage gets an empty session, which leaves that of the client alone', async () => {
     @Controller()
     class ShopController {
