@@ -14,7 +14,8 @@ export interface DeviceOptions {
    */
   address?: DeviceAddress;
   /**
-   * Gives the address of the client, for instance out of a header of your proxy.
+   * Gives the address of the client, for instance out of a header of your proxy. When it throws, the session is stored
+   * without an address, and one line in the log says so.
    * @default the `ip` of the platform, which follows its option for trusted proxies, else the address of the connection
    */
   addressOf?: (request: HttpRequestLike) => string | undefined;

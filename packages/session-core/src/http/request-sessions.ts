@@ -2,8 +2,10 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
+import type { ResolvedDeviceOptions } from '../configuration/device.options.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { InvalidSessionOptionsError, SessionCreationRefusedError } from '../errors/session.errors.js';
+import { shownError } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/proxied-request.js';
@@ -117,11 +119,21 @@ export class RequestSessions implements OnModuleInit {
     const loader = new RequestSessionLoader(repository, resolver, options, extension);
     const known = new KnownSessionLoader(repository, loader, options, extension);
     const { devices } = options;
-    const deviceOfRequest = devices && ((request: IncomingMessage) => deviceOf(request, devices));
+    const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };
     return { loader, known, parts };
+  }
+
+  /** Nobody fails to sign in because of what only describes the session. */
+  #deviceOf(request: IncomingMessage, options: ResolvedDeviceOptions): string {
+    try {
+      return deviceOf(request, options);
+    } catch (error) {
+      this.#log.warn('address', `${NO_ADDRESS}: ${shownError(error)}`);
+      return deviceOf(request, { ...options, address: 'none' });
+    }
   }
 
   #findRepository(): SessionRepository {
@@ -148,6 +160,9 @@ function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): Re
 const NO_REPOSITORY =
   'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
   'MapSessionModule.forRoot() to keep them in the memory of a single process.';
+
+const NO_ADDRESS =
+  'The option `devices.addressOf` threw, so sessions are stored without the address of their client. This is logged once';
 
 const FOREIGN_ORIGIN =
   'A WebSocket from a page of another origin got no session: its Origin is not the Host. List the origins of your pages ' +

@@ -31,7 +31,7 @@ class SignInController {
 
 async function start(devices: SessionModuleOptions['devices'], options: Partial<SessionAppOptions> = {}) {
   const session: SessionModuleOptions = devices === undefined ? {} : { devices };
-  const { app, agent } = await startApp({ ...options, controllers: [SignInController], session });
+  const { app, agent, log } = await startApp({ ...options, controllers: [SignInController], session });
   const sessions = app.get(Sessions);
   const deviceOfAda = async () => {
     const devices: (SessionDevice | undefined)[] = [];
@@ -39,7 +39,7 @@ async function start(devices: SessionModuleOptions['devices'], options: Partial<
     expect(devices).toHaveLength(1);
     return devices[0];
   };
-  return { agent: agent(), deviceOfAda };
+  return { agent: agent(), deviceOfAda, log };
 }
 
 const signIn = (agent: HttpAgent, headers: Record<string, string>) =>
@@ -90,6 +90,17 @@ describe.each(['express', 'fastify'] as const)('the device of a session on %s', 
     const own = await start({ addressOf: ({ headers }) => String(headers['cf-connecting-ip']) }, { platform });
     await signIn(own.agent, { 'cf-connecting-ip': '2001:db8:1:2::3' });
     expect(await own.deviceOfAda()).toMatchObject({ address: '2001:db8:1::' });
+  });
+
+  it('has no address when `addressOf` throws, and one log line says so', async () => {
+    const addressOf = ({ headers }: { readonly headers: object }) =>
+      (headers as { readonly client: string }).client.trim();
+    const { agent, deviceOfAda, log } = await start({ addressOf }, { platform });
+    for (const name of ['ada', 'ada']) {
+      expect((await agent.post('/sign-in', { name }, { headers: { 'user-agent': 'Phone' } })).status).toBe(201);
+    }
+    expect(await deviceOfAda()).toEqual({ userAgent: 'Phone' });
+    expect(log.lines).toEqual([expect.stringMatching(/^warn The option `devices\.addressOf` threw, .*: TypeError: "/)]);
   });
 
   it('is not recorded unless the option is set', async () => {
