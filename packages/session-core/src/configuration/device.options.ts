@@ -43,9 +43,12 @@ export function readDeviceOptions(parent: OptionReader): ResolvedDeviceOptions |
     addressOf: reader.value('addressOf', isFunction, 'a function that takes the request'),
     userAgent: reader.boolean('userAgent', true),
   };
+  if (options.address === 'none' && options.addressOf) reader.problem(NO_ADDRESS);
   reader.finish();
   return options;
 }
+
+const NO_ADDRESS = "Option `devices.addressOf` has no effect with `devices.address` 'none': remove one of them.";
 
 function isBooleanOrObject(value: unknown): value is boolean | object {
   return typeof value === 'boolean' || (typeof value === 'object' && value !== null && !Array.isArray(value));

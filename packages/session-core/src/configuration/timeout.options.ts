@@ -63,15 +63,22 @@ export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: Resol
   }
 }
 
-/** Says in the log that sessions end before the browser forgets them. */
+/** Says in the log that sessions end before the browser forgets them, or before their idle timeout can pass. */
 export function warnOfShortSessions(
   { rememberMe }: ResolvedCookieOptions,
-  { absoluteTimeout }: ResolvedTimeouts,
+  { timeout, absoluteTimeout }: ResolvedTimeouts,
 ): void {
-  if (rememberMe === undefined || rememberMe * SECOND <= absoluteTimeout) return;
+  if (rememberMe !== undefined && rememberMe * SECOND > absoluteTimeout) {
+    logger.warn(
+      `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +
+        'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` after `session.signIn()`',
+    );
+  }
+  // With 'never', the application says that only the absolute timeout counts.
+  if (timeout === Infinity || timeout <= absoluteTimeout) return;
   logger.warn(
-    `Option \`cookie.rememberMe\` outlives \`absoluteTimeout\`: remembered sessions end after ${absoluteTimeout / SECOND}s ` +
-      'all the same. Set a longer `absoluteTimeout`, or set `session.absoluteTimeout` after `session.signIn()`',
+    `Option \`timeout\` outlives \`absoluteTimeout\`: sessions end after ${absoluteTimeout / SECOND}s all the same. Set a ` +
+      "longer `absoluteTimeout`, or a shorter `timeout`, or `timeout: 'never'`",
   );
 }
 

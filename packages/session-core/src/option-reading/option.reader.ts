@@ -16,7 +16,7 @@ interface DurationRules {
  */
 export class OptionReader {
   readonly #given: Readonly<Record<string, unknown>>;
-  readonly #names: string[] = [];
+  readonly #names = new Set<string>();
 
   constructor(
     private readonly module: string,
@@ -104,15 +104,15 @@ export class OptionReader {
    */
   finish(instead: Readonly<Record<string, string>> = {}): void {
     for (const name of Object.keys(this.#given)) {
-      if (this.#names.includes(name) || this.#given[name] === undefined) continue;
-      const help = Object.hasOwn(instead, name) ? instead[name] : `known are ${this.#names.join(', ')}`;
+      if (this.#names.has(name) || this.#given[name] === undefined) continue;
+      const help = Object.hasOwn(instead, name) ? instead[name] : `known are ${[...this.#names].join(', ')}`;
       this.problems.push(`Unknown option \`${this.#nameOf(name)}\`: ${help}.`);
     }
     if (this.path === '' && this.problems.length > 0) throw new InvalidSessionOptionsError(this.module, this.problems);
   }
 
   #read(name: string): unknown {
-    this.#names.push(name);
+    this.#names.add(name);
     return this.#given[name];
   }
 

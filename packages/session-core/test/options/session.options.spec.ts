@@ -171,6 +171,10 @@ describe('resolveSessionOptions', () => {
     [{ devices: [] }, 'Option `devices` must be true or false, or an object.'],
     [{ devices: { address: 'ip' } }, 'Option `devices.address` must be one of "network", "full", "none".'],
     [{ devices: { addressOf: 'ip' } }, 'Option `devices.addressOf` must be a function that takes the request.'],
+    [
+      { devices: { address: 'none', addressOf: () => '192.0.2.1' } },
+      "Option `devices.addressOf` has no effect with `devices.address` 'none': remove one of them.",
+    ],
     [{ devices: { useragent: true } }, 'Unknown option `devices.useragent`: known are'],
     [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
     [{ timout: '30m' }, 'Unknown option `timout`: known are'],
@@ -183,6 +187,8 @@ describe('resolveSessionOptions', () => {
       { somethingElse: 1 },
       'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionTokenGenerator, visitorAttributes, maxSessions, maxAttributes, maxAttributeSize, maxSessionSize, indexes, csrf, devices, exclude, mayCreate.',
     ],
+    [{ maxSessions: { perPrincipal: 1 }, devices: {}, else: 1 }, 'visitorAttributes, maxSessions, maxAttributes'],
+    [{ devices: {}, else: 1 }, 'csrf, devices, exclude'],
     [{ visitorAttributes: 'captcha' }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ visitorAttributes: [''] }, 'Option `visitorAttributes` must be a list of names of attributes'],
     [{ security: 'high' }, 'Option `security` must be'],
@@ -211,6 +217,22 @@ describe('resolveSessionOptions', () => {
       resolveSessionOptions({ absoluteTimeout: '8h', cookie: { rememberMe: '30d' } });
       expect(warn.mock.calls).toEqual([
         [expect.stringMatching(/`cookie.rememberMe` outlives `absoluteTimeout`.* 28800s /)],
+      ]);
+    } finally {
+      warn.mockRestore();
+    }
+  });
+
+  it('warns of an idle timeout that the absolute timeout leaves without effect', () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    try {
+      resolveSessionOptions({ timeout: '12h', absoluteTimeout: '12h' });
+      resolveSessionOptions({ timeout: 'never', absoluteTimeout: '12h' });
+      resolveSessionOptions({ timeout: '30d' });
+      expect(warn).not.toHaveBeenCalled();
+      resolveSessionOptions({ timeout: '30d', security: 'strict' });
+      expect(warn.mock.calls).toEqual([
+        [expect.stringMatching(/^Option `timeout` outlives `absoluteTimeout`: sessions end after 43200s all the same/)],
       ]);
     } finally {
       warn.mockRestore();
