@@ -1,5 +1,5 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
-import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError, TooManySessionsError } from '@nest-session/core';
 import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
@@ -32,6 +32,17 @@ class AccountController {
   raw(@Session() session: Session, @Param('name') name: string, @Res() response: { send(body: string): void }) {
     session.signIn(name);
     response.send('signed in');
+  }
+
+  /** Responds to a refused sign-in itself. */
+  @Post('offer/:name')
+  async offer(@Session() session: Session, @Param('name') name: string) {
+    session.signIn(name);
+    const error: unknown = await session.save().catch((each: unknown) => each);
+    if (!(error instanceof TooManySessionsError)) return { name };
+    session.principalName = undefined;
+    session.setAttribute('asked', name);
+    return { most: error.perPrincipal };
   }
 
   @Get('me')
@@ -71,6 +82,20 @@ describe.each([
     const names = [];
     for (const device of devices) names.push(((await device.get('/limited/me')).json() as { name: string }).name);
     expect(names).toEqual(['nobody', 'ann', 'ann']);
+  });
+
+  it('one more sign-in can be answered by the application, which takes it back', async () => {
+    const app = await start('refuse');
+    const devices = [app.agent(), app.agent(), app.agent(), app.agent()];
+    await devices[2]!.post('/set/cart', { value: 'apple' });
+    const offers = [];
+    for (const device of devices) offers.push((await device.post('/limited/offer/eve')).json());
+    expect(offers).toEqual([{ name: 'eve' }, { name: 'eve' }, { most: 2 }, { most: 2 }]);
+    const seen = [];
+    for (const device of devices) seen.push((await device.get('/limited/me')).json());
+    expect(seen).toEqual([{ name: 'eve' }, { name: 'eve' }, { name: 'nobody' }, { name: 'nobody' }]);
+    const read = (await devices[2]!.get('/read')).json();
+    expect(read).toMatchObject({ attributes: { cart: 'apple', asked: 'eve' } });
   });
 
   it('one more sign-in is answered 409, and changes nothing', async () => {
