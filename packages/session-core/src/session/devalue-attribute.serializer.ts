@@ -13,6 +13,9 @@ export interface DevalueTypes {
 // No text of JSON begins like this.
 const PREFIX = 'devalue:';
 
+// The name under which a part of an ArrayBuffer is stored.
+const PART = 'nest-session.part';
+
 /**
  * Also restores `Date`, `Map`, `Set`, `BigInt`, `Buffer`, `NaN`, `undefined`, circles and everything else that
  * `devalue` can, and instances of the classes that you describe. Refuses keys `__proto__`, as JSON does. Stores a value
@@ -26,8 +29,16 @@ export class DevalueAttributeSerializer extends AttributeSerializer {
   constructor({ reducers, revivers }: DevalueTypes = {}) {
     super();
     // devalue would restore a Buffer as a Uint8Array.
-    this.#reducers = { ...reducers, Buffer: (value) => Buffer.isBuffer(value) && [value.toString('base64')] };
-    this.#revivers = { ...revivers, Buffer: ([base64]: [string]) => Buffer.from(base64, 'base64') };
+    this.#reducers = {
+      ...reducers,
+      Buffer: (value) => Buffer.isBuffer(value) && [value.toString('base64')],
+      [PART]: (value) => isPart(value) && [copyOf(value)],
+    };
+    this.#revivers = {
+      ...revivers,
+      Buffer: ([base64]: [string]) => Buffer.from(base64, 'base64'),
+      [PART]: ([copy]: [ArrayBufferView]) => copy,
+    };
   }
 
   serialize(value: unknown): string {
@@ -45,6 +56,18 @@ export class DevalueAttributeSerializer extends AttributeSerializer {
   deserialize(text: string): unknown {
     return text.startsWith(PREFIX) ? parse(text.slice(PREFIX.length), this.#revivers) : parseJson(text);
   }
+}
+
+/**
+ * Whether it shows a part of its ArrayBuffer. devalue would store all of it: that of a typed array around a Buffer has
+ * 8 KB of what the process has read and written last.
+ */
+function isPart(value: unknown): value is ArrayBufferView {
+  return ArrayBuffer.isView(value) && value.byteLength !== value.buffer.byteLength;
+}
+
+function copyOf({ constructor, buffer, byteOffset, byteLength }: ArrayBufferView): ArrayBufferView {
+  return new (constructor as Uint8ArrayConstructor)(buffer.slice(byteOffset, byteOffset + byteLength));
 }
 
 function describe(error: unknown): string {

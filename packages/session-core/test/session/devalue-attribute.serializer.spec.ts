@@ -42,6 +42,21 @@ describe('DevalueAttributeSerializer', () => {
     expect(serializer.deserialize(serializer.serialize(value))).toStrictEqual(value);
   });
 
+  it.each<[string, (buffer: ArrayBuffer) => ArrayBufferView]>([
+    ['a Uint8Array', (buffer) => new Uint8Array(buffer, 16, 2)],
+    ['a Float64Array', (buffer) => new Float64Array(buffer, 8, 2)],
+    ['a DataView', (buffer) => new DataView(buffer, 3, 5)],
+  ])('stores of %s no more of its memory than it shows', (_, viewOf) => {
+    const memory = Uint8Array.from({ length: 8192 }, (__, i) => i % 251);
+    const view = viewOf(memory.buffer);
+    const text = serializer.serialize({ again: [view, view] });
+    expect(text.length).toBeLessThan(200);
+    const { again } = serializer.deserialize(text) as { again: [ArrayBufferView, ArrayBufferView] };
+    expect(again).toStrictEqual([view, view]);
+    expect(again[0].buffer.byteLength).toBe(view.byteLength);
+    expect(again[1]).toBe(again[0]);
+  });
+
   it('stores as JSON what JSON restores, and reads what was stored as JSON', () => {
     const json = new JsonAttributeSerializer();
     for (const value of ['ann', 5, [1, 2], { a: { b: undefined } }]) {
