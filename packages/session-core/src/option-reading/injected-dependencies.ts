@@ -14,25 +14,42 @@ import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 type Dependency = InjectionToken | OptionalFactoryDependency;
 
 /**
- * Changes the definition that `forRootAsync()` returns: if Nest cannot find a dependency of its factory, the start
- * fails with a sentence that says what to write.
+ * Changes the definition that `forRootAsync()` returns: if it has no factory, Nest cannot find a dependency of its
+ * factory, or that returns nothing, the start fails with a sentence that says what to write.
  */
 export function explainInjection(module: string, definition: DynamicModule): DynamicModule {
-  return { ...definition, providers: (definition.providers ?? []).map((each) => explained(module, each)) };
+  const { providers = [] } = definition;
+  // Nest takes a class for granted where neither a factory nor a class is given.
+  const given = providers.filter((each) => !('useClass' in each) || (each.useClass as unknown) !== undefined);
+  if (given.length === providers.length) {
+    return { ...definition, providers: given.map((each) => explained(module, each)) };
+  }
+  const refuse = () => Promise.reject(new InvalidSessionOptionsError(module, [NO_FACTORY]));
+  return { ...definition, providers: given.map((each) => ({ ...each, inject: [], useFactory: refuse }) as Provider) };
 }
 
 function explained(module: string, provider: Provider): Provider {
-  if (!('useFactory' in provider) || !provider.inject?.length) return provider;
-  const { inject: dependencies, useFactory, ...others } = provider as FactoryProvider & { inject: Dependency[] };
+  if (!('useFactory' in provider)) return provider;
+  const { inject: dependencies = [], useFactory, ...others } = provider as FactoryProvider & { inject?: Dependency[] };
   const explain = (modules: ModulesContainer) => (token: InjectionToken) =>
     new InvalidSessionOptionsError(module, [notVisible(token, modules)]);
   return {
     ...others,
     inject: [ModuleRef, ModulesContainer],
-    useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) =>
-      useFactory(...(await injectDependencies(moduleRef, dependencies, explain(modules)))),
+    useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) => {
+      const injected = await injectDependencies(moduleRef, dependencies, explain(modules));
+      const options: unknown = await useFactory(...injected);
+      if (options === undefined) throw new InvalidSessionOptionsError(module, [NO_OPTIONS]);
+      return options;
+    },
   };
 }
+
+const NO_FACTORY =
+  'forRootAsync() has nothing that gives the options: write forRootAsync({ useFactory: () => ({ ... }) }), or give it ' +
+  '`useClass` or `useExisting`.';
+
+const NO_OPTIONS = 'The factory of forRootAsync() has returned undefined: return an object with the options.';
 
 /**
  * Returns what `moduleRef` injects for these dependencies. If nothing provides a dependency, it throws the error of

@@ -150,6 +150,25 @@ describe('SessionModule', () => {
     expect(await refusal({ imports: [SessionModule.forRootAsync(options), store] })).toBe('No configuration');
   });
 
+  it('says that the factory of forRootAsync() returns nothing', async () => {
+    for (const options of [{ useFactory: () => undefined }, { inject: [], useFactory: async () => undefined }]) {
+      const module = SessionModule.forRootAsync(options as object);
+      expect(await refusal({ imports: [module, store] })).toBe(
+        'SessionModule: The factory of forRootAsync() has returned undefined: return an object with the options.',
+      );
+    }
+  });
+
+  it.each([{}, { imports: [OptionsModule], inject: [OptionsService] }, { timeout: '1h' }])(
+    'says what forRootAsync() needs, given %p',
+    async (options) => {
+      const module = SessionModule.forRootAsync(options as object);
+      expect(await refusal({ imports: [module, store] })).toMatch(
+        /^SessionModule: forRootAsync\(\) has nothing that gives the options: write .*useFactory/,
+      );
+    },
+  );
+
   it('names all invalid options', async () => {
     const options = { timout: '1m', cookie: { sameSite: 'none' } } as object;
     const message = await refusal({ imports: [SessionModule.forRoot(options), store] });
