@@ -20,8 +20,8 @@ export function saveBeforeAnswers(): void {
   // Nest awaits it behind all interceptors, inside of what passes errors to the filters.
   prototype.apply = function (result, response, status) {
     const send = () => apply.call(this, result, response, status);
-    const commit = commitOf(response as PlatformResponse);
-    const saving = commit?.takeSave() ? commit.saveEarly() : undefined;
+    // Also where an interceptor has saved: it may have been that of another handler, which passed the request on.
+    const saving = commitOf(response as PlatformResponse)?.saveEarly();
     return saving ? saving.then(send) : send();
   };
 }

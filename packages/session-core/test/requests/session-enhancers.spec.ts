@@ -16,6 +16,7 @@ import {
   type NestInterceptor,
   type NestMiddleware,
   type NestModule,
+  Next,
   Redirect,
   Render,
   Req,
@@ -167,6 +168,21 @@ class Intercepted {
   }
 }
 
+@Controller('passed-on')
+class PassedOn {
+  @Get()
+  passOn(@Session() session: Session, @Next() next: () => void) {
+    session.setAttribute('a', 1);
+    next();
+  }
+
+  @Get()
+  async passedOn(@Session() session: Session) {
+    await session.save();
+    session.setAttribute('b', 1);
+  }
+}
+
 @Controller('extended')
 class ExtendsIntercepted extends Intercepted {}
 
@@ -252,6 +268,14 @@ describe('the interceptor', () => {
       expect((await agent().get(path)).status).toBe(FILTERED);
     },
   );
+
+  it('leaves to Nest what a second handler changes, to which the first one has passed the request on', async () => {
+    const { store, agent } = await startApp({ controllers: [PassedOn], providers: [filter] });
+    expect((await agent().get('/passed-on')).status).toBe(200);
+    expect(store.calls).toEqual(['create', 'update']);
+    store.break('update');
+    expect((await agent().get('/passed-on')).status).toBe(FILTERED);
+  });
 
   it.each<[string, Partial<SessionAppOptions>]>([
     ['APP_INTERCEPTOR', { providers: [filter, { provide: APP_INTERCEPTOR, useClass: MarksAfterwards }] }],
