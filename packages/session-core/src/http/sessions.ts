@@ -22,8 +22,8 @@ export class Sessions {
    *
    * Resolves to null when the request presents no live session or is excluded, and for a WebSocket that a page of a
    * foreign origin opens. While the store is down, it resolves to an empty session in an HTTP request whose route has
-   * `@SessionOutagePolicy('anonymous')`. Changes are saved by `await session.save()`. Over an open connection, the session id cannot
-   * be changed.
+   * `@SessionOutagePolicy('anonymous')`. Changes are saved by `await session.save()`. Over an open connection, the session
+   * id cannot be changed.
    * @throws SessionStoreError when the store failed; ConflictException when the request presents the sessions of two
    *   principals, with `security: 'strict'`; TypeError for anything but a request
    */

@@ -1,4 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { explainInjection } from '@nest-session/core/internal';
 import type { ExpressSessionModuleOptions } from './express-session.options.js';
 
 /** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
@@ -13,4 +14,5 @@ export const {
 } = new ConfigurableModuleBuilder<ExpressSessionModuleOptions>({ moduleName: 'ExpressSession' })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createExpressSessionOptions')
+  .setExtras({}, (definition) => explainInjection('ExpressSessionModule', definition))
   .build();

@@ -205,7 +205,10 @@ describe('ExpressSessionModule', () => {
     await expect(startApp({ imports: [ExpressSessionModule.forRoot({})] })).rejects.toThrow('It is configured twice');
   });
 
-  it('takes its options from a factory', async () => {
+  it.each([
+    ['of another type', { unset: 'nothing' }, 'Option `unset` must be one of'],
+    ['missing', undefined, 'The factory of forRootAsync() has returned undefined'],
+  ])('takes its options from a factory, and says when they are %s', async (_, options, problem) => {
     class AppModule {}
     const app = await NestFactory.create(
       {
@@ -213,12 +216,12 @@ describe('ExpressSessionModule', () => {
         imports: [
           SessionModule.forRoot(),
           MapSessionModule.forRoot(),
-          ExpressSessionModule.forRootAsync({ useFactory: async () => ({ unset: 'nothing' as never }) }),
+          ExpressSessionModule.forRootAsync({ useFactory: async () => options as ExpressSessionModuleOptions }),
         ],
       },
       { logger: false, abortOnError: false },
     ).catch((error: unknown) => error);
-    expect(String(app)).toContain('Option `unset` must be one of');
+    expect(String(app)).toContain(`ExpressSessionModule: ${problem}`);
   });
 
   it('refuses to take sessions over where their tokens would be refused', async () => {

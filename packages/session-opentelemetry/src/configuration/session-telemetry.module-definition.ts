@@ -1,4 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { explainInjection } from '@nest-session/core/internal';
 import type { SessionTelemetryModuleOptions } from './session-telemetry.options.js';
 
 /** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
@@ -13,4 +14,5 @@ export const {
 } = new ConfigurableModuleBuilder<SessionTelemetryModuleOptions>({ moduleName: 'SessionTelemetry' })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createSessionTelemetryOptions')
+  .setExtras({}, (definition) => explainInjection('SessionTelemetryModule', definition))
   .build();

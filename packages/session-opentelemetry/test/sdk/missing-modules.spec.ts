@@ -37,3 +37,12 @@ it('the module leaves it to a store to say that SessionModule is missing', async
 it('the module needs no sessions where there are deadlines', async () => {
   await expect(start([telemetry, DeadlineModule, MapDeadlineModule])).resolves.toBeUndefined();
 });
+
+it('the module says that the factory of its options returns nothing', async () => {
+  const options = { useFactory: () => undefined as never };
+  await expect(
+    start([SessionTelemetryModule.forRootAsync(options), session, MapSessionModule.forRoot()]),
+  ).rejects.toThrow(
+    'SessionTelemetryModule: The factory of forRootAsync() has returned undefined: return an object with the options.',
+  );
+});

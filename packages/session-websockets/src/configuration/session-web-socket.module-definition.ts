@@ -1,4 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { explainInjection } from '@nest-session/core/internal';
 import type { SessionWebSocketModuleOptions } from './session-web-socket.options.js';
 
 /** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
@@ -13,4 +14,5 @@ export const {
 } = new ConfigurableModuleBuilder<SessionWebSocketModuleOptions>({ moduleName: 'SessionWebSocket' })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createSessionWebSocketOptions')
+  .setExtras({}, (definition) => explainInjection('SessionWebSocketModule', definition))
   .build();

@@ -10,7 +10,7 @@ import {
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Ack, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
-import { Session, SessionContext } from '@nest-session/core';
+import { MapSessionModule, Session, SessionContext, SessionModule } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/internal';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
@@ -356,5 +356,14 @@ it('the module says that SessionModule is missing', async () => {
   const module = { module: AppModule, imports: [SessionWebSocketModule.forRoot()] };
   await expect(NestFactory.create(module, { logger: false, abortOnError: false })).rejects.toThrow(
     'SessionWebSocketModule: SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',
+  );
+});
+
+it('the module says that the factory of its options returns nothing', async () => {
+  class AppModule {}
+  const options = SessionWebSocketModule.forRootAsync({ useFactory: () => undefined as never });
+  const module = { module: AppModule, imports: [SessionModule.forRoot(), MapSessionModule.forRoot(), options] };
+  await expect(NestFactory.create(module, { logger: false, abortOnError: false })).rejects.toThrow(
+    'SessionWebSocketModule: The factory of forRootAsync() has returned undefined: return an object with the options.',
   );
 });
