@@ -29,6 +29,25 @@ function messageOf({ status }, body) {
   return message || `The application refused this (${status}).`;
 }
 
-export const read = (path, query) => request('GET', path, query);
-export const remove = (path, query) => request('DELETE', path, query);
-export const act = (path, query) => request('POST', path, query);
+/** How many actions have ended. */
+let actions = 0;
+
+/** Reads again when an action ended meanwhile: the answer may show what is gone by now. */
+export async function read(path, query) {
+  for (;;) {
+    const before = actions;
+    const body = await request('GET', path, query);
+    if (actions === before) return body;
+  }
+}
+
+async function change(method, path, query) {
+  try {
+    return await request(method, path, query);
+  } finally {
+    actions++;
+  }
+}
+
+export const remove = (path, query) => change('DELETE', path, query);
+export const act = (path, query) => change('POST', path, query);

@@ -1,5 +1,5 @@
 import { read, remove } from './api.js';
-import { $, attempt, button, confirmed, facts, foreign, instant, make, tell } from './dom.js';
+import { $, button, confirmed, facts, foreign, instant, make, onPress, removeCard, tell } from './dom.js';
 import { bytes, count, duration, when } from './words.js';
 
 let rights = {};
@@ -17,7 +17,7 @@ export async function showDeadlines(query, allowed) {
 }
 
 export function startDeadlines() {
-  $('more-deadlines').addEventListener('click', () => void attempt(() => list(shown, shown.next)));
+  onPress($('more-deadlines'), () => list(shown, shown.next));
 }
 
 function cardOfName({ name, count: waiting, overdue }) {
@@ -58,6 +58,7 @@ async function list(wanted, after) {
 
 function card(name, { key, dueTime, scheduledTime, size, value, isUnreadable }) {
   const element = make('li', { className: 'card' });
+  element.dataset.id = idOf(name, key);
   const data =
     value === undefined ? bytes(size) : make('pre', { tabIndex: 0, textContent: JSON.stringify(value, null, 2) });
   element.append(
@@ -69,7 +70,7 @@ function card(name, { key, dueTime, scheduledTime, size, value, isUnreadable }) 
     ]),
   );
   if (rights.cancelDeadline) {
-    const cancelIt = button('Cancel it', () => cancel(name, key, element), {
+    const cancelIt = button('Cancel it', () => cancel(name, key), {
       className: 'danger',
       label: `Cancel it: ${key}`,
     });
@@ -78,11 +79,13 @@ function card(name, { key, dueTime, scheduledTime, size, value, isUnreadable }) 
   return element;
 }
 
-async function cancel(name, key, element) {
+const idOf = (name, key) => JSON.stringify([name, key]);
+
+async function cancel(name, key) {
   const text = 'The application never hears of it. This cannot be undone.';
   if (!(await confirmed({ title: `Cancel the deadline ${key}?`, text, yes: 'Cancel it' }))) return;
   await remove('deadlines', { name, key });
-  element.remove();
+  removeCard('deadline-list', idOf(name, key));
   tell('The deadline is cancelled.');
   $('waiting-title').focus();
 }

@@ -28,10 +28,15 @@ export function fact(name, value) {
   return [make('dt', { textContent: name }), make('dd', {}, ...[value].flat())];
 }
 
-/** A button that does nothing more while its action runs. It stays enabled, and so keeps the focus. */
 export function button(text, act, { label, ...properties } = {}) {
   const element = make('button', { type: 'button', textContent: text, ...properties });
   if (label) element.setAttribute('aria-label', label);
+  onPress(element, act);
+  return element;
+}
+
+/** Lets a button do nothing more while its action runs. It stays enabled, and so keeps the focus. */
+export function onPress(element, act) {
   let isRunning = false;
   element.addEventListener('click', async () => {
     if (isRunning) return;
@@ -39,7 +44,11 @@ export function button(text, act, { label, ...properties } = {}) {
     await attempt(act);
     isRunning = false;
   });
-  return element;
+}
+
+/** Removes the card of what is gone. The list may have another one by now than the one whose button was pressed. */
+export function removeCard(list, id) {
+  for (const card of $(list).querySelectorAll('[data-id]')) if (card.dataset.id === id) card.remove();
 }
 
 /** Tells of what was done; a screen reader reads it. */

@@ -1,5 +1,5 @@
 import { act, read, remove } from './api.js';
-import { $, attempt, button, confirmed, facts, foreign, instant, make, tell } from './dom.js';
+import { $, button, confirmed, facts, foreign, instant, make, onPress, removeCard, tell } from './dom.js';
 import { bytes, count, when } from './words.js';
 
 const WHAT = {
@@ -26,16 +26,17 @@ export async function showLetters(_query, allowed) {
 }
 
 export function startLetters() {
-  $('more-letters').addEventListener(
-    'click',
-    () =>
-      void attempt(async () => {
-        const pages = await Promise.all(next.map((query) => read('dead-letters', query)));
-        add({ deadLetters: pages.flatMap(({ deadLetters }) => deadLetters), next: pages.flatMap((page) => page.next) });
-      }),
-  );
-  $('replay-all').addEventListener('click', () => void attempt(replayAll));
-  $('discard-all').addEventListener('click', () => void attempt(discardAll));
+  onPress($('more-letters'), showMore);
+  onPress($('replay-all'), replayAll);
+  onPress($('discard-all'), discardAll);
+}
+
+async function showMore() {
+  const wanted = next;
+  const pages = await Promise.all(wanted.map((query) => read('dead-letters', query)));
+  // The list may have been shown anew meanwhile.
+  if (next !== wanted) return;
+  add({ deadLetters: pages.flatMap(({ deadLetters }) => deadLetters), next: pages.flatMap((page) => page.next) });
 }
 
 function add(page) {
@@ -45,9 +46,10 @@ function add(page) {
 }
 
 function card(letter) {
-  const { time, reason, group, handler, attempts, event, omittedBytes, canBeReplayed } = letter;
+  const { id, time, reason, group, handler, attempts, event, omittedBytes, canBeReplayed } = letter;
   const what = event ? (WHAT[event.type] ?? event.type) : 'Something that is no event';
   const element = make('li', { className: 'card' });
+  element.dataset.id = id;
   element.append(
     make('h3', {}, foreign(what)),
     facts([
@@ -67,12 +69,10 @@ function card(letter) {
   );
   const actions = make('div', { className: 'bar' });
   if (rights.replay && canBeReplayed) {
-    actions.append(button('Replay', () => replay(letter, element), { label: `Replay: ${what}` }));
+    actions.append(button('Replay', () => replay(id), { label: `Replay: ${what}` }));
   }
   if (rights.discard) {
-    actions.append(
-      button('Discard', () => discard(letter, element), { className: 'danger', label: `Discard: ${what}` }),
-    );
+    actions.append(button('Discard', () => discard(id), { className: 'danger', label: `Discard: ${what}` }));
   }
   element.append(actions);
   return element;
@@ -85,17 +85,17 @@ function dataOf(event) {
     : make('pre', { tabIndex: 0, textContent: JSON.stringify(event.value, null, 2) });
 }
 
-async function replay({ id }, element) {
+async function replay(id) {
   await act(`dead-letters/${encodeURIComponent(id)}/replay`);
-  element.remove();
+  removeCard('letter-list', id);
   tell('The application handles it again.');
 }
 
-async function discard({ id }, element) {
+async function discard(id) {
   const text = 'Nobody ever handles this event then. This cannot be undone.';
   if (!(await confirmed({ title: 'Discard this dead letter?', text, yes: 'Discard it' }))) return;
   await remove(`dead-letters/${encodeURIComponent(id)}`);
-  element.remove();
+  removeCard('letter-list', id);
   tell('The dead letter is discarded.');
 }
 

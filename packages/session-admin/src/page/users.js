@@ -1,5 +1,5 @@
 import { read, remove } from './api.js';
-import { $, attempt, button, confirmed, facts, foreign, instant, make, tell } from './dom.js';
+import { $, attempt, button, confirmed, facts, foreign, instant, make, onPress, removeCard, tell } from './dom.js';
 import { bytes, count, deviceName, duration, when } from './words.js';
 
 /** What was searched for last: answers to earlier searches come too late. */
@@ -29,8 +29,8 @@ export function startUsers() {
     if (location.hash === hash) dispatchEvent(new HashChangeEvent('hashchange'));
     else location.hash = hash;
   });
-  $('end-all').addEventListener('click', () => void attempt(endAll));
-  $('more-sessions').addEventListener('click', () => void attempt(() => list(search, search.next)));
+  onPress($('end-all'), endAll);
+  onPress($('more-sessions'), () => list(search, search.next));
 }
 
 function nameField() {
@@ -80,7 +80,7 @@ function card(session, isOpen) {
     ? make(
         'div',
         { className: 'bar' },
-        button('End this session', () => end(session, element, name), {
+        button('End this session', () => end(session, name), {
           className: 'danger',
           label: `End this session: ${name}`,
         }),
@@ -126,14 +126,14 @@ function attributeOf({ size, value, isUnreadable }) {
   return value === undefined ? bytes(size) : make('pre', { tabIndex: 0, textContent: JSON.stringify(value, null, 2) });
 }
 
-async function end({ id, principalName, isOwn }, element, name) {
+async function end({ id, principalName, isOwn }, name) {
   const text = isOwn
     ? 'This is your own session: you have to sign in again. This cannot be undone.'
     : `Whoever uses it has to sign in again. What it holds is lost. This cannot be undone.`;
   if (!(await confirmed({ title: `End the session of ${name}?`, text, yes: 'End it' }))) return;
   await remove(`sessions/${encodeURIComponent(id)}`, { username: principalName ?? undefined });
   tell('The session has ended.');
-  element.remove();
+  removeCard('sessions', id);
   if (search.by === 'username') await list(search, 0);
   else $('found').hidden = true;
   // The button with the focus is gone.

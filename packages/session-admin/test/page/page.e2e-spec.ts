@@ -4,11 +4,11 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import { DeadlineModule, Deadlines } from '@nest-session/core/deadlines';
 import { RedisSessionModule, SessionEventGroups } from '@nest-session/redis';
 import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { launchChromium } from '@nest-session/test-infrastructure/browser';
 import { eventually, RedisServer } from '@nest-session/testing';
 import type { AxeResults } from 'axe-core';
-import type { Browser, BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
 import { map } from 'rxjs';
 import type { SessionAdminModuleOptions } from '../../src/index.js';
 import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
@@ -188,6 +188,15 @@ describe('the page, in Chromium', () => {
     await page.getByRole('button', { name: 'Show more sessions' }).waitFor({ state: 'hidden' });
   });
 
+  it('shows more once, however fast one presses the button', async () => {
+    const app = await start();
+    for (let i = 0; i < 55; i++) await app.signIn('bob');
+    const page = await open(app, { hash: '#users?username=bob' });
+    await page.getByRole('button', { name: 'Show more sessions' }).dblclick();
+    await eventually(async () => expect(await page.locator('#sessions > li').count()).toBeGreaterThan(50));
+    expect(requested.filter((url) => url.includes('offset=50'))).toHaveLength(1);
+  });
+
   it('says when the own session is to end', async () => {
     const app = await start();
     const page = await open(app, { hash: '#users?username=ada' });
@@ -225,6 +234,52 @@ describe('the page, in Chromium', () => {
     await confirm(page, 'Replay all');
     await page.getByText('There are none.').waitFor();
     await eventually(() => expect(handlers.handled).toEqual(['sign-in of bob', 'sign-in of ada']));
+  });
+
+  describe.each([
+    { view: 'letters', read: 'dead-letters', button: /^Discard:/, yes: 'Discard it' },
+    { view: 'deadlines', read: 'deadlines?name=order.payment-due', button: /^Cancel it:/, yes: 'Cancel it' },
+    { view: 'groups', read: 'groups', button: /^Remove:/, yes: 'Remove it' },
+  ])('what is gone from the $view', ({ view, read, button, yes }) => {
+    it.each([
+      { late: 'while one is asked', isEarlier: true },
+      { late: 'after the action', isEarlier: false },
+    ])('does not come back when an older answer comes $late', async ({ isEarlier }) => {
+      const app = await start();
+      const groups = app.nest.get(SessionEventGroups);
+      await app.signIn('bob');
+      await groups.create('bob');
+      await app.nest.get(Deadlines, { strict: false }).schedule(paymentDue, 'bob', { in: '2h', data: { total: '' } });
+      await eventually(async () => expect(await groups.deadLetters()).toHaveLength(1));
+      const page = await open(app, { hash: `#${view}${read.replace(/^[^?]+/, '')}` });
+      const card = page.locator(`#${view} .cards > li`, { hasText: 'bob' });
+      await card.evaluate((element) => element.setAttribute('class', 'card old'));
+
+      const [asked, answered] = [new Gate(), new Gate()];
+      const hold = async (route: Route): Promise<void> => {
+        const response = await route.fetch();
+        void asked.pass();
+        await answered.pass();
+        await route.fulfill({ response });
+      };
+      await page.route(({ href }) => href.endsWith(`/${read}`), hold, { times: 1 });
+      await press(page, 'Refresh');
+      await asked.reached();
+      await card.getByRole('button', { name: button }).click();
+      if (isEarlier) {
+        answered.open();
+        await page.locator('.old').waitFor({ state: 'detached' });
+      }
+      await confirm(page, yes);
+      await status(page)
+        .getByText(/ is (discarded|cancelled|removed)\.$/)
+        .waitFor();
+      if (!isEarlier) {
+        answered.open();
+        await status(page).getByText('Up to date.').waitFor();
+      }
+      await card.waitFor({ state: 'detached' });
+    });
   });
 
   it('shows groups, and removes one that is not used', async () => {
