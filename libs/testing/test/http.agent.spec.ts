@@ -46,6 +46,14 @@ describe('HttpAgent', () => {
     expect(response.json<{ url: string }>().url).toBe('/pot?x=1');
   });
 
+  it('refuses an origin of https, instead of sending a request that no server understands', () => {
+    for (const options of [{}, { secure: true }]) {
+      expect(() => new HttpAgent('https://127.0.0.1:3000', options)).toThrow(
+        /^HttpAgent sends requests over http, and not to https:\/\/127\.0\.0\.1:3000: .* `httpsOptions`, .* `secure`/,
+      );
+    }
+  });
+
   it('sends objects as JSON and texts as they are', async () => {
     const agent = agentFor((request, response) => {
       request.setEncoding('utf8').on('data', (text: string) => {

@@ -64,9 +64,13 @@ export class HttpAgent {
   readonly #tokens = new Map<string, string>();
   readonly #agent: Agent;
 
-  /** @param origin such as `http://127.0.0.1:3000` */
+  /**
+   * @param origin such as `http://127.0.0.1:3000`
+   * @throws TypeError for an origin of https
+   */
   constructor(origin: string, options: HttpAgentOptions = {}) {
     this.#server = new URL(origin);
+    if (this.#server.protocol !== 'http:') throw new TypeError(notHttp(this.#server));
     this.#options = options;
     this.#agent = new Agent({ keepAlive: options.keepAlive ?? false });
   }
@@ -194,6 +198,13 @@ export class HttpAgent {
   #cookieUrl(path: string): string {
     return `${this.origin}${path}`;
   }
+}
+
+function notHttp({ origin }: URL): string {
+  return (
+    `HttpAgent sends requests over http, and not to ${origin}: test the application without \`httpsOptions\`, and set ` +
+    'the option `secure` of the agent, so that it treats cookies as a browser on https does'
+  );
 }
 
 function lowerCased(...sets: OutgoingHttpHeaders[]): OutgoingHttpHeaders {
