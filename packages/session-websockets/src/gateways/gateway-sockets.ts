@@ -22,6 +22,8 @@ import {
   type IoSocket,
   isIoServer,
   isWsServer,
+  offClose,
+  onClose,
   verifyClients,
   whenLeft,
   type WsSocket,
@@ -143,7 +145,7 @@ export class GatewaySockets implements GatewayBinding {
     this.#clients.set(socket, client);
     // The connection may stay open, because other namespaces may use it.
     whenLeft(socket, () => {
-      socket.conn.off('close', client.disconnect);
+      offClose(socket, client.disconnect);
       client.disconnect();
     });
     if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
@@ -152,13 +154,13 @@ export class GatewaySockets implements GatewayBinding {
     return client.closing === undefined ? undefined : new Error(client.closing);
   }
 
-  async #loadIo({ request, conn }: IoClient): Promise<GatewayClient> {
-    const client = this.#newClient(request);
-    conn.once('close', client.disconnect);
+  async #loadIo(connection: IoClient): Promise<GatewayClient> {
+    const client = this.#newClient(connection.request);
+    onClose(connection, client.disconnect);
     try {
       await client.load();
     } catch (error) {
-      conn.off('close', client.disconnect);
+      offClose(connection, client.disconnect);
       throw error;
     }
     return client;

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { statusAfter } from '../connections/status-after.js';
 
@@ -20,11 +21,7 @@ export type IoAuth = Readonly<Record<string, unknown>>;
 /** A connection. It may carry one socket for each namespace. */
 export interface IoClient {
   readonly request: IncomingMessage;
-  readonly conn: {
-    readonly transport: { readonly name: string };
-    once(event: 'close', listener: () => void): unknown;
-    off(event: 'close', listener: () => void): unknown;
-  };
+  readonly conn: EventEmitter & { readonly transport: { readonly name: string } };
 }
 
 /** A namespace of socket.io. */
@@ -86,6 +83,28 @@ export function whenLeft(socket: IoSocket, left: () => void): void {
     left();
     cleanup.call(socket);
   };
+}
+
+/**
+ * Calls a listener when a connection closes. Node.js warns of more than ten listeners, and a client may use as many
+ * namespaces: this one comes on top.
+ */
+export function onClose({ conn }: IoClient, listener: () => void): void {
+  allowListeners(conn, 1);
+  conn.once('close', listener);
+}
+
+/** Takes a listener of `onClose()` back. */
+export function offClose({ conn }: IoClient, listener: () => void): void {
+  if (!conn.listeners('close').includes(listener)) return;
+  conn.off('close', listener);
+  allowListeners(conn, -1);
+}
+
+function allowListeners(conn: IoClient['conn'], more: number): void {
+  const most = conn.getMaxListeners();
+  // 0 means no limit.
+  if (most > 0) conn.setMaxListeners(most + more);
 }
 
 /** Adds a check before a socket.io handshake. If it passes, the application's own check runs. */

@@ -11,7 +11,7 @@ import { Session, SessionContext } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/internal';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer, signIn } from '@nest-session/testing';
-import { io } from 'socket.io-client';
+import { io, Manager } from 'socket.io-client';
 import { OpenConnections } from '../../src/connections/open-connections.js';
 import { closeApps, PLATFORMS, reply, SocketApp } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
@@ -91,6 +91,35 @@ it('each gateway of a client has its session, even if an adapter reports the cli
   const app = await SocketApp.start({ platform: 'ws', url: redis.url, providers: [First, Second], configure });
   await connect('ws', await signIn(app.nest, { principalName: 'ada' }));
   await eventually(() => expect([...connected].sort()).toEqual(['First: ada', 'Second: ada']));
+});
+
+it('a client of socket.io with many namespaces makes Node.js warn of no leak, and leaves no trace of them', async () => {
+  const connections = new Set<EventEmitter>();
+  const gateways = Array.from({ length: 12 }, (_, i) => {
+    @WebSocketGateway({ path: '/sockets', namespace: `namespace-${i}` })
+    class Gateway {
+      handleConnection({ conn }: { conn: EventEmitter }): void {
+        connections.add(conn);
+      }
+    }
+    return Gateway;
+  });
+  const app = await SocketApp.start({ platform: 'socket.io', url: redis.url, providers: gateways });
+  const manager = new Manager(app.origin, { path: '/sockets', transports: ['websocket'], reconnection: false });
+  const sockets = gateways.map((_, i) => manager.socket(`/namespace-${i}`).connect());
+  try {
+    await eventually(() => expect(sockets.every(({ connected }) => connected)).toBe(true));
+    expect(connections.size).toBe(1);
+    const [conn] = [...connections] as [EventEmitter];
+    const counts = () => [conn.listenerCount('close'), conn.getMaxListeners()] as const;
+    const [listeners, most] = counts();
+    expect(listeners).toBeLessThanOrEqual(most);
+    for (const socket of sockets.slice(1)) socket.disconnect();
+    await eventually(() => expect(counts()).toEqual([listeners - 11, most - 11]));
+    expect(sockets[0]!.connected).toBe(true);
+  } finally {
+    sockets[0]!.disconnect();
+  }
 });
 
 it('a client of socket.io that enters and leaves a namespace again and again leaves nothing on its connection', async () => {
