@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { type SessionRepository, signOutById } from '../repository/session.repository.js';
+import { type SessionRepository, signOutById, storeCallsOf } from '../repository/session.repository.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { FoundSession } from './request-session.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
@@ -53,7 +53,8 @@ export class KnownSessionLoader {
     await Promise.all(
       others.map(async (other) => {
         // Otherwise the other library would still have it, and the next request would open it.
-        if (other === foreignId) await foreign?.move(other);
+        if (foreign && other === foreignId)
+          await storeCallsOf(this.repository).takeOver(other, () => foreign.move(other));
         await signOutById(this.repository, other);
       }),
     );

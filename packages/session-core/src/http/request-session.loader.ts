@@ -120,14 +120,14 @@ export class RequestSessionLoader {
   #endOf({ id, foreign }: PresentedToken): SessionEnd {
     return async () => {
       // Otherwise the other library would still have it, and the next request would open it.
-      await foreign?.move(id);
+      if (foreign) await storeCallsOf(this.repository).takeOver(id, () => foreign.move(id));
       await signOutById(this.repository, id);
     };
   }
 
   /** Also when it was moved before: the process may have ended before the other library lost it. */
   async #move(foreign: ForeignSession, id: string, existing: Session | null): Promise<Session | null> {
-    await storeCallsOf(this.repository).run(() => foreign.move(id), 'save');
+    await storeCallsOf(this.repository).takeOver(id, () => foreign.move(id));
     return existing ?? this.repository.findById(id);
   }
 

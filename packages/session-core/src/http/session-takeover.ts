@@ -13,9 +13,10 @@ export interface ForeignSession {
   readonly token: SessionToken;
   /**
    * Moves the session to an id of this library, unless that was done before. From then on the other library does not
-   * have it. Asks the store. @throws SessionStoreError when the store failed
+   * have it. Asks the store. Resolves to whether this call has stored the session.
+   * @throws SessionStoreError when the store failed
    */
-  move(id: string): Promise<void>;
+  move(id: string): Promise<boolean>;
   /** Makes the client forget what it presented. Never throws. */
   expire(response: ServerResponse): void;
 }

@@ -12,8 +12,9 @@ export abstract class ForeignSessions {
    * Turns the entry under a key into the session `id`, and deletes the entry. The session ends when its timeout passes
    * or when the entry would have ended, whichever is earlier. Nothing happens if there is no entry, if it was taken
    * over before, or if it may be older than the last call that ended every session, or all sessions of its principal.
+   * Resolves to whether this call has stored the session.
    * @param read returns the session in the text of the entry, or undefined if the text holds none
    * @throws SessionStoreError when the store failed
    */
-  abstract move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void>;
+  abstract move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean>;
 }

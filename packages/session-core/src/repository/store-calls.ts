@@ -50,6 +50,14 @@ export class StoreCalls {
     );
   }
 
+  /** Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one. */
+  async takeOver(id: string, call: Call<boolean>): Promise<void> {
+    if (!saveChannel.hasSubscribers) return void (await this.run(call, 'save'));
+    const context = { operation: 'create', namespace: this.namespace, sessionId: this.#shown(id) } as const;
+    const tell = (isStored: boolean) => ({ outcome: isStored ? 'created' : 'gone' });
+    await traced<boolean, SessionSaveContext>(saveChannel, context, () => this.run(call, 'save'), tell);
+  }
+
   /** For the ends of many sessions. */
   endAll<T>(call: Call<T>): Promise<T> {
     if (!saveChannel.hasSubscribers) return this.run(call);

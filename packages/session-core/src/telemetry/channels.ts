@@ -26,9 +26,9 @@ export interface SessionLoadContext {
 /** What a message of `nest-session:save` is about: a call that changes the store. See `SessionLoadContext`. */
 export interface SessionSaveContext {
   /**
-   * `create`: a new session. `save`: changes of a session. `change_id`: changes with a new id, such as a sign-in.
-   * `update`: `updateAttribute()`. `touch`: only the idle timeout. `delete`: the end of a session. `end_all`: the end of
-   * all sessions of an index, or of every session.
+   * `create`: a new session, or one of express-session that is taken over. `save`: changes of a session. `change_id`:
+   * changes with a new id, such as a sign-in. `update`: `updateAttribute()`. `touch`: only the idle timeout. `delete`:
+   * the end of a session. `end_all`: the end of all sessions of an index, or of every session.
    */
   readonly operation: 'create' | 'save' | 'change_id' | 'update' | 'touch' | 'delete' | 'end_all';
   /** The namespace of the store; empty for a store without one. */

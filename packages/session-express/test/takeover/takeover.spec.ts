@@ -9,7 +9,9 @@ import {
   SessionCreatedEvent,
   type SessionModuleOptions,
   Sessions,
+  SessionStoreError,
 } from '@nest-session/core';
+import { saveChannel, type SessionSaveContext } from '@nest-session/core/telemetry';
 import { RedisSessionModule, springSessions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
@@ -194,6 +196,30 @@ describe('the takeover of a session of connect-redis', () => {
     expect(responses.map(({ user }) => user)).toEqual(Array(6).fill('ann'));
     expect(await client.exists(key)).toBe(0);
     expect(await client.keys(`${NAMESPACE}:sessions:expires:*`)).toHaveLength(1);
+  });
+
+  it('is told by the tracing channel of saves: a new session, nothing to take over, a failure', async () => {
+    const told: SessionSaveContext[] = [];
+    const nothing = () => undefined;
+    const asyncEnd = (save: SessionSaveContext) => void told.push(save);
+    const subscribers = { start: nothing, end: nothing, asyncStart: nothing, asyncEnd, error: nothing };
+    saveChannel.subscribe(subscribers);
+    try {
+      const { browser } = await oldSession();
+      const again = browser.fork();
+      const { id } = (await browser.get('/user')).json<{ id: string }>();
+      await again.get('/user');
+      await client.set(`${NAMESPACE}:events`, 'foreign');
+      await (await oldSession()).browser.get('/user');
+      const create = { operation: 'create', namespace: NAMESPACE };
+      expect(told).toEqual([
+        { ...create, sessionId: id, outcome: 'created' },
+        { ...create, sessionId: id, outcome: 'gone' },
+        { ...create, sessionId: expect.any(String), error: expect.any(SessionStoreError) },
+      ]);
+    } finally {
+      saveChannel.unsubscribe(subscribers);
+    }
   });
 
   it('has removed the old entry when the response leaves', async () => {

@@ -48,20 +48,21 @@ export class RedisForeignSessions extends ForeignSessions {
     this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
   }
 
-  async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<void> {
+  async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean> {
     const [text, timeToLive] = await this.#connection.run(
       (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
       key,
     );
     const data = text === null ? undefined : read(text);
-    if (!data) return;
+    if (!data) return false;
     const session = this.#sessionOf(id, data);
-    await this.#strayIndexes.outOfTheWayOf(session.indexes, () => this.#store(session, timeToLive));
+    const isStored = await this.#strayIndexes.outOfTheWayOf(session.indexes, () => this.#store(session, timeToLive));
     // Delete the entry last, so that no session is lost if the process ends in between.
     await this.#connection.run((client) => client.unlink(key), key);
+    return isStored;
   }
 
-  async #store(session: TakenOverSession, timeToLive: number): Promise<void> {
+  async #store(session: TakenOverSession, timeToLive: number): Promise<boolean> {
     const { id, indexes } = session;
     const principal = this.#options.maxSessions && indexes.get(PRINCIPAL_NAME_INDEX_NAME);
     if (principal) await this.#limit.enter(id, principal);
@@ -73,6 +74,7 @@ export class RedisForeignSessions extends ForeignSessions {
     const { outcome } = await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix);
     if (outcome === 'created') this.ends?.begin(id);
     if (principal && outcome === 'refused') await this.#limit.leave(id, principal);
+    return outcome === 'created';
   }
 
   /** @throws SessionIndexError when the value of an index cannot be derived */
