@@ -1,6 +1,8 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
 import { PACE } from '../../src/delivery/retry-rules.js';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../support/event-reader.js';
 import { HandSignals } from '../support/hand-signals.js';
@@ -23,6 +25,16 @@ const RULES = {
   deadLetters: DEAD_LETTERS,
 };
 
+function memberOf({ client, partitions }: Store, consumer: string, signals = new HandSignals()): ConsumerGroupMember {
+  const member = { group: GROUP, consumer };
+  const [delivery, stream] = [
+    new DeliveryScripts(client, SESSION_ENTRIES),
+    new EventStreamScripts(client, SESSION_ENTRIES),
+  ];
+  const unread = eventReader(client, partitions, member, signals);
+  return new ConsumerGroupMember(unread, delivery, stream, partitions, member, RULES, signals);
+}
+
 describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   const { signal } = new AbortController();
   let store: Store;
@@ -33,15 +45,8 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   });
   beforeEach(async () => {
     await store.client.flushall();
-    const { client } = store;
-    const member = { group: GROUP, consumer: 'me' };
     signals = new HandSignals();
-    const unread = eventReader(client, store.partitions, member, signals);
-    const [delivery, stream] = [
-      new DeliveryScripts(client, SESSION_ENTRIES),
-      new EventStreamScripts(client, SESSION_ENTRIES),
-    ];
-    group = new ConsumerGroupMember(unread, delivery, stream, store.partitions, member, RULES, signals);
+    group = memberOf(store, 'me', signals);
     await group.ensure();
   });
   afterAll(() => store.close());
@@ -153,20 +158,32 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   });
 });
 
+it('an instance that leaves its group tells the others of what failed before', async () => {
+  const store = await Store.open({ partitions: 2 });
+  const subscriber = store.client.duplicate();
+  try {
+    const heard: string[] = [];
+    subscriber.on('smessage', (channel: string, message: string) => void heard.push(`${channel} ${message}`));
+    for (const { events } of store.partitions.all) await subscriber.ssubscribe(events);
+    const group = memberOf(store, 'me');
+    await group.ensure();
+    const [{ events }] = store.partitions.all as [SessionKeys];
+    await store.client.xadd(events, '*', 'type', 'created', 'session', 's');
+    const [pending] = await group.read(100, 1);
+    expect(await group.fail(pending!.entry, { done: [], reason: 'no mail' })).toBe('retry');
+    await group.leave();
+    await eventually(() => expect(heard).toEqual([`${events} retries`]));
+  } finally {
+    subscriber.disconnect();
+    await store.close();
+  }
+});
+
 it('an instance that waits for events is alive for the others from one look at a partition to the next', async () => {
   const store = await Store.openSteppable({ partitions: 2 });
   try {
     const { client, partitions } = store;
-    const memberNamed = (consumer: string) => {
-      const [member, signals] = [{ group: GROUP, consumer }, new HandSignals()];
-      const [delivery, stream] = [
-        new DeliveryScripts(client, SESSION_ENTRIES),
-        new EventStreamScripts(client, SESSION_ENTRIES),
-      ];
-      const unread = eventReader(client, partitions, member, signals);
-      return new ConsumerGroupMember(unread, delivery, stream, partitions, member, RULES, signals);
-    };
-    const [first, second] = [memberNamed('first'), memberNamed('second')];
+    const [first, second] = [memberOf(store, 'first'), memberOf(store, 'second')];
     await first.ensure();
     await first.register({ names: ['Mails.send'], types: ['created'] });
     // It looks once per lease, as soon as it polls.

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  release-events: gives the pending entries of an instance that stops to the other instances of its group, due at once.
-  When it holds none back, it also leaves the group.
+  release-events: gives the pending entries of an instance that stops to the other instances of its group, due at once,
+  and tells them of all retries. When it holds none back, it also leaves the group.
 
   KEYS[1] events stream
   KEYS[2] retries of the group
@@ -19,7 +19,7 @@ local group, consumer, held = ARGV[1], ARGV[2], {}
 for i = 3, #ARGV do held[ARGV[i]] = true end
 assert_types({ { events, 'stream' }, { retries, 'zset' } })
 
-local holds, has_released = false, false
+local holds = false
 local now = digits(now_in_ms())
 -- An instance has few: as many as it handles at a time, and those of a reply that was lost.
 for _, pending in ipairs(redis.call('XPENDING', events, group, '-', '+', 1000000, consumer)) do
@@ -30,10 +30,11 @@ for _, pending in ipairs(redis.call('XPENDING', events, group, '-', '+', 1000000
     -- It has not failed, so do not count this delivery.
     redis.call('XCLAIM', events, group, RETRIES_CONSUMER, 0, position, 'RETRYCOUNT', deliveries - 1, 'JUSTID')
     redis.call('ZADD', retries, now, position)
-    has_released = true
   end
 end
-if has_released then signal(events, 'retries') end
+-- Of several partitions, the others look at each only once per lease unless they know of something there. What failed
+-- before, this instance alone may know of.
+if redis.call('ZCARD', retries) > 0 then signal(events, 'retries') end
 if holds then return 'staying' end
 redis.call('XGROUP', 'DELCONSUMER', events, group, consumer)
 return 'left'
