@@ -339,6 +339,24 @@ describe('release-events', () => {
   });
 });
 
+it('pass-on-event leaves an event to the others for a fraction of its age', async () => {
+  const { keys, client } = store;
+  await client.hset(keys.wanted, group, 'order');
+  const pace = { firstBackOff: 1000, longestBackOff: 50 * MINUTE };
+  const waits: number[] = [];
+  for (const minutes of [800, 8, 0]) {
+    const [seconds] = await client.time();
+    const position = `${Number(seconds) * 1000 - minutes * MINUTE}-1`;
+    await client.xadd(keys.events, position, 'type', 'deadline', 'name', 'order');
+    await read(me, 1);
+    const entry = { partition: keys, position, fields: [] };
+    expect(await scripts.passOn(entry, me, 'order', pace)).toBe('passed');
+    waits.push(Number(await client.zscore(keys.retries(group), position)) - Number(seconds) * 1000);
+  }
+  expect(waits.map((wait) => Math.floor(wait / MINUTE))).toEqual([50, 1, 0]);
+  expect(waits[2]).toBeGreaterThanOrEqual(1000);
+});
+
 describe('register-handlers', () => {
   const register = (member: typeof me, ...names: string[]) =>
     scripts.registerHandlers(store.keys, member, handlers(...names), LEASE);

@@ -39,7 +39,8 @@ local pending = pending_at(events, group, position, consumer)
 if not pending then return 'lost' end
 local now = now_in_ms()
 local age = now - parts(position)
-local wait = math.max(tonumber(ARGV[5]), math.min(age, tonumber(ARGV[6])))
+-- A fraction of its age: in a large group, it may have to be passed on many times before the right instance takes it.
+local wait = math.max(tonumber(ARGV[5]), math.min(age / 8, tonumber(ARGV[6])))
 redis.call('XCLAIM', events, group, RETRIES_CONSUMER, 0, position, 'RETRYCOUNT', pending[4] - 1, 'JUSTID')
 redis.call('ZADD', retries, digits(now + wait), position)
 -- Of several partitions, the others look at each only once per lease unless they know of something there.
