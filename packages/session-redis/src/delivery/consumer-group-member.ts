@@ -147,6 +147,7 @@ export class ConsumerGroupMember {
   async #unfinished(): Promise<Set<PartitionKeys>> {
     const looking = this.#looks.due().filter(this.#looked.isFree);
     await this.#looked.round(looking, async (partition) => {
+      this.#looks.begin(partition);
       const isPending = await this.#orCreated([partition], () => this.scripts.hasPending(partition, this.member));
       // A group that was missing may soon have some again.
       return [partition, isPending ?? true];

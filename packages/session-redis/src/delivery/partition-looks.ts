@@ -8,6 +8,8 @@ export class PartitionLooks {
   /** Monotonic times. */
   readonly #nextAt: Map<PartitionKeys, number>;
   readonly #isFirst: Set<PartitionKeys>;
+  /** Those where events may have become pending since the last look began. */
+  readonly #hurried = new Set<PartitionKeys>();
 
   /** `interval`: milliseconds between two looks where nothing was pending. */
   constructor(
@@ -24,9 +26,14 @@ export class PartitionLooks {
     return this.partitions.filter((partition) => this.#nextAt.get(partition)! <= now);
   }
 
-  /** `isPending`: whether events of the group were pending there. */
+  /** A look begins. It may miss what hurry() tells of until it has ended. */
+  begin(partition: PartitionKeys): void {
+    this.#hurried.delete(partition);
+  }
+
+  /** A look has ended. `isPending`: whether events of the group were pending there. */
   looked(partition: PartitionKeys, isPending: boolean): void {
-    if (isPending) return this.hurry(partition);
+    if (isPending || this.#hurried.has(partition)) return this.hurry(partition);
     const share = (this.partitions.indexOf(partition) + 1) / this.partitions.length;
     const wait = this.#isFirst.delete(partition) ? share * this.interval : this.interval;
     this.#nextAt.set(partition, performance.now() + wait);
@@ -34,6 +41,7 @@ export class PartitionLooks {
 
   /** Events may be pending there. */
   hurry(partition: PartitionKeys): void {
+    this.#hurried.add(partition);
     this.#nextAt.set(partition, 0);
   }
 }

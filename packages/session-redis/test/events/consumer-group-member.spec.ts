@@ -3,6 +3,7 @@ import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
 import { PACE } from '../../src/delivery/retry-rules.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
+import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../support/event-reader.js';
 import { HandSignals } from '../support/hand-signals.js';
@@ -54,7 +55,11 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   const streams = () => store.partitions.all.map(({ events }) => events);
 
   /** Events in each stream that an instance received a minute ago and has not finished. */
-  async function abandon(count: number, some = streams()): Promise<void> {
+  async function abandon(
+    count: number,
+    some = streams(),
+    tell = (keys: PartitionKeys) => signals.tell(keys, 'retries'),
+  ): Promise<void> {
     const { client } = store;
     for (const events of some) {
       for (let i = 0; i < count; i++) await client.xadd(events, '*', 'type', 'created', 'session', 's');
@@ -62,7 +67,7 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
     }
     await age('dead');
     // Else it would look again only after a lease.
-    for (const keys of store.partitions.all) if (some.includes(keys.events)) signals.tell(keys, 'retries');
+    for (const keys of store.partitions.all) if (some.includes(keys.events)) tell(keys);
   }
 
   /** As if the leases of an instance had not been renewed for a minute. */
@@ -94,6 +99,15 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
       await abandon(1, [events]);
       expect(await group.claimEvents(1, signal)).toHaveLength(1);
     }
+  });
+
+  it('looks again for what a signal has told of during a look', async () => {
+    const [keys] = store.partitions.all.toReversed();
+    const looking = group.claimEvents(100, signal);
+    signals.tell(keys!, 'retries');
+    expect(await looking).toEqual([]);
+    await abandon(1, [keys!.events], () => undefined);
+    expect(await group.claimEvents(100, signal)).toHaveLength(1);
   });
 
   it('renews the leases of its events in all partitions', async () => {
