@@ -7,7 +7,7 @@ import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/st
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 
 /** The entries that fire-deadlines adds. They bring their data; groups and broadcasts want them by their names. */
-export const DEADLINE_ENTRIES: EntryKind = { types: ['deadline'], makingRoom: [], onDemand: [], dueSets: ['due'] };
+export const DEADLINE_ENTRIES: EntryKind = { types: [], makingRoom: [], onDemand: [], dueSets: ['due'] };
 
 /** Deadlines that have come, for the delivery. */
 @Injectable()

@@ -124,6 +124,16 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     await isDone(back);
   });
 
+  it('a name that nobody handles waits whatever it is, also beside a group that was created for later', async () => {
+    const instance = await start([old]);
+    const named = deadline<unknown>('deadline');
+    expect(await instance.events.create('later')).toBe(true);
+    await instance.deadlines.schedule(named, 'early', { in: '1ms' });
+    await instance.deadlines.schedule(old, 'sentinel', { in: '10ms' });
+    await eventually(() => expect(instance.keys).toEqual(['sentinel']));
+    expect(await instance.deadlines.get(named, 'early')).toBeDefined();
+  });
+
   it('two groups handle each deadline once, also where only one of them wants it', async () => {
     const mail = [await start([old], 'mail'), await start([old], 'mail')];
     const stock = [await start([old, added], 'stock'), await start([old, added], 'stock')];

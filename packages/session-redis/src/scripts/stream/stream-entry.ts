@@ -2,7 +2,7 @@ import type { PartitionKeys } from '../../partitions/partition-keys.js';
 
 /** What the entries of a producer have in common, as far as the delivery has to know it. Each entry has a `type`. */
 export interface EntryKind {
-  /** All types. */
+  /** All types: a new group wants them until its instances have told what they want. */
   readonly types: readonly string[];
   /** Those of which anybody can cause as many as he likes: beyond the maximum length, they make room for the others. */
   readonly makingRoom: readonly string[];
