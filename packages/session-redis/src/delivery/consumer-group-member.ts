@@ -96,13 +96,17 @@ export class ConsumerGroupMember {
     this.#created.take();
   }
 
-  /** Records the handlers of this instance. Resolves to the handlers of another living instance when they differ. */
+  /**
+   * Records the handlers of this instance. Resolves to the handlers of another living instance when they differ, or want
+   * other events.
+   */
   async register(
     handlers: RegisteredHandlers,
     partitions = this.partitions.all,
   ): Promise<readonly string[] | undefined> {
     this.#handlers = handlers;
-    const liveness = livenessOf(this.rules.lease);
+    // A busy instance shows itself later where it handles nothing, and its group must not forget what it wants.
+    const liveness = 10 * livenessOf(this.rules.lease);
     await this.#registered.round(partitions, (partition) =>
       this.scripts.registerHandlers(partition, this.member, handlers, liveness),
     );

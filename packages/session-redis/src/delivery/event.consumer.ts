@@ -26,6 +26,8 @@ export interface ConsumerOptions {
   readonly concurrency: number;
   /** Milliseconds between two looks for retries that are due and leases that have ended. */
   readonly pollInterval: number;
+  /** Milliseconds between two times that it tells what its handlers want, beside an instance with others. */
+  readonly wishRenewal: number;
   /** Milliseconds that handlers may take when the application shuts down. */
   readonly shutdownTimeout: number;
 }
@@ -49,9 +51,9 @@ export class EventConsumer<Event> implements BackgroundService {
   readonly #failures = new FailureLog('Events cannot be read, retrying', 'Events are read again');
   #ended: Promise<void> = Promise.resolve();
   #joined = false;
-  /** Whether Redis knows its handlers, as far as it can tell. */
-  #isRegistered = false;
-  /** Those of another instance, if they differ. */
+  /** When to tell Redis again what its handlers want: monotonic time. */
+  #nextRegistration = 0;
+  /** Those of another instance, if they differ, or want other events. */
   #others: readonly string[] | undefined;
   /** Monotonic time, which no clock step changes. */
   #nextPoll = 0;
@@ -77,7 +79,7 @@ export class EventConsumer<Event> implements BackgroundService {
     const told = types.length > 0 ? this.group.want(types).catch(() => undefined) : undefined;
     void this.#run();
     // Redis may come back with older data, where the group does not want them.
-    this.nodes.onOpen((client) => client.on('ready', () => (this.#isRegistered = false)));
+    this.nodes.onOpen((client) => client.on('ready', () => (this.#nextRegistration = 0)));
     await told;
   }
 
@@ -166,7 +168,7 @@ export class EventConsumer<Event> implements BackgroundService {
       this.#joined = true;
       this.#renewals.start();
       await this.#register();
-    } else if (!this.#isRegistered) {
+    } else if (performance.now() >= this.#nextRegistration) {
       // The failure is logged, and the events are handled all the same.
       await this.#register().catch(() => undefined);
     }
@@ -176,15 +178,17 @@ export class EventConsumer<Event> implements BackgroundService {
     const own = this.#handlers.handlerNames;
     const known = this.#others;
     // Before the call: Redis may come back again during it.
-    this.#isRegistered = true;
+    this.#nextRegistration = Infinity;
     try {
       this.#others = await this.group.register({ names: own, types: this.#handlers.wantedTypes() });
     } catch (error) {
-      this.#isRegistered = false;
+      this.#nextRegistration = 0;
       throw error;
     }
     const others = this.#others;
-    if (!others || String(others) === String(known)) return;
+    // What the others alone want, the group has to forget when they have gone.
+    if (others) this.#nextRegistration = Math.min(this.#nextRegistration, performance.now() + this.options.wishRenewal);
+    if (!others || [known, own].some((names) => String(names) === String(others))) return;
     const list = (names: readonly string[]) => names.map(shownText).join(', ') || 'none';
     const onlyHere = own.filter((name) => !others.includes(name));
     const onlyElsewhere = others.filter((name) => !own.includes(name));

@@ -7,7 +7,7 @@ export interface DeliveryPace {
   /** The back-off before the second attempt. scripts/delivery/retry-or-dead-letter.lua doubles it with each attempt. */
   readonly firstBackOff: number;
   readonly longestBackOff: number;
-  /** How often an instance tells again which events its broadcast handlers want. */
+  /** How often an instance tells again what its broadcast handlers want and, beside others, what its group does. */
   readonly wishRenewal: number;
 }
 

@@ -134,6 +134,32 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     expect(await instance.deadlines.get(named, 'early')).toBeDefined();
   });
 
+  it('a name waits again after its handler has gone, also where all others started before', async () => {
+    const before = await start([old, added]);
+    const after = await start([old]);
+    await eventually(async () => {
+      await before.deadlines.scheduleMany(old, many(10));
+      expect(after.handled.length).toBeGreaterThan(10);
+    });
+    await stop(before);
+    let round = 0;
+    await eventually(async () => {
+      // In each partition.
+      const all = many(50).map(({ key }) => ({ key: `${round}.${key}`, data: {} }));
+      round++;
+      await after.deadlines.scheduleMany(
+        added,
+        all.map((each) => ({ ...each, in: '1ms' as const })),
+      );
+      await after.deadlines.scheduleMany(
+        old,
+        all.map((each) => ({ ...each, in: '10ms' as const })),
+      );
+      await eventually(() => expect(after.keys).toEqual(expect.arrayContaining(all.map(({ key }) => key))));
+      for (const { key } of all) expect(await after.deadlines.get(added, key)).toBeDefined();
+    });
+  });
+
   it('two groups handle each deadline once, also where only one of them wants it', async () => {
     const mail = [await start([old], 'mail'), await start([old], 'mail')];
     const stock = [await start([old, added], 'stock'), await start([old, added], 'stock')];

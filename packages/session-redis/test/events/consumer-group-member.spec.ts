@@ -193,7 +193,13 @@ it('an instance that leaves its group tells the others of what failed before', a
   }
 });
 
-it('an instance that waits for events is alive for the others from one look at a partition to the next', async () => {
+it.each([
+  [
+    'waits for events is alive for the others from one look at a partition to the next',
+    RULES.lease + PACE.pollInterval,
+  ],
+  ['is too busy for looks, with other partitions, keeps what it wants', 5 * RULES.lease],
+])('an instance that %s', async (_, idle) => {
   const store = await Store.openSteppable({ partitions: 2 });
   try {
     const { client, partitions } = store;
@@ -201,7 +207,7 @@ it('an instance that waits for events is alive for the others from one look at a
     await first.ensure();
     await first.register({ names: ['Mails.send'], types: ['created'] });
     // It looks once per lease, as soon as it polls.
-    await store.server.stepClock(RULES.lease + PACE.pollInterval);
+    await store.server.stepClock(idle);
     expect(await second.register({ names: ['Audit.write'], types: ['expired'] })).toEqual(['Mails.send']);
     const wanted = await Promise.all(partitions.all.map((keys) => client.hget(keys.wanted, GROUP)));
     expect(wanted).toEqual(['expired created', 'expired created']);

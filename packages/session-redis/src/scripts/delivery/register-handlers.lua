@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  register-handlers: records the handlers of an instance that joins its group, and which events they want. The group wants what
-  the handlers of any of its living instances want.
+  register-handlers: records the handlers of an instance of a group, and which events they want. The group wants what the
+  handlers of any of its living instances want.
 
   KEYS[1] events stream
   KEYS[2] by group, the handlers of its instances
@@ -14,7 +14,7 @@
 
   Returns
     {'registered'}
-    {'differing', names}  another living instance of the group has other handlers: these, as JSON
+    {'differing', names}  another living instance of the group has other handlers, or they want other events: these, as JSON
 ]]
 -- include: groups, types, words
 local events, handlers, wanted = KEYS[1], KEYS[2], KEYS[3]
@@ -33,7 +33,7 @@ for _, instance in ipairs(instances_of(events, group)) do
   local its = known[instance.name]
   if instance.name ~= consumer and instance.idle < liveness and type(its) == 'table' then
     living[instance.name] = its
-    if its.names ~= names then others = others or its.names end
+    if its.names ~= names or its.types ~= ARGV[5] then others = others or its.names end
     for word in string.gmatch(its.types, '%S+') do types = with_word(types, word) end
   end
 end
