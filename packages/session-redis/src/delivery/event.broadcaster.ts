@@ -48,6 +48,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
   /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
   #canWait = true;
   readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
+  /** The partitions that may not have recorded events that it wants, with the position there, until that is reported. */
+  readonly #lapsed = new Map<PartitionKeys, string>();
   readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
   #nextRenewal = 0;
@@ -112,7 +114,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
    * replied: otherwise the one that could not be read may still be silent.
    */
   async #look(): Promise<boolean> {
-    const gaps = await this.#renewWish();
+    await this.#renewWish();
     const types = this.#wanted;
     // What has come beside the error of another partition goes first: it must not be read a second time.
     const asks = !this.#reads.hasNews;
@@ -123,7 +125,10 @@ export class EventBroadcaster<Event> implements BackgroundService {
       return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known)];
     });
     const [entries, more]: [StreamEntry[], PartitionKeys[]] = [[], []];
-    for (const [partition, [word, reply]] of this.#reads.take()) {
+    const replies = this.#reads.take();
+    const gaps = new Map(this.#lapsed);
+    this.#lapsed.clear();
+    for (const [partition, [word, reply]] of replies) {
       if (word === 'begin') this.#positions.set(partition, reply);
       else if (word === 'gap') gaps.set(partition, reply);
       else if (word === 'thinned') {
@@ -178,11 +183,10 @@ export class EventBroadcaster<Event> implements BackgroundService {
 
   /**
    * Some events are recorded, and the data of others is kept, as long as an instance wants them: this one tells again
-   * that it does. Returns the partitions that may not have recorded events that it wants, with the position there.
+   * that it does.
    */
-  async #renewWish(): Promise<Map<PartitionKeys, string>> {
-    const lapsed = new Map<PartitionKeys, string>();
-    if (performance.now() < this.#nextRenewal) return lapsed;
+  async #renewWish(): Promise<void> {
+    if (performance.now() < this.#nextRenewal) return;
     const types = this.#wanted;
     const { onDemand } = this.producer.kind;
     const { all } = this.partitions;
@@ -196,9 +200,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
     for (const [partition, words] of told) {
       const position = this.#positions.get(partition);
       const hasBegun = onDemand.some((type) => words[types.indexOf(type)] === 'begun');
-      if (hasBegun && position !== undefined) lapsed.set(partition, position);
+      if (hasBegun && position !== undefined) this.#lapsed.set(partition, position);
     }
-    return lapsed;
   }
 
   /** A partition that cannot be told holds up no event of the others. */

@@ -10,6 +10,7 @@ import {
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -186,7 +187,13 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
     expect(await isRecorded()).toBe(true);
   });
 
-  it('is reported as a gap to broadcast handlers when it was not recorded for them', async () => {
+  it.each([
+    ['when it was not recorded for them', async () => undefined],
+    [
+      'also when a partition cannot be read at that time',
+      (keys: SessionKeys) => store.client.set(keys.thinned, 'planted'),
+    ],
+  ])('is reported as a gap to broadcast handlers %s', async (_, disturb) => {
     const proxy = await TcpProxy.start({ port: store.server.port });
     try {
       await start(NOTHING, { group: 'web' });
@@ -200,7 +207,11 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
         expect(await store.client.del(keys.broadcastWanted('created'))).toBe(1);
       }
       expect(await isRecorded()).toBe(false);
+      const last = store.partitions.all.at(-1)!;
+      await disturb(last);
       await proxy.accept();
+      await eventually(async () => expect(await store.client.exists(last.broadcastWanted('created'))).toBe(1));
+      await store.client.del(last.thinned);
       await eventually(() => expect(heard).toEqual(['gap']));
       expect(await isRecorded()).toBe(true);
       await eventually(() => expect(heard).toEqual(['gap', 'created']));
