@@ -51,6 +51,7 @@ export class BullMqSessionTimer implements SessionTimer {
     const reader = new OptionReader('BullMqSessionTimer', options);
     const connection = reader.value('connection', isConnection, CONNECTION);
     this.#name = reader.text('queue', '{session-ends}', nameProblem);
+    if (givesUp(connection)) reader.problem('Option `connection` needs `maxRetriesPerRequest: null` in a client.');
     if (options?.connection === undefined) reader.problem(`Option \`connection\` is missing: ${CONNECTION}.`);
     reader.finish();
     this.#connection = connection!;
@@ -136,6 +137,16 @@ const CONNECTION = 'options of ioredis, or a client';
 
 function isConnection(value: unknown): value is ConnectionOptions {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Whether a client has a setting for which BullMQ would throw at the start, when it has opened a connection. */
+function givesUp(connection: object = {}): boolean {
+  if (!('duplicate' in connection && 'options' in connection)) return false;
+  const options = Object(connection.options) as {
+    readonly redisOptions?: object;
+    readonly maxRetriesPerRequest?: unknown;
+  };
+  return Boolean({ ...options, ...options.redisOptions }.maxRetriesPerRequest);
 }
 
 function nameProblem(name: string): string | undefined {

@@ -1,5 +1,6 @@
 import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { documentedLines } from '../support/documented.rights.js';
 import { Store } from '../support/store.fixture.js';
 import { TimedApplication, untilEnded } from '../support/timed.application.js';
@@ -31,6 +32,17 @@ it.each([
 ])('a BullMqSessionTimer refuses %s for a connection, and says so once', (_, options, problem) => {
   const problems = [`Option \`connection\` ${problem}`];
   expect(() => new BullMqSessionTimer(options as never)).toThrow(expect.objectContaining({ problems }) as Error);
+});
+
+it.each([
+  ['a client', (options: RedisOptions) => new Redis({ ...options, lazyConnect: true })],
+  ['a client of a Cluster', (redisOptions: RedisOptions) => new Cluster([], { lazyConnect: true, redisOptions })],
+])('a BullMqSessionTimer refuses %s that gives calls up, before it opens a connection', (_, clientWith) => {
+  const problems = ['Option `connection` needs `maxRetriesPerRequest: null` in a client.'];
+  const timerOn = (maxRetriesPerRequest: number | null) =>
+    new BullMqSessionTimer({ connection: clientWith({ maxRetriesPerRequest }) });
+  expect(() => timerOn(20)).toThrow(expect.objectContaining({ problems }) as Error);
+  expect(() => timerOn(null)).not.toThrow();
 });
 
 it.each(TIMER_SERVERS)('with a %s alone, each end is reported once and none early', async (_name, open) => {
