@@ -25,6 +25,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   readonly #search = new PollingLoop('The search for connections of ended sessions', PAUSE, () => this.#closeEnded());
 
   #gaps = 0;
+  #isEnding = false;
 
   constructor(
     @Inject(OpenConnections) private readonly connections: OpenConnections,
@@ -52,11 +53,13 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   @OnSessionEventGap()
   search(): void {
     this.#gaps++;
-    this.#search.start();
+    // The store is closed soon.
+    if (!this.#isEnding) this.#search.start();
   }
 
   /** Stops the search. Called by Nest. */
   beforeApplicationShutdown(): Promise<void> {
+    this.#isEnding = true;
     return this.#search.stop();
   }
 

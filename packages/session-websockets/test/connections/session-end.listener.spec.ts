@@ -97,3 +97,13 @@ it('each gap makes one search, also after a store that failed, which closes what
   await module.close();
   jest.restoreAllMocks();
 });
+
+it('a gap that is reported during the shutdown begins no search', async () => {
+  const { repository, module, listener, connected } = await start();
+  await connected();
+  await module.close();
+  const { loads } = repository;
+  listener.search();
+  await jest.advanceTimersByTimeAsync(3 * PAUSE);
+  expect([repository.loads, jest.getTimerCount()]).toEqual([loads, 0]);
+});
