@@ -158,7 +158,9 @@ export class EventConsumer<Event> implements BackgroundService {
     claimed.forEach((event) => this.#begin(event));
     if (room === 0) this.#nextPoll = performance.now() + PAUSE_WHILE_RETRIES_RUN;
     // As many as there was room for: more may be left.
-    else if (claimed.length < room) this.#nextPoll = performance.now() + this.options.pollInterval;
+    // Another instance polls first each time: one that lacks the handler of an event must not keep it from the others.
+    else if (claimed.length < room)
+      this.#nextPoll = performance.now() + this.options.pollInterval * (1 + Math.random() / 2);
   }
 
   async #join(): Promise<void> {

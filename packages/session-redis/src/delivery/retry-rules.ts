@@ -2,7 +2,7 @@ import type { PendingEvent } from './pending-event.js';
 
 /** When failed events are retried; milliseconds. */
 export interface DeliveryPace {
-  /** How often an instance polls for due retries. */
+  /** How often an instance polls for due retries at most; on the average a quarter later. */
   readonly pollInterval: number;
   /** The back-off before the second attempt. scripts/delivery/retry-or-dead-letter.lua doubles it with each attempt. */
   readonly firstBackOff: number;

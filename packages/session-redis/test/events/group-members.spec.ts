@@ -4,6 +4,7 @@ import { OnSessionEvent, SessionCreatedEvent, SessionDestroyedEvent, SessionModu
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
@@ -35,6 +36,40 @@ async function endedBy(web: App): Promise<string> {
   await agent.post('/logout');
   return id;
 }
+
+it('no instance of a group is always the first one to look for what others have left', async () => {
+  @Injectable()
+  class Handlers {
+    @OnSessionEvent(SessionCreatedEvent)
+    handle() {}
+  }
+  // Of one partition, Redis ends waits at ticks of its own.
+  const partitioned = await Store.open({ partitions: 2 });
+  const [{ events }] = partitioned.partitions.all as [SessionKeys];
+  const monitor = await partitioned.client.monitor();
+  const looks: number[] = [];
+  monitor.on('monitor', (time: string, [command, key, ...rest]: string[]) => {
+    // A call with more arguments is the claim script.
+    if (command === 'xpending' && key === events && rest.length === 1) looks.push(1000 * Number(time));
+  });
+  try {
+    const { client } = partitioned;
+    await client.xgroup('CREATE', events, 'default', '0', 'MKSTREAM');
+    await client.xadd(events, '*', 'type', 'created', 'session', 's');
+    // So that it looks each time.
+    await client.xreadgroup('GROUP', 'default', 'other', 'COUNT', 1, 'STREAMS', events, '>');
+    const redis = { url: partitioned.server.url, partitions: 2 };
+    await opened(EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: 200 } }));
+    await eventually(() => expect(looks.length).toBeGreaterThan(20));
+    const waits = looks.slice(1, 21).map((look, i) => look - looks[i]!);
+    const [shorter, longer] = [0.25, 0.75].map((share) => waits.toSorted((a, b) => a - b)[waits.length * share]!);
+    expect(longer! - shorter!).toBeGreaterThan(20);
+  } finally {
+    monitor.disconnect();
+    await Promise.all(open.splice(0).map((application) => application.stop()));
+    await partitioned.close();
+  }
+});
 
 describe('an application', () => {
   it('that only handles events works beside one that only serves requests', async () => {

@@ -180,7 +180,8 @@ export class DeliveryScripts {
     { firstBackOff, longestBackOff }: Pick<RetryRules, 'firstBackOff' | 'longestBackOff'>,
   ): Promise<PassOnReply> {
     const keys = [partition.events, partition.retries(group), partition.wanted];
-    const args = [group, consumer, position, want, firstBackOff, longestBackOff];
+    // So that the others, whose polls come before the next one of this instance, are asked first.
+    const args = [group, consumer, position, want, firstBackOff / 10, longestBackOff];
     return (await this.#scripts.passOnEvent(keys.length, ...keys, ...args)) as PassOnReply;
   }
 
