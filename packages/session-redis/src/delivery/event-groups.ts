@@ -108,7 +108,7 @@ export abstract class EventGroups<Event> {
   async replay(id: string): Promise<ReplayReply> {
     const place = this.letters.placeOf(id);
     if (!place) return 'gone';
-    return this.#run(place.partition, (scripts) => scripts.replayDeadLetter(place.partition, place.position));
+    return this.#write(place.partition, (scripts) => scripts.replayDeadLetter(place.partition, place.position));
   }
 
   /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */
@@ -120,7 +120,7 @@ export abstract class EventGroups<Event> {
   async discard(id: string): Promise<boolean> {
     const place = this.letters.placeOf(id);
     if (!place) return false;
-    const reply = await this.#run(place.partition, (scripts) =>
+    const reply = await this.#write(place.partition, (scripts) =>
       scripts.discardDeadLetter(place.partition, place.position),
     );
     return reply === 'discarded';
@@ -191,7 +191,12 @@ export abstract class EventGroups<Event> {
   }
 
   #inAll<T>(act: (scripts: EventStreamScripts, partition: PartitionKeys) => Promise<T>): Promise<T[]> {
-    return Promise.all(this.#all.map((partition) => this.#run(partition, (scripts) => act(scripts, partition))));
+    return Promise.all(this.#all.map((partition) => this.#write(partition, (scripts) => act(scripts, partition))));
+  }
+
+  #write<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
+    const command = (client: Redis) => act(this.scripts(client));
+    return this.connection.write(command, partition.prefix, { awaitsReplicas: false });
   }
 
   #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { deadline } from '@nest-session/core/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisCluster } from '@nest-session/testing';
+import { eventually, RedisCluster, type RedisServer } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
-import { DeadlinePartitions, memberOf } from '../../src/keys/deadline-keys.js';
+import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/keys/deadline-keys.js';
 import { DeadlineInstance } from '../support/deadline.instance.js';
 import { MINUTE } from '../support/store.fixture.js';
 
@@ -24,7 +24,10 @@ afterAll(async () => {
 });
 
 /** Does something while the slot of a deadline is about to move, and none of its keys has moved yet. */
-async function duringMigration(key: string, action: () => Promise<void>): Promise<void> {
+async function duringMigration(
+  key: string,
+  action: (partition: DeadlineKeys, source: Redis, to: RedisServer) => Promise<void>,
+): Promise<void> {
   const partition = new DeadlinePartitions('nest:deadlines', 64).of(memberOf(order.name, key));
   const slot = slotOf(partition.prefix);
   const from = await cluster.primaryOf(slot);
@@ -36,7 +39,7 @@ async function duringMigration(key: string, action: () => Promise<void>): Promis
     await source.xadd(partition.deadLetters, '*', 'member', 'a stray key');
     await target.cluster('SETSLOT', slot, 'IMPORTING', (await source.cluster('MYID')) as string);
     await source.cluster('SETSLOT', slot, 'MIGRATING', (await target.cluster('MYID')) as string);
-    await action();
+    await action(partition, source, to);
     await cluster.moveSlots([slot], to);
   } finally {
     source.disconnect();
@@ -69,4 +72,29 @@ it('it is known that a deadline has fired whose time comes while its slot moves 
   await eventually(() => expect(instance.keys).toContain('43'));
   expect(await deadlines.cancel(order, '43')).toBe('fired');
   expect(instance.keys.filter((key) => key === '43')).toHaveLength(1);
+});
+
+it('nothing is left of a dead letter that is discarded while its slot moves to another node', async () => {
+  const { deadlines, events } = instance;
+  instance.failures = Infinity;
+  await deadlines.schedule(order, '44', { in: '1ms' });
+  const { id } = await eventually(async () => {
+    const letter = (await events.deadLetters()).find(({ event }) => event?.key === '44');
+    expect(letter).toBeDefined();
+    return letter!;
+  });
+  let discarding: Promise<boolean> | undefined;
+  await duringMigration('44', async ({ events: stream, deadLetters }, source, to) => {
+    await source.migrate('127.0.0.1', to.port, '', 0, 5000, 'KEYS', stream, deadLetters);
+    discarding = events.discard(id);
+    await pause(500);
+  });
+  expect(await discarding).toBe(true);
+  const { prefix, deadLetterIndex } = new DeadlinePartitions('nest:deadlines', 64).of(memberOf(order.name, '44'));
+  const client = new Redis((await cluster.primaryOf(slotOf(prefix))).url);
+  try {
+    expect(await client.zrange(deadLetterIndex, '0', '-1')).toEqual([]);
+  } finally {
+    client.disconnect();
+  }
 });
