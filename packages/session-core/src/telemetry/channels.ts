@@ -121,8 +121,11 @@ export const sweepChannel = channelOf('nest-session:sweep');
 /** The channel `nest-session:deadline`: calls of `Deadlines`. */
 export const deadlineChannel = channelOf('nest-session:deadline');
 
-function channelOf<Name extends keyof SessionChannels>(name: Name): TracingChannel<Name, SessionChannels[Name]> {
-  return tracingChannel<Name, SessionChannels[Name]>(name);
+/** Of one type twice, because the second parameter of `TracingChannel` is the first one since `@types/node` 26. */
+function channelOf<Name extends keyof SessionChannels>(
+  name: Name,
+): TracingChannel<SessionChannels[Name], SessionChannels[Name]> {
+  return tracingChannel<SessionChannels[Name], SessionChannels[Name]>(name);
 }
 
 /**
@@ -130,7 +133,7 @@ function channelOf<Name extends keyof SessionChannels>(name: Name): TracingChann
  * the result says: the result itself, which has values of the application, is in no message.
  */
 export async function traced<T, Context extends object>(
-  channel: TracingChannel<string, Context>,
+  channel: TracingChannel<Context, Context>,
   context: Context,
   call: () => Promise<T> | T,
   conclude: (result: T) => Partial<Context> = () => ({}),

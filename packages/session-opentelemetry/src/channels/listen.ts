@@ -9,7 +9,7 @@ type Conclude = () => void;
  * undefined: nothing. A subscriber that throws would end the process, so nothing does. Returns what stops listening.
  */
 export function listen<Message extends object>(
-  channel: TracingChannel<string, Message>,
+  channel: TracingChannel<Message, Message>,
   begin: (message: Message) => Conclude | undefined,
 ): () => void {
   const begun = new WeakMap<object, Conclude>();

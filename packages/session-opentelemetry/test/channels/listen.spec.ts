@@ -8,7 +8,7 @@ interface Message {
   error?: unknown;
 }
 
-const channel = tracingChannel<string, Message>('nest-session-test:listen');
+const channel = tracingChannel<Message, Message>('nest-session-test:listen');
 const told: string[] = [];
 let stop: () => void;
 
