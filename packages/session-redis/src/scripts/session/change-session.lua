@@ -8,6 +8,8 @@
   KEYS[2] events stream
   KEYS[3] session hash
   KEYS[4] shadow key
+  KEYS[5..] for a change of indexes: forwarding mark of the id. It or the session hash is missing. So while a slot moves to another
+          node, Redis lets the call wait: it would refuse to create an index again that this call has emptied
   ARGV[1] prefix of the partition's keys
   ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
   ARGV[3] id

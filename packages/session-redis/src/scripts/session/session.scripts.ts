@@ -152,6 +152,8 @@ export class SessionScripts {
     const args = this.#argumentsOfChange(partition, id);
     const ends = maxInactiveInterval === 0 || absoluteTimeout === 0;
     if (newId === id) {
+      // So the call waits while the slot moves to another node.
+      if (change.indexes.size > 0) keys.push(partition.forwardingMark(id));
       pushChange(args, change, room);
       return this.#run(ends ? 'endChangedSession' : 'changeSession', keys, args);
     }
