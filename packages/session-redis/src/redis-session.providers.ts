@@ -74,6 +74,9 @@ const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot(
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
 
+/** The repository of sessions in our own form. */
+const OWN_REPOSITORY = Symbol('OWN_REPOSITORY');
+
 /** Values, and the classes with one instance per connection. */
 const VALUES: Provider[] = [
   { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
@@ -145,7 +148,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionEpochsListener,
   LimitAcrossPartitions,
   ScheduledEnds,
-  RedisSessionRepository,
+  { provide: OWN_REPOSITORY, useClass: RedisSessionRepository },
   RedisForeignSessions,
   {
     provide: ForeignSessions,
@@ -156,16 +159,18 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SpringSessionRepository,
   ...SHARED_PROVIDERS,
   {
-    provide: IndexedSessionRepository,
+    // With Spring, our own one would write its sessions into Spring's namespace, or where nobody looks.
+    provide: RedisSessionRepository,
     inject: [
       REDIS_SESSION_OPTIONS,
       { token: SESSION_OPTIONS, optional: true },
-      RedisSessionRepository,
+      OWN_REPOSITORY,
       SpringSessionRepository,
       SharedSessionRepository,
     ],
     useFactory: chosenRepository,
   },
+  { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
   { provide: SessionRepository, useExisting: IndexedSessionRepository },
   ...SWEEP_PROVIDERS,
   OlderSessionSweeper,

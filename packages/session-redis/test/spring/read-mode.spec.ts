@@ -19,7 +19,12 @@ import {
   SessionStateError,
 } from '@nest-session/core';
 import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
-import { type RedisSessionModuleOptions, signedInAs, springSessions } from '@nest-session/redis';
+import {
+  type RedisSessionModuleOptions,
+  RedisSessionRepository,
+  signedInAs,
+  springSessions,
+} from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
 import { eventually, RedisCluster } from '@nest-session/testing';
@@ -101,6 +106,18 @@ it('nothing is measured of a cleanup that Spring does', async () => {
   const app = await start();
   expect(app.nest.get<unknown>(SESSION_READER, { strict: false })).toBeUndefined();
   await app.stop();
+});
+
+it('whoever injects the repository by its class writes nothing into the namespace of Spring', async () => {
+  const app = await start();
+  try {
+    const session = app.nest.get(RedisSessionRepository, { strict: false }).createSession();
+    session.setAttribute('color', 'red');
+    await expect(session.save()).rejects.toThrow(SessionStateError);
+    expect(await client.keys(`${NAMESPACE}:*${session.id}`)).toEqual([]);
+  } finally {
+    await app.stop();
+  }
 });
 
 it('the application hears key events of its own keys', async () => {

@@ -14,6 +14,7 @@ import {
 } from '@nest-session/core';
 import {
   type RedisSessionModuleOptions,
+  RedisSessionRepository,
   signedInAs,
   signInAs,
   SpringJsonSerializer,
@@ -225,6 +226,17 @@ it('finds the sessions that Spring had before', async () => {
     await eventually(async () => expect(await client.zrange('spring:session:nest:ends', '0', '-1')).toContain(old));
     expect(app.events.all()).toHaveLength(1);
     await eventually(async () => expect(await client.exists('spring:session:nest:scanning')).toBe(0));
+  } finally {
+    await app.stop();
+  }
+});
+
+it('finds sessions of Spring by the class of the repository', async () => {
+  const id = await spring.create({ color: 'red' });
+  const app = await start();
+  try {
+    const session = await app.nest.get(RedisSessionRepository, { strict: false }).findById(id);
+    expect(session?.getAttribute('color')).toBe('red');
   } finally {
     await app.stop();
   }
