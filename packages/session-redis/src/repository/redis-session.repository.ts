@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { IndexedSessionRepository, type SessionInfo } from '@nest-session/core';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
 import { SessionExtension } from '@nest-session/core/internal';
 import type {
   CreateReply,
@@ -196,9 +196,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
-    const lists = (change.kind === 'create' || change.kind === 'update') && change.indexes.size > 0;
-    if (!lists) return this.#writeOnce(change);
-    return this.#strayIndexes.outOfTheWayOf(change.indexes, () => this.#writeOnce(change));
+    if (change.kind !== 'create' && change.kind !== 'update') return this.#writeOnce(change);
+    const { indexes, limit } = change;
+    if (indexes.size === 0 && !limit) return this.#writeOnce(change);
+    // The ledger of a principal is made from the index, also for a session that only changes its id.
+    const read = limit ? new Map([[PRINCIPAL_NAME_INDEX_NAME, limit.principal], ...indexes]) : indexes;
+    return this.#strayIndexes.outOfTheWayOf(read, () => this.#writeOnce(change));
   }
 
   #writeOnce(change: SessionChange): Promise<WriteReply> {

@@ -553,6 +553,23 @@ describe('the ledger', () => {
     expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
   });
 
+  it('is made for a new id of a session although a stray key stands in the place of an index', async () => {
+    const { scripts, partitions } = store;
+    const maxSessions = { perPrincipal: limit.atMost, whenReached: limit.whenReached };
+    const options = [() => scripts, partitions, { maxSessions }, new SessionEpochs(), ledger] as const;
+    const repository = new RedisSessionRepository(connection, ...options);
+    const session = repository.createSession();
+    session.principalName = 'ann';
+    await session.save();
+    const elsewhere = partitions.all.find((keys) => keys !== partitions.of(session.id))!;
+    await store.client.sadd(elsewhere.index(PRINCIPAL_NAME_INDEX_NAME, ANN), 'planted');
+    // Nobody has signed in for a week.
+    await store.client.del(partitions.of(ANN).ledger(ANN));
+    session.changeSessionId();
+    expect(await session.save()).toBe('saved');
+    expect(await store.client.hkeys(partitions.of(ANN).ledger(ANN))).toHaveLength(1);
+  });
+
   it('takes in thousands of sessions, and gives up their places, without holding up Redis', async () => {
     const scripts = new LedgerScripts(store.client, store.partitions);
     const request = { id: 'new', replaced: undefined, ...limit, duration: 5000 };
