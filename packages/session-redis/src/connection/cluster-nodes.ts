@@ -15,6 +15,9 @@ interface Change {
 
 // Milliseconds. A slot whose keys move, or that has no primary at the moment.
 const PAUSE = 20;
+// The reply to a script that derives a key which has moved before the keys that the call names. It reads each key before its
+// first write.
+const OF_MOVED_KEY = /^ERR Script attempted to access a non local key/;
 
 /**
  * Connections to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for background
@@ -67,7 +70,9 @@ export class ClusterNodes implements RequestNodes {
   }
 
   redirection(error: unknown, from: Redis): Redirection | undefined {
-    const [kind, slot, address] = error instanceof Error ? error.message.split(' ') : [];
+    const message = error instanceof Error ? error.message : '';
+    if (OF_MOVED_KEY.test(message)) return { pause: PAUSE };
+    const [kind, slot, address] = message.split(' ');
     switch (kind) {
       case 'MOVED':
         return this.#moved(Number(slot), this.#addressIn(address!, from));
