@@ -91,6 +91,16 @@ describe('doctor', () => {
     }
   });
 
+  it('finds nothing where Redis announces the expired keys of all applications', async () => {
+    const [, before] = (await client.config('GET', 'notify-keyspace-events')) as [string, string];
+    await client.config('SET', 'notify-keyspace-events', 'Ex');
+    try {
+      expect(await findings()).toEqual([]);
+    } finally {
+      await client.config('SET', 'notify-keyspace-events', before);
+    }
+  });
+
   it('finds a Redis that replies late', async () => {
     const proxy = await TcpProxy.start(server);
     proxy.delayReplies(30);

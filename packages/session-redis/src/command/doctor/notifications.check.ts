@@ -4,16 +4,16 @@ import type { OpenStore } from '../store-access.js';
 import { inTime } from './examined-node.js';
 import { type Check, ok, orOk, warning } from './finding.js';
 
-/** What a Redis must announce, and what is missing without that. */
+/** What a Redis must announce, by one of some settings, of which the first is best. And what is missing without that. */
 const OF_OWN = {
-  flags: 'Kx',
+  flags: ['Kx', 'Ex'],
   what: 'expired sessions',
   otherwise: 'Their ends are noticed up to a minute later',
   // They may be off on purpose.
   unless: " With the option notifications: 'off', add --ignore notifications.",
 };
 const OF_SHARED = {
-  flags: 'Egx',
+  flags: ['Egx'],
   what: 'what happens to sessions of Spring',
   otherwise: 'Neither application hears what the other one ends',
   unless: '',
@@ -40,13 +40,13 @@ export const NOTIFICATIONS: Check = {
       return [ok('CONFIG is not allowed, so this cannot be read. The log of the application says it')];
     const silent = known.filter(({ reply }) => {
       const flags = reply[1]!.replace('A', ALL_CLASSES);
-      return needed.flags.split('').some((flag) => !flags.includes(flag));
+      return !needed.flags.some((setting) => setting.split('').every((flag) => flags.includes(flag)));
     });
     return orOk(
       silent.map(({ address, reply }) =>
         warning(
           `${address} does not announce ${needed.what}: notify-keyspace-events is ${JSON.stringify(reply[1])}. ${needed.otherwise}`,
-          `Set notify-keyspace-events to ${needed.flags}, also in its configuration file.${needed.unless}`,
+          `Set notify-keyspace-events to ${needed.flags[0]}, also in its configuration file.${needed.unless}`,
         ),
       ),
       `Redis announces ${needed.what}`,
