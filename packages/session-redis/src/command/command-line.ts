@@ -74,8 +74,10 @@ function parsed(args: readonly string[], commands: readonly Command[]) {
     return { values: values as CommandLine['given'], positionals: [...positionals, ...ids] };
   } catch (error) {
     // Without the remarks of Node.js.
-    const [problem] = (error as Error).message.split(/\.?(?:\n|$| To )/);
-    throw new UsageError(`${problem}. ${MORE}`, { cause: error });
+    const [problem = ''] = (error as Error).message.split(/\.?(?:\n|$| To )/);
+    const [, flag] = /'(--[\w-]+)' argument is ambiguous/.exec(problem) ?? [];
+    const hint = flag === undefined ? '' : ` If its value begins with a hyphen, write ${flag}=-value.`;
+    throw new UsageError(`${problem}.${hint} ${MORE}`, { cause: error });
   }
 }
 

@@ -24,6 +24,13 @@ it('a session id is an argument also where it begins like an option', () => {
   }
 });
 
+it('says how to write a value that begins with a hyphen', () => {
+  expect(() => read('erase --user -bob')).toThrow(
+    "Option '--user' argument is ambiguous. If its value begins with a hyphen, write --user=-value.",
+  );
+  expect(read('erase --user=-bob').given).toMatchObject({ user: '-bob' });
+});
+
 const words = [
   ...COMMANDS.map(({ name }) => name),
   'help',
