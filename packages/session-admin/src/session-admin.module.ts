@@ -1,6 +1,15 @@
-import { Controller, type DynamicModule, Inject, Module, type Type, UseGuards, VERSION_NEUTRAL } from '@nestjs/common';
-import { InvalidSessionOptionsError, SkipCsrf } from '@nest-session/core';
-import { DeadlineHandlerModule } from '@nest-session/core/internal';
+import {
+  Controller,
+  type DynamicModule,
+  Inject,
+  Module,
+  Optional,
+  type Type,
+  UseGuards,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
+import { InvalidSessionOptionsError, SessionRepository, SkipCsrf } from '@nest-session/core';
+import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/core/internal';
 import { AccessGuard } from './access/access.guard.js';
 import { ApplicationGuard } from './access/application.guard.js';
 import { OriginGuard } from './access/origin.guard.js';
@@ -49,7 +58,14 @@ const CONTROLLERS: readonly Type[] = [
 })
 export class SessionAdminModule {
   /** @internal Import it with `forRoot()`. */
-  constructor(@Inject(ADMIN_OPTIONS) _options: unknown) {}
+  constructor(
+    @Inject(ADMIN_OPTIONS) _options: unknown,
+    // Optional, so that our own error names the missing modules.
+    @Optional() @Inject(SessionRepository) sessions?: SessionRepository,
+    @Optional() @Inject(DeadlineStore) deadlines?: DeadlineStore,
+  ) {
+    if (!sessions && !deadlines) throw new InvalidSessionOptionsError('SessionAdminModule', [NO_STORE]);
+  }
 
   /**
    * Returns the module for the imports of a module that can inject the guards.
@@ -71,6 +87,11 @@ export class SessionAdminModule {
     }
   }
 }
+
+const NO_STORE =
+  'There are no sessions to show, and no deadlines: add SessionModule.forRoot() and RedisSessionModule.forRoot(), or ' +
+  'the module of another store, to the imports of the root module; for deadlines, DeadlineModule and ' +
+  'RedisDeadlineModule.forRoot().';
 
 /** A class of its own for each path: applications of one process share the classes that they import. */
 function controllerAt(path: string, base: Type): Type {

@@ -23,10 +23,13 @@ LeakGuard.install();
 afterEach(closeApps);
 
 /** Starts an application with options that may be wrong. */
-async function start(options: object | undefined): Promise<void> {
+async function start(
+  options: object | undefined,
+  stores: DynamicModule[] = [SessionModule.forRoot(), MapSessionModule.forRoot()],
+): Promise<void> {
   class AppModule {}
   const admin: DynamicModule = SessionAdminModule.forRoot(options as SessionAdminModuleOptions);
-  const imports = [SessionModule.forRoot(), MapSessionModule.forRoot(), admin];
+  const imports = [...stores, admin];
   const app = await NestFactory.create(
     { module: AppModule, imports, providers: [Administrators] },
     { logger: false, abortOnError: false },
@@ -34,6 +37,12 @@ async function start(options: object | undefined): Promise<void> {
   await app.init();
   await app.close();
 }
+
+it('the application does not start where there is nothing to show', async () => {
+  await expect(start({ path: 'admin', guards: 'none' }, [])).rejects.toThrow(
+    'SessionAdminModule: There are no sessions to show, and no deadlines: add SessionModule.forRoot()',
+  );
+});
 
 describe('the options', () => {
   it.each([{ options: { path: 'admin' } }, { options: { path: 'admin', guards: undefined } }])(

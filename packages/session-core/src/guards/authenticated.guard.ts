@@ -1,7 +1,9 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, Optional } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { SessionStateError } from '../errors/session.errors.js';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
+import { SESSION_MODULE_MISSING } from '../http/session.decorators.js';
 import { requestSessionOfCall } from '../http/session-of-call.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
 import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC, SIGNED_IN } from './authentication-rule.js';
@@ -18,11 +20,17 @@ const passed = new WeakSet<ExecutionContext>();
  */
 @Injectable()
 export class AuthenticatedGuard implements CanActivate {
+  readonly #sessions: RequestSessions;
+
   /** @internal Inject it. */
   constructor(
     @Inject(Reflector) private readonly reflector: Reflector,
-    @Inject(RequestSessions) private readonly sessions: RequestSessions,
-  ) {}
+    // Optional, so that our own error names the missing module.
+    @Optional() @Inject(RequestSessions) sessions?: RequestSessions,
+  ) {
+    if (!sessions) throw new SessionStateError(SESSION_MODULE_MISSING);
+    this.#sessions = sessions;
+  }
 
   /**
    * Returns true, or throws.
@@ -57,7 +65,7 @@ export class AuthenticatedGuard implements CanActivate {
 
   async #checkAge(authenticatedAt: number | undefined, maxAge: number): Promise<boolean> {
     if (authenticatedAt !== undefined) {
-      const now = await this.sessions.parts.repository.now();
+      const now = await this.#sessions.parts.repository.now();
       if (now - authenticatedAt <= maxAge) return true;
     }
     throw new AuthenticationRequiredError('not-recently-authenticated', maxAge / 1000);

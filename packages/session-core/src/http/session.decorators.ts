@@ -78,7 +78,8 @@ function ofRequest({ session }: HttpRequest): SessionType | undefined {
   return session;
 }
 
-const SESSION_MODULE_MISSING =
+/** The error of a decorator that needs sessions. */
+export const SESSION_MODULE_MISSING =
   'There are no sessions in this application: add SessionModule.forRoot() to the imports of the root module';
 
 const NO_REQUEST = 'There is no session here, because this handler has no request';
