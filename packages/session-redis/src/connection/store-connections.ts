@@ -21,8 +21,9 @@ import { isShared } from './sharing.js';
 import { isAnswer } from './reply.errors.js';
 import { RequestConnection } from './request.connection.js';
 
-// Milliseconds that a start waits for a Redis that it requires.
-const LONGEST_START = 10_000;
+// Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose error
+// says more.
+const LONGEST_START = 11_000;
 
 /**
  * Connects for requests and background work, checks that this version can use the data in Redis, and looks at each
