@@ -8,9 +8,9 @@ import { type Check, ok, orOk, warning } from './finding.js';
 const OF_OWN = {
   flags: ['Kx', 'Ex'],
   what: 'expired sessions',
-  otherwise: 'Their ends are noticed up to a minute later',
+  otherwise: "Unless option expirations is 'sorted-set', their ends are noticed up to a minute later",
   // They may be off on purpose.
-  unless: " With the option notifications: 'off', add --ignore notifications.",
+  unless: " With the options notifications: 'off' or expirations: 'sorted-set', add --ignore notifications.",
 };
 const OF_SHARED = {
   flags: ['Egx'],
