@@ -65,6 +65,7 @@ export class HttpAgent {
   readonly #agent: Agent;
 
   /**
+   * A client without cookies of the server at this origin.
    * @param origin such as `http://127.0.0.1:3000`
    * @throws TypeError for an origin of https
    */

@@ -148,6 +148,7 @@ export class TrackedSession implements Session {
     return forDisconnected(this.#updateAttribute(name, update, true));
   }
 
+  /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
     return forDisconnected(this.#updateAttribute(name, update, false));
   }
@@ -172,8 +173,7 @@ export class TrackedSession implements Session {
   }
 
   signOut(): void {
-    this.invalidate();
-    Object.assign(this.#changes, { reason: 'signed-out', beforeEnd: this.#changes.companions });
+    this.#changes.invalidate('signed-out');
   }
 
   changeSessionId(): string {

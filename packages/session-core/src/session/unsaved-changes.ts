@@ -236,10 +236,11 @@ export class UnsavedChanges implements AttributesSession {
     this.authentication = SIGNED_OUT;
   }
 
-  /** Ends the session at the next save. */
-  invalidate(): void {
+  /** Ends the session at the next save, and with `signed-out` its companions as well. */
+  invalidate(reason?: 'signed-out'): void {
     this.#assertAllowed();
     this.isInvalidated = true;
+    if (reason) [this.reason, this.beforeEnd] = [reason, this.companions];
   }
 
   /** Forgets the changes, but for a rotation. */
