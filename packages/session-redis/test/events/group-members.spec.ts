@@ -62,8 +62,9 @@ it('no instance of a group is always the first one to look for what others have 
     await opened(EventInstance.start({ redis, providers: [Handlers], pace: { pollInterval: 200 } }));
     await eventually(() => expect(looks.length).toBeGreaterThan(20));
     const waits = looks.slice(1, 21).map((look, i) => look - looks[i]!);
-    const [shorter, longer] = [0.25, 0.75].map((share) => waits.toSorted((a, b) => a - b)[waits.length * share]!);
-    expect(longer! - shorter!).toBeGreaterThan(20);
+    // 76 ms can be expected, of the 100 between the shortest wait and the longest; less than 35, once in 100,000 runs.
+    const [shorter, longer] = [0.1, 0.9].map((share) => waits.toSorted((a, b) => a - b)[waits.length * share]!);
+    expect(longer! - shorter!).toBeGreaterThan(35);
   } finally {
     monitor.disconnect();
     await Promise.all(open.splice(0).map((application) => application.stop()));
