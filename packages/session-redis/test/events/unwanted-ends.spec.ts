@@ -274,9 +274,7 @@ describe('with applications', () => {
     for (let i = 0; i < 10; i++) expect(await hasData(await end())).toBe(true);
     await added.stop();
     instances = instances.filter((instance) => instance !== added);
-    // The group still wants it: that instance may come back.
-    expect(await hasData(await end())).toBe(true);
-    await start([Creations]);
+    // The others tell what they want again and again, until they know of no other handlers.
     await hasTold('default', 'created');
     expect(await hasData(await end())).toBe(false);
   });
