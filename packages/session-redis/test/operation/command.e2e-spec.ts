@@ -18,7 +18,10 @@ it.each([
   ['expirations --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
   ['-x', "Unknown option '-x'. See nest-session-redis --help\n"],
   ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
-  ['repartition --from --to 4', "Option '--from' argument is ambiguous. See nest-session-redis --help\n"],
+  [
+    'repartition --from --to 4',
+    "Option '--from' argument is ambiguous. If its value begins with a hyphen, write --from=-value. See nest-session-redis --help\n",
+  ],
   ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
   ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
   ['expirations --to buckets --url redis://localhost/shop', '--url must end with the number'],
