@@ -96,7 +96,11 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
       await server.kill();
       await server.restart();
       await eventually(() => after.deadlines.schedule(added, 'behind', { in: '1ms' }));
-      await eventually(() => expect(after.keys).toEqual(['before', 'behind']));
+      await eventually(async () => {
+        // Its timer may have looked before the group wanted the name again. The job of the minute looks once more.
+        await after.sweep();
+        expect(after.keys).toEqual(['before', 'behind']);
+      });
     } finally {
       client.disconnect();
     }
