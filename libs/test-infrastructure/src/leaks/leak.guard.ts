@@ -28,8 +28,17 @@ interface Origin {
   readonly cause: Origin | undefined;
 }
 
-// Node creates a server's or a client's handle a turn or two after the call, when it has looked up the address.
-const DETOURS: readonly string[] = ['TickObject', 'GETADDRINFOREQWRAP'];
+interface Detour {
+  /** What a tick calls. */
+  readonly callback?: { readonly name: string };
+}
+
+/** Node creates the handle of a server a turn or two after `listen()`, when it has looked up the address. */
+function isDetour(type: string, { callback }: Detour): boolean {
+  // There are many other ticks, and a trace takes microseconds.
+  return type === 'GETADDRINFOREQWRAP' || (type === 'TickObject' && /listen/i.test(callback?.name ?? ''));
+}
+
 const LONGEST_DETOUR = 4;
 
 // Longer than the 2 s that ioredis keeps a timer after disconnect() of a client whose connection was lost.
@@ -61,7 +70,7 @@ export class LeakGuard {
       init: (_id, type, _trigger, resource) => {
         // Most are promises.
         if (type === 'PROMISE') return;
-        if (DETOURS.includes(type)) this.#detours.set(resource, this.#originHere());
+        if (isDetour(type, resource)) this.#detours.set(resource, this.#originHere());
         else if (isTracked(type, resource) && !this.#isPaused) this.#track(type, resource);
       },
     });

@@ -1,6 +1,9 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { RedisClock } from './redis.clock.js';
 
+/** A thread of the memory allocator sleeps until a time of the clock. Where the clock is behind, it would never sleep. */
+const NO_THREAD_BY_THE_CLOCK = ['--jemalloc-bg-thread', 'no'];
+
 /**
  * A private redis-server whose wall clock a test steps and stops. Needs Linux, gcc and the headers of the C library.
  */
@@ -8,7 +11,8 @@ export class SteppableRedisServer extends RedisServer {
   readonly #clock = new RedisClock(this.home);
 
   static override start(options?: RedisServerOptions): Promise<SteppableRedisServer> {
-    return super.start(options) as Promise<SteppableRedisServer>;
+    const args = [...NO_THREAD_BY_THE_CLOCK, ...(options?.args ?? [])];
+    return super.start({ ...options, args }) as Promise<SteppableRedisServer>;
   }
 
   /**
