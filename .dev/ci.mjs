@@ -6,12 +6,14 @@ import { npm, runSteps } from './steps.mjs';
 // and replies that are lost, expiries during outages and crashes, timers outside of Redis, the sorted set of ends with its
 // switch, requests and events on a Cluster, the contract of stores with all that a store can have, moves to other
 // partitions, what managed services forbid, what telemetry shows on a Cluster and with a Sentinel, deadlines in several
-// partitions and on a Cluster, sessions shared with Spring while connections are cut, and the demo that fails.
+// partitions and on a Cluster, sessions shared with Spring while connections are cut, groups that are absent or slow,
+// stores that fail and recover, several times too, and the demo that fails.
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
   'timers.chaos|switched-expirations|ten-pollers|cluster.connection|cluster-application|cluster-delivery|redis-cluster|' +
   'replicated-writes|partitioned-session.contract|cluster-repartition|repartition-variants|deadline-variants|' +
-  'managed-services|security/telemetry|shared-faults|leak.guard|demo/test/(page|faults)';
+  'managed-services|security/(telemetry|large-headers)|shared-faults|leak.guard|partitioned-store|cluster-rights|' +
+  'operation/recovery|once-more|absent-group|unread-group|flood-of-events|demo/test/(page|faults)';
 
 await main(() =>
   runSteps([

@@ -3,4 +3,4 @@ import { describeSessions } from './concurrent-requests.js';
 
 LeakGuard.install();
 
-describeSessions(100);
+describeSessions(50);
