@@ -6,6 +6,7 @@ import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
+import { reportLateChange, reportUnsaved } from './lost-changes.js';
 import { type FoundSession, RequestSession, type RequestSessionParts } from './request-session.js';
 import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
 import { type CommitGate, type ErrorResponse, ResponseHold } from './response-hold.js';
@@ -47,6 +48,8 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #isRenewed = false;
   #isHandled = false;
   #isSaveTaken = false;
+  #isOver = false;
+  #isLateChangeNoted = false;
 
   /** Without `found`, because the request presents no token, its response passes until something uses the session. */
   constructor(
@@ -107,6 +110,16 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   /** The text of the client that gets the response. */
   device(): string | undefined {
     return this.parts.deviceOf?.(this.request);
+  }
+
+  /** Called at each change of the session. After the end of the response, it warns of one that nobody saves. */
+  noteChange(): void {
+    if (!this.#isOver || this.#isLateChangeNoted) return;
+    this.#isLateChangeNoted = true;
+    // When the turn ends, so that the application can save it in the same one.
+    setImmediate(() => {
+      void reportLateChange(this.session).then((isLost) => (this.#isLateChangeNoted = isLost));
+    });
   }
 
   /** Whether the application has begun to respond. From then on, only `begin()` waits for a save. */
@@ -182,7 +195,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     const most = response.getMaxListeners();
     if (most > 0) response.setMaxListeners(most + 1);
     // `on`, because the event occurs once.
-    response.on('close', () => this.#reportUnsaved());
+    response.on('close', () => {
+      this.#isOver = true;
+      reportUnsaved(this.session, this.#isHandled);
+    });
   }
 
   replace(error: unknown): ErrorResponse {
@@ -237,21 +253,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (this.#tokenToSend || this.isSessionDeleted) return;
     // Not `forwarded`: a session that another request rotated has another token, which the client already got.
     this.#isRenewed = (await this.session.touch.send()) === 'touched';
-  }
-
-  /**
-   * Warns of changes that were made after the headers were sent and not saved with `session.save()`. When the handler
-   * had finished before that, only what was set is looked at: an encoding of each object that was read would find
-   * nothing in almost every request.
-   */
-  #reportUnsaved(): void {
-    const { session } = this;
-    const isUnsaved = this.#isHandled ? !session.hasFailed && session.existing?.isSet : session.needsSave;
-    if (!isUnsaved) return;
-    logger.warn(
-      `Changes of session ${session.existing?.shownId} are lost: they were made after the headers were sent. ` +
-        'Make them before the first byte, or call `await session.save()`',
-    );
   }
 }
 

@@ -18,6 +18,8 @@ export interface SessionResponse {
   device?(): string | undefined;
   /** Called when the session is used: from now on, the response waits until the session is saved. */
   hold?(): void;
+  /** Called at each change of the session. */
+  noteChange?(): void;
   /** The request of Node.js. */
   readonly request?: IncomingMessage;
 }

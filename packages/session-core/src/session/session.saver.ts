@@ -16,6 +16,7 @@ import {
   type CreateSession,
   type IndexChanges,
   type SessionLimit,
+  signInTimeIn,
   type UpdateSession,
   type WriteReply,
 } from './session-change.js';
@@ -60,6 +61,11 @@ export class SessionSaver {
     const saving = this.#save();
     this.#turn = saving;
     return saving;
+  }
+
+  /** The last save or update, done or not; undefined when there was none. */
+  get last(): Promise<unknown> | undefined {
+    return this.#turn;
   }
 
   /**
@@ -289,10 +295,4 @@ export class SessionSaver {
     this.#turn = result;
     return result;
   }
-}
-
-/** When the store says that somebody signed in; undefined when nobody did. */
-function signInTimeIn(reply: WriteReply): number | undefined {
-  if (reply.outcome === 'created') return reply.creationTime;
-  return reply.outcome === 'saved' ? reply.authenticatedAt : undefined;
 }

@@ -96,7 +96,7 @@ export class TrackedSession implements Session {
     const isAnother = takesToken(this.#changes.response) && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     const assign = () => this.#changes.setPrincipal(name, isAnother);
     // A token that was drawn here is known to nobody yet.
-    if (isAnother && this.#changes.token === undefined) this.#saver.rotate(assign);
+    if (isAnother && this.#changes.token === undefined) this.saver.rotate(assign);
     else assign();
   }
 
@@ -161,7 +161,7 @@ export class TrackedSession implements Session {
       this.setOwnAttribute(name, update(this.getAttribute<T>(name)));
       return this.getAttribute<T>(name);
     }
-    const outcome = await this.#saver.updateAttribute(name, (current) => update(current as T | undefined));
+    const outcome = await this.saver.updateAttribute(name, (current) => update(current as T | undefined));
     return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
   }
 
@@ -169,7 +169,7 @@ export class TrackedSession implements Session {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
     this.#changes.assertRotatable();
-    this.#saver.rotate(() => this.#changes.signIn(name, remember, keep));
+    this.saver.rotate(() => this.#changes.signIn(name, remember, keep));
   }
 
   signOut(): void {
@@ -178,13 +178,13 @@ export class TrackedSession implements Session {
 
   changeSessionId(): string {
     this.#changes.assertRotatable();
-    return this.#saver.rotate();
+    return this.saver.rotate();
   }
 
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
     this.#changes.assertRotatable();
-    this.#saver.rotate(() => this.#changes.clear());
+    this.saver.rotate(() => this.#changes.clear());
   }
 
   invalidate(): void {
@@ -193,7 +193,7 @@ export class TrackedSession implements Session {
 
   save(callback?: never): Promise<SaveOutcome> {
     if (typeof callback === 'function') throw new TypeError('save() takes no callback: await session.save()');
-    return this.#saver.save();
+    return this.saver.save();
   }
 
   /** The id in the store until the next save; undefined while the session is new. */
@@ -294,7 +294,7 @@ export class TrackedSession implements Session {
     return this.toJSON();
   }
 
-  get #saver(): SessionSaver {
+  get saver(): SessionSaver {
     return (this.#lazySaver ??= new SessionSaver(this.#changes, this.#stored, this.#writer));
   }
 }

@@ -279,6 +279,7 @@ export class UnsavedChanges implements AttributesSession {
 
   #assertAllowed(): void {
     if (this.refusal) throw this.refusal;
+    this.response?.noteChange?.();
   }
 
   #exchangeTimeout(from: number, to: number): void {

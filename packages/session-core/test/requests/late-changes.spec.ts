@@ -1,0 +1,71 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
+import { Session } from '../../src/index.js';
+import { closeApps, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+/** Continues what the handler left running. */
+let goOn: () => void;
+let isDone: boolean;
+
+@Controller()
+class CartController {
+  @Get('start')
+  start(@Session() session: Session) {
+    session.setAttribute('cart', []);
+  }
+
+  /** An `await` is missing: the response does not wait for the change. */
+  @Get('add/:how')
+  add(@Session() session: Session, @Param('how') how: string) {
+    const later = new Promise<void>((resolve) => (goOn = resolve));
+    isDone = false;
+    void later.then(() => this.#change(session, how)).finally(() => (isDone = true));
+    return how;
+  }
+
+  async #change(session: Session, how: string): Promise<void> {
+    session.setAttribute('cart', ['apple']);
+    if (how === 'saved') await session.save();
+    if (how === 'set-twice') session.setAttribute('cart', ['pear']);
+    if (how === 'saved-and-set') {
+      await session.save();
+      session.setAttribute('cart', ['pear']);
+    }
+  }
+
+  @Get('read')
+  read(@Session() session: Session) {
+    return { cart: session.getAttribute('cart') };
+  }
+}
+
+const LATE =
+  /^warn Session \S+ was changed after the response to GET \/add\/\S+ had ended, so the change is lost unless/;
+
+describe.each(['express', 'fastify'] as const)('a change after the end of the response, on %s', (platform) => {
+  const base = { platform, controllers: [CartController] };
+
+  it.each([
+    ['set', 1, []],
+    ['set-twice', 1, []],
+    ['saved', 0, ['apple']],
+    ['saved-and-set', 1, ['apple']],
+  ])('is in the log unless it is saved: %s', async (how, lines, cart) => {
+    const { log, agent } = await startApp(base);
+    const client = agent();
+    await client.get('/start');
+    expect((await client.get(`/add/${how}?code=secret`)).text).toBe(how);
+    // The response has closed, too: the next one needs its connection.
+    expect((await client.get('/read')).json()).toEqual({ cart: [] });
+    goOn();
+    await eventually(() => expect(isDone).toBe(true));
+    await eventually(() => expect(log.matching(LATE)).toHaveLength(lines));
+    expect(log.matching(/secret/)).toEqual([]);
+    expect((await client.get('/read')).json()).toEqual({ cart });
+    expect(log.matching(LATE)).toHaveLength(lines);
+  });
+});
