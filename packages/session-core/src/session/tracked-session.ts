@@ -21,7 +21,6 @@ export class TrackedSession implements Session {
   readonly #writer: SessionWriter;
   readonly #stored: StoredSession;
   readonly #changes: UnsavedChanges;
-  /** Most requests save nothing. */
   #lazySaver: SessionSaver | undefined;
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
@@ -294,6 +293,7 @@ export class TrackedSession implements Session {
     return this.toJSON();
   }
 
+  /** Makes its saves, one after the other. Most requests make none. */
   get saver(): SessionSaver {
     return (this.#lazySaver ??= new SessionSaver(this.#changes, this.#stored, this.#writer));
   }
