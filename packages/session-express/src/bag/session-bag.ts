@@ -66,7 +66,7 @@ export class SessionBag {
 
   /** Ends the session now, for every instance. `req.session` is undefined from then on. */
   destroy(callback?: Callback): unknown {
-    return answer(this, callback, () => this[CONTENT].owner.destroy());
+    return answerIfAsked(this, callback, () => this[CONTENT].owner.destroy());
   }
 
   /** Loads the session again and discards unsaved changes. `req.session` is another object from then on. */
@@ -77,7 +77,7 @@ export class SessionBag {
   /** Saves the changes now instead of before the response. */
   save(callback: Callback): unknown {
     const { values } = this[CONTENT];
-    return answer(this, callback, (): Promise<SaveOutcome> | SaveOutcome =>
+    return answerIfAsked(this, callback, (): Promise<SaveOutcome> | SaveOutcome =>
       values.isLeft ? 'gone' : values.session.save(),
     );
   }
@@ -160,4 +160,15 @@ function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise
     (error: unknown) => callback(error) as unknown,
   );
   return bag;
+}
+
+/**
+ * The same for what express-session lets applications call without a callback, and then forgets: an error of which
+ * nobody wants to know causes no `unhandledRejection`, which would end the process. What is not saved is saved again
+ * before the response, and the client learns of that failure.
+ */
+function answerIfAsked<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {
+  const answered = answer(bag, callback, action);
+  if (answered instanceof Promise) answered.catch(() => undefined);
+  return answered;
 }

@@ -351,6 +351,34 @@ describe('save()', () => {
   });
 });
 
+describe.each(['save', 'destroy'])('%s() that nobody awaits', (method) => {
+  const unhandled: unknown[] = [];
+  const record = (reason: unknown) => void unhandled.push(reason);
+
+  beforeEach(() => {
+    unhandled.length = 0;
+    process.on('unhandledRejection', record);
+  });
+  afterEach(() => process.off('unhandledRejection', record));
+
+  it('ends no process when the store fails: the response is a 503, as it is with a callback', async () => {
+    const store = new GatedStore();
+    app = await startApp({ controllers: [StepController], store: store.module });
+    agent = app.agent();
+    await run(({ session }) => void (session.a = 1));
+    store.break('write');
+    const { status } = await request(agent, ({ session }) => {
+      session.a = 2;
+      void session[method]();
+    });
+    expect(status).toBe(503);
+    // Node.js reports a rejection a turn later.
+    await new Promise(setImmediate);
+    expect(unhandled).toEqual([]);
+    store.repair();
+  });
+});
+
 describe('touch() and resetMaxAge()', () => {
   it('return the session', async () => {
     expect(
