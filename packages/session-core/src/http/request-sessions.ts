@@ -27,6 +27,7 @@ interface Opened {
   readonly parts: ResponseCommitParts;
 }
 
+/** By the HTTP server of an application, and by the function that it calls with each request. */
 const applications = new WeakMap<object, RequestSessions>();
 
 /** What all requests of an application share: the store of their sessions, and how to find a session in it. */
@@ -51,14 +52,22 @@ export class RequestSessions implements OnModuleInit {
   /** Those of the application whose HTTP server received a request; undefined for a request of another server. */
   static serving(request: IncomingMessage): RequestSessions | undefined {
     const { server } = request.socket as { readonly server?: Server };
-    return server && applications.get(server);
+    if (!server) return undefined;
+    const known = applications.get(server);
+    if (known) return known;
+    // Fastify listens on each address of `localhost`, by default, with a server of Node.js for each.
+    const handler = handlerOf(server);
+    return handler && applications.get(handler);
   }
 
   /** Remembers the HTTP server. Called by Nest. */
   onModuleInit(): void {
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
-    const server = adapter?.getHttpServer() as object | undefined;
-    if (server) applications.set(server, this);
+    const server = adapter?.getHttpServer() as Server | undefined;
+    if (!server) return;
+    applications.set(server, this);
+    const handler = handlerOf(server);
+    if (handler) applications.set(handler, this);
   }
 
   /** What all requests share. */
@@ -143,6 +152,11 @@ export class RequestSessions implements OnModuleInit {
       throw new InvalidSessionOptionsError('SessionModule', [NO_REPOSITORY]);
     }
   }
+}
+
+/** What a server was made with. Others may listen to its requests as well, later. */
+function handlerOf(server: Partial<Server>): object | undefined {
+  return server.listeners?.('request')[0];
 }
 
 /** Asks the option `mayCreate`. */

@@ -1,3 +1,5 @@
+import dns from 'node:dns';
+import { jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { Inject } from '@nestjs/common';
 import {
@@ -22,7 +24,7 @@ import {
   SessionOutagePolicy,
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, type HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { PubSub } from 'graphql-subscriptions';
 import { App } from '../support/app.fixture.js';
 import { ask, connect, disposeClients, iterate } from '../support/graphql.client.js';
@@ -214,6 +216,42 @@ describe.each([
       );
     expect(said).toContain('This page may not subscribe');
     expect(said).not.toContain('ada');
+  });
+});
+
+describe.each([
+  { driver: 'Apollo', graphql: apollo },
+  { driver: 'Mercurius', graphql: mercurius },
+])('GraphQL by $driver on each address of localhost, as Fastify listens by default', ({ graphql }) => {
+  it('has the session over a connection', async () => {
+    // As where localhost is 127.0.0.1 and ::1: Fastify has another server of Node.js for each.
+    const { lookup } = dns;
+    const all = [
+      { address: '127.0.0.1', family: 4 },
+      { address: '127.0.0.2', family: 4 },
+    ];
+    const spy = jest
+      .spyOn(dns, 'lookup')
+      .mockImplementation(((host: string, options: any, done: any) =>
+        options.all ? done(null, all) : lookup(host, options, done)) as never);
+    const started = await App.start({
+      adapter: 'fastify',
+      redis: { url: redis.url, notifications: 'off' },
+      imports: [graphql()],
+      providers: [VisitorResolver],
+      host: 'localhost',
+    });
+    spy.mockRestore();
+    const signedIn = await signIn(started.nest, { principalName: 'ada' });
+    for (const { address } of all) {
+      const origin = started.url.replace(/\/\/[^/]*(?=:\d)/, `//${address}`);
+      const there = new HttpAgent(origin, { headers: { cookie: `SESSION=${signedIn.cookie('SESSION')}` } });
+      expect(await ask(there, '{ visitor { name } }')).toEqual({ data: { visitor: { name: 'ada' } } });
+      const { value } = await iterate(connect(there), '{ visitor { name } }').next();
+      expect(value).toEqual({ data: { visitor: { name: 'ada' } } });
+    }
+    await disposeClients();
+    await started.stop();
   });
 });
 

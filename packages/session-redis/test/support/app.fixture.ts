@@ -94,6 +94,8 @@ export interface AppOptions {
   controllers?: Type[];
   /** In the place of main.ts. */
   configure?: (nest: never) => Promise<void> | void;
+  /** @default '127.0.0.1' */
+  host?: string;
   /** Without handlers an instance does not join the group of its events. @default true */
   handlers?: boolean;
 }
@@ -108,7 +110,7 @@ export class App {
 
   static async start(options: AppOptions = {}): Promise<App> {
     const { adapter = 'express', session, redis, imports = [], providers = [], controllers = [] } = options;
-    const { configure, handlers = true } = options;
+    const { configure, handlers = true, host = '127.0.0.1' } = options;
     const recorder = new SessionEventRecorder();
     @Injectable()
     class Handlers {
@@ -133,7 +135,7 @@ export class App {
       { logger: false, abortOnError: false },
     );
     await configure?.(nest as never);
-    await nest.listen(0, '127.0.0.1');
+    await nest.listen(0, host);
     return new App(nest, await nest.getUrl(), recorder);
   }
 
