@@ -77,6 +77,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.properties = requestProperties(bags, store);
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
+    extension.beforeResponse = (session) => bags.beforeResponse(session);
     // The bag has all members of `Session`, so `@Session()` passes it to handlers of HTTP requests.
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }

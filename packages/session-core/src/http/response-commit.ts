@@ -148,6 +148,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (this.hasBegun) return undefined;
     this.#isHandled = true;
     const { session } = this;
+    this.parts.extension.beforeResponse?.(session);
     if (!session.needsSave) {
       session.existing?.rest();
       return undefined;
@@ -239,6 +240,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   #finish(): Promise<void> | undefined {
     const { session } = this;
+    this.parts.extension.beforeResponse?.(session);
     const { touch } = session;
     if (touch.isRolling && touch.isDue) return this.#renew();
     // A save touches the session as well.

@@ -19,6 +19,8 @@ export class SessionExtension {
   excludes?: ((request: IncomingMessage) => boolean) | undefined;
   /** Whether the client of a request must not be sent a token. */
   withholds?: ((request: IncomingMessage) => boolean) | undefined;
+  /** Called before the session of a request is saved, and before its response: it may change the session. Never throws. */
+  beforeResponse?: ((session: RequestSession) => void) | undefined;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**

@@ -15,6 +15,13 @@ export class RequestBags {
     return session && this.showing(session);
   }
 
+  /** Before the response: `delete req.session` removes the property, and means the same as an assignment of undefined. */
+  beforeResponse(session: RequestSession): void {
+    if (session.isUnavailable || Object.hasOwn(session.request, 'session')) return;
+    const bag = this.showing(session);
+    if (bag) bag.bag = undefined;
+  }
+
   /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */
   showing(session: RequestSession): RequestBag | undefined {
     const known = this.#bags.get(session);

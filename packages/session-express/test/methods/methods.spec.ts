@@ -563,6 +563,28 @@ describe('req.session = null', () => {
     expect(agent.cookie('SESSION')).toBeUndefined();
   });
 
+  it.each(['used', 'not used'])(
+    'may be written as `delete req.session`, of a session that is %s before',
+    async (use) => {
+      const forget = (req: any) => {
+        if (use === 'used') req.session.b = 1;
+        delete req.session;
+        return req.session ?? null;
+      };
+      await run(({ session }) => void (session.a = 1));
+      expect(await run(forget)).toBeNull();
+      expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ a: 1 });
+
+      app = await startApp({ controllers: [StepController], express: { unset: 'destroy' } });
+      agent = app.agent();
+      await run(({ session }) => void (session.a = 1));
+      const kept = agent.fork();
+      expect(await run(forget)).toBeNull();
+      expect(agent.cookie('SESSION')).toBeUndefined();
+      expect(await run(({ session }) => session.isNew as boolean, kept)).toBe(true);
+    },
+  );
+
   it.each(['keep', 'destroy'] as const)(
     'does nothing more after destroy(), nor when it is set again, with %s',
     async (unset) => {
