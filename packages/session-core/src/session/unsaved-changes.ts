@@ -247,9 +247,8 @@ export class UnsavedChanges implements AttributesSession {
   discard(): void {
     this.attributes.discard();
     this.timeouts = this.stored.timeouts;
-    if (this.clears) return;
-    this.authentication = undefined;
-    this.stored.attributes.stay();
+    this.authentication = this.clears ? SIGNED_OUT : undefined;
+    if (!this.clears) this.stored.attributes.stay();
   }
 
   /** Forgets all changes, because the session was loaded again. */

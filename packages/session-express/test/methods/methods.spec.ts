@@ -555,6 +555,23 @@ describe('req.session = null', () => {
     expect(response.setCookies).toEqual([]);
   });
 
+  it('drops a sign-in after regenerate(), which stays', async () => {
+    await run(({ session }) => session.signIn('bob'));
+    const old = agent.cookie('SESSION');
+    await run(async (req) => {
+      await req.session.regenerate();
+      req.session.signIn('ann');
+      req.session = null;
+    });
+    expect(agent.cookie('SESSION')).not.toBe(old);
+    const seen = await run(({ session }) => [
+      session.isNew,
+      session.principalName ?? null,
+      session.authenticatedAt ?? null,
+    ]);
+    expect(seen).toEqual([false, null, null]);
+  });
+
   it('with `unset: destroy` ends the session at the end of the request', async () => {
     app = await startApp({ controllers: [StepController], express: { unset: 'destroy' } });
     agent = app.agent();
