@@ -18,8 +18,8 @@ export class RequestBag implements BagOwner {
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
   #bag: SessionBag | null | undefined;
-  /** The lifetime of the cookie of a new session, in seconds. Setting it alone does not store the session. */
-  #maxAge: number | undefined;
+  /** The lifetime that the cookie of a new session was given, and since when somebody was signed in to it by then. */
+  #given: { readonly seconds: number; readonly authenticatedAt: number | undefined } | undefined;
 
   /** @throws the error of a failed load */
   constructor(request: RequestSession, settings: BagSettings) {
@@ -56,7 +56,7 @@ export class RequestBag implements BagOwner {
     const values = this.#copy();
     session.startAnew();
     session.maxInactiveInterval = this.#settings.timeoutOf(undefined);
-    this.#maxAge = undefined;
+    this.#given = undefined;
     this.#leave(id, values);
     this.#bag = this.#open();
     for (const name of kept) if (values.has(name)) session.setAttribute(name, values.get(name));
@@ -94,6 +94,14 @@ export class RequestBag implements BagOwner {
     return this.#bag?.[CONTENT].values.copy() ?? new Map<string, unknown>();
   }
 
+  /** The lifetime of the cookie of a new session, in seconds. Setting it alone does not store the session. */
+  get #maxAge(): number | undefined {
+    const { authenticatedAt } = this.#session;
+    // Who has signed in since then has decided it anew.
+    const isOld = authenticatedAt !== undefined && authenticatedAt !== this.#given?.authenticatedAt;
+    return isOld ? undefined : this.#given?.seconds;
+  }
+
   /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
   get #lifetime(): number {
     return this.#settings.lifetimeOf(this.#request.client);
@@ -117,7 +125,7 @@ export class RequestBag implements BagOwner {
     const seconds = maxAge === null ? 0 : Math.ceil(maxAge / 1000);
     if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
     session.maxInactiveInterval = maxAge === null ? this.#settings.timeoutOf(session.principalName) : seconds;
-    if (session.isNew) return void (this.#maxAge = seconds);
+    if (session.isNew) return void (this.#given = { seconds, authenticatedAt: session.authenticatedAt });
     if (seconds === this.#lifetime) return;
     session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
     this.#request.sendAgain();
@@ -129,7 +137,7 @@ export class RequestBag implements BagOwner {
     if (!this.#bag || session.attributeNames.length === 0) return;
     const maxAge = this.#maxAge;
     if (maxAge !== undefined && maxAge !== this.#lifetime) session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, maxAge);
-    this.#maxAge = undefined;
+    this.#given = undefined;
     this.#principal.record(this.#bag);
   }
 

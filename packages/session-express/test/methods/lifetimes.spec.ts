@@ -91,6 +91,30 @@ it.each([
   }
 });
 
+it.each(['new', 'stored'])(
+  'a sign-in decides anew how long a %s session lives, and so does what follows it',
+  async (age) => {
+    const { agent } = await startApp({ controllers: [StepController], session: { cookie: { rememberMe: '30d' } } });
+    const lifetimeAfter = async (act: (session: any) => unknown) => {
+      const client = agent();
+      if (age === 'stored') await runIn(client, ({ session }) => void (session.a = 1));
+      await runIn(client, ({ session }) => act(session));
+      return runIn(client, ({ session }) => [session.cookie.originalMaxAge, session.maxInactiveInterval]);
+    };
+    const before = (options?: object) => (session: any) => {
+      session.cookie.maxAge = HOUR;
+      session.signIn('ann', options);
+    };
+    expect(await lifetimeAfter(before())).toEqual([null, TIMEOUT]);
+    expect(await lifetimeAfter(before({ remember: true }))).toEqual([720 * HOUR, 2_592_000]);
+    const after = (session: any) => {
+      before({ remember: true })(session);
+      session.cookie.maxAge = 2 * HOUR;
+    };
+    expect(await lifetimeAfter(after)).toEqual([2 * HOUR, 7200]);
+  },
+);
+
 it('touch() and resetMaxAge() move the end of the cookie, each time', () => {
   jest.useFakeTimers();
   try {
