@@ -54,9 +54,11 @@ export class BagValues {
     if (this.has(name)) this.set(name, undefined);
   }
 
-  /** Copies the current values. */
+  /** Copies the current values, but for those that cannot be read: nobody may need them any more. Never throws. */
   copy(): Map<string, unknown> {
-    return new Map(this.#left?.values ?? propertiesOf(this.session));
+    if (this.#left) return new Map(this.#left.values);
+    const values = this.names.map((name) => [name, this.session.peekAttribute(name)] as const);
+    return new Map(values.filter(([, value]) => value !== undefined));
   }
 
   /** Detaches the bag from the session. From then on it shows these values. */

@@ -54,12 +54,14 @@ export class RequestBag implements BagOwner {
     const session = this.#session;
     const { id } = session;
     const values = this.#copy();
+    // Throws where one of them cannot be read, before anything has changed.
+    const staying = kept.map((name) => [name, this.#bag?.[CONTENT].values.get(name)] as const);
     session.startAnew();
     session.maxInactiveInterval = this.#settings.timeoutOf(undefined);
     this.#given = undefined;
     this.#leave(id, values);
     this.#bag = this.#open();
-    for (const name of kept) if (values.has(name)) session.setAttribute(name, values.get(name));
+    for (const [name, value] of staying) if (value !== undefined) session.setAttribute(name, value);
     this.#initialize();
   }
 

@@ -4,7 +4,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { closeApps, startApp } from '../support/express-session.app.js';
-import { runIn, StepController } from '../support/step.controller.js';
+import { request, runIn, StepController, type StepRequest } from '../support/step.controller.js';
 
 LeakGuard.install();
 
@@ -56,4 +56,34 @@ it('properties of an old session and of a new one are encrypted, also when they 
   await runIn(browser, ({ session }) => (session.note = `${VALUE}-2`));
   expect(await runIn(browser, ({ session }) => session.note as string)).toBe(`${VALUE}-2`);
   expect(JSON.stringify(await stored())).not.toContain(VALUE);
+});
+
+it.each<[string, (request: StepRequest) => unknown]>([
+  ['destroy()', (req) => req.session.destroy()],
+  ['regenerate()', (req) => req.session.regenerate()],
+  ['req.session = null', (req) => void (req.session = null)],
+  ['delete req.session', (req) => void delete (req as { session?: unknown }).session],
+])('a property that cannot be decrypted does not keep a user signed in: %s', async (_, signOut) => {
+  const keys = [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }];
+  const store = RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', encryption: { keys } });
+  const { agent } = await startApp({ controllers: [StepController], express: { unset: 'destroy' }, store });
+  const browser = agent();
+  const id = await runIn(browser, ({ session }) => {
+    session.signIn('ann');
+    session.damaged = VALUE;
+    session.note = VALUE;
+    return session.id as string;
+  });
+  const key = `nest:session:sessions:${id}`;
+  const fields = await client.hgetall(key);
+  const fieldOf = (name: string) => Object.keys(fields).find((field) => field.endsWith(name))!;
+  await client.hset(key, fieldOf('damaged'), fields[fieldOf('note')]!);
+  await expect(runIn(browser.fork(), ({ session }) => session.damaged as string)).rejects.toThrow(
+    'cannot be decrypted',
+  );
+  const kept = browser.fork();
+  expect(await request(browser, signOut)).toMatchObject({ status: 200 });
+  const seen = await runIn(browser, ({ session }) => [session.principalName ?? null, session.damaged ?? null]);
+  expect(seen).toEqual([null, null]);
+  expect(await runIn(kept, ({ session }) => session.isNew as boolean)).toBe(true);
 });
