@@ -51,7 +51,8 @@ export class BagValues {
   }
 
   remove(name: string): void {
-    if (this.has(name)) this.set(name, undefined);
+    // Not by the value, which may be one that cannot be read.
+    if (this.names.includes(name)) this.set(name, undefined);
   }
 
   /** Copies the current values, but for those that cannot be read: nobody may need them any more. Never throws. */

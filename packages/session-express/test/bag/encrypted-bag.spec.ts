@@ -58,12 +58,8 @@ it('properties of an old session and of a new one are encrypted, also when they 
   expect(JSON.stringify(await stored())).not.toContain(VALUE);
 });
 
-it.each<[string, (request: StepRequest) => unknown]>([
-  ['destroy()', (req) => req.session.destroy()],
-  ['regenerate()', (req) => req.session.regenerate()],
-  ['req.session = null', (req) => void (req.session = null)],
-  ['delete req.session', (req) => void delete (req as { session?: unknown }).session],
-])('a property that cannot be decrypted does not keep a user signed in: %s', async (_, signOut) => {
+/** A browser whose session has a property that cannot be decrypted. */
+async function withDamage() {
   const keys = [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }];
   const store = RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', encryption: { keys } });
   const { agent } = await startApp({ controllers: [StepController], express: { unset: 'destroy' }, store });
@@ -78,6 +74,16 @@ it.each<[string, (request: StepRequest) => unknown]>([
   const fields = await client.hgetall(key);
   const fieldOf = (name: string) => Object.keys(fields).find((field) => field.endsWith(name))!;
   await client.hset(key, fieldOf('damaged'), fields[fieldOf('note')]!);
+  return browser;
+}
+
+it.each<[string, (request: StepRequest) => unknown]>([
+  ['destroy()', (req) => req.session.destroy()],
+  ['regenerate()', (req) => req.session.regenerate()],
+  ['req.session = null', (req) => void (req.session = null)],
+  ['delete req.session', (req) => void delete (req as { session?: unknown }).session],
+])('a property that cannot be decrypted does not keep a user signed in: %s', async (_, signOut) => {
+  const browser = await withDamage();
   await expect(runIn(browser.fork(), ({ session }) => session.damaged as string)).rejects.toThrow(
     'cannot be decrypted',
   );
@@ -86,4 +92,10 @@ it.each<[string, (request: StepRequest) => unknown]>([
   const seen = await runIn(browser, ({ session }) => [session.principalName ?? null, session.damaged ?? null]);
   expect(seen).toEqual([null, null]);
   expect(await runIn(kept, ({ session }) => session.isNew as boolean)).toBe(true);
+});
+
+it('a property that cannot be decrypted can be deleted', async () => {
+  const browser = await withDamage();
+  await runIn(browser, ({ session }) => delete session.damaged);
+  expect(await runIn(browser, ({ session }) => [session.damaged ?? null, session.note])).toEqual([null, VALUE]);
 });
