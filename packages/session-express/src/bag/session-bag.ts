@@ -57,10 +57,11 @@ export class SessionBag {
   /**
    * Gives the client a new session with a new id and without attributes. `req.session` is another object from then on.
    * It takes effect at the save.
-   * @param callback or, as in @fastify/session, the names of attributes to keep
+   * @param first the callback or, as in @fastify/session, the names of attributes to keep
+   * @param second the callback behind such names
    */
-  regenerate(callback?: Callback | readonly string[]): unknown {
-    const kept = Array.isArray(callback) ? (callback as string[]) : [];
+  regenerate(first?: Callback | readonly string[], second?: Callback): unknown {
+    const [kept, callback] = typeof first === 'function' ? [[], first] : [first ?? [], second];
     return answer(this, callback, () => this[CONTENT].owner.regenerate(kept));
   }
 

@@ -85,6 +85,13 @@ describe('regenerate()', () => {
     expect(await run(({ session }) => ({ ...session, cookie: undefined }))).toEqual({ b: 2 });
   });
 
+  it('calls back after the attributes that are named, as @fastify/session has it', async () => {
+    await run(({ session }) => void Object.assign(session, { a: 1, b: 2 }));
+    const { id } = await run(({ session }) => ({ id: session.id as string }));
+    expect(await run(({ session }) => calledBack((done) => session.regenerate(['b'], done)))).toEqual([]);
+    expect(await run(({ session }) => [session.id !== id, session.a ?? null, session.b])).toEqual([true, null, 2]);
+  });
+
   it('stores nothing for a visitor without a session', async () => {
     const response = await request(agent, (req) => calledBack((done) => req.session.regenerate(done)));
     expect(response.setCookies).toEqual([]);
