@@ -128,7 +128,8 @@ export class RequestBag implements BagOwner {
     if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
     session.maxInactiveInterval = maxAge === null ? this.#settings.timeoutOf(session.principalName) : seconds;
     if (session.isNew) return void (this.#given = { seconds, authenticatedAt: session.authenticatedAt });
-    if (seconds === this.#lifetime) return;
+    // Browsers shorten a long one.
+    if ([this.#lifetime, session.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE)].includes(seconds)) return;
     session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
     this.#request.sendAgain();
   }

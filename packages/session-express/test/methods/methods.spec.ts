@@ -444,6 +444,13 @@ describe('cookie', () => {
     expect(await run(({ session }) => [session.maxInactiveInterval, session.cookie.expires])).toEqual([1800, null]);
   });
 
+  it('is sent once for a lifetime that is longer than browsers keep a cookie, also when each request sets it', async () => {
+    const visit = () => request(agent, ({ session }) => void (session.cookie.maxAge = 500 * 24 * 3_600_000));
+    await run(({ session }) => void (session.a = 1));
+    expect((await visit()).setCookies).toEqual([expect.stringContaining(`Max-Age=${400 * 24 * 3600}`)]);
+    expect((await visit()).setCookies).toEqual([]);
+  });
+
   it('with expires=false ends with the browser', async () => {
     await run(({ session }) => {
       session.a = 1;
