@@ -148,3 +148,22 @@ it('takes what is no JSON for no session, and looks at the others', async () => 
   expect(await look({ id, what: 'created' }, { id: other, what: 'created' })).toEqual(['unknown', 'created']);
   await expect(scripts.delete({ kind: 'delete', id })).rejects.toThrow('is not stored as JSON');
 });
+
+it('updates an attribute that Spring has removed, which leaves its field empty', async () => {
+  const id = await spring.create({ n: 1 });
+  await client.hset(spring.session(id), 'sessionAttr:n', '');
+  const attributes = new Map([['n', '2']]);
+  const change = {
+    kind: 'update',
+    id,
+    attributes,
+    indexes: new Map(),
+    expected: { name: 'n', text: undefined },
+  } as const;
+  const nobody = { before: undefined, after: undefined };
+  expect(await scripts.change(change, nobody)).toEqual({ outcome: 'saved' });
+  expect(await scripts.change(change, nobody)).toEqual({ outcome: 'conflict', current: '2' });
+  await client.hset(spring.session(id), 'sessionAttr:n', '');
+  const stale = { ...change, expected: { name: 'n', text: '2' } };
+  expect(await scripts.change(stale, nobody)).toEqual({ outcome: 'conflict', current: undefined });
+});

@@ -2,9 +2,10 @@
 -- only sets attributes expects none: of concurrent ones, the last one to write an attribute wins.
 
 -- The reply to a change whose condition the session does not meet; nil when it does. Also where the text equals the new one:
--- another request may have counted from 1 to 2 as well.
-local function conflict_with(key, change, is_forwarded)
+-- another request may have counted from 1 to 2 as well. `absent`: the text of a field that is no attribute, nil for none.
+local function conflict_with(key, change, is_forwarded, absent)
   local current = redis.call('HGET', key, change.expected_field)
+  if current == absent then current = false end
   if (current and redis.sha1hex(current) or '') == change.expected_hash then return nil end
   -- The old token must not read anything any more, so a forwarded change does not learn the text.
   return is_forwarded and { 'gone' } or { 'conflict', current }

@@ -44,7 +44,8 @@ local function refusal_of(session, is_forwarded)
   end
   if change.expected_field then
     -- include: update-conflict
-    local refusal = conflict_with(session.key, change, is_forwarded)
+    -- Spring removes an attribute by emptying its field.
+    local refusal = conflict_with(session.key, change, is_forwarded, '')
     if refusal then return refusal end
   end
   local own = place.own .. 'sessions:'
