@@ -1,3 +1,4 @@
+import { isWellFormedIdOrToken } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { nodeWith } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
@@ -18,7 +19,9 @@ export async function* sessionsRecordedIn(
   const all = ['MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL, 'TYPE', 'hash'] as const;
   const scan = (cursor: string) => nodeWith(client, prefix).scan(cursor, ...all);
   for await (const keys of pages(scan)) {
-    const recorded = await Promise.all(keys.map((key) => client.hget(key, 'bucket')));
-    yield keys.filter((_, i) => recorded[i] === bucket).map((key) => key.slice(prefix.length));
+    // Another namespace may begin with this one and `sessions`.
+    const ids = keys.map((key) => key.slice(prefix.length)).filter(isWellFormedIdOrToken);
+    const recorded = await Promise.all(ids.map((id) => client.hget(partition.session(id), 'bucket')));
+    yield ids.filter((_, i) => recorded[i] === bucket);
   }
 }

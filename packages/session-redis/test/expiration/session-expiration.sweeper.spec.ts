@@ -4,6 +4,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { KEEPING_RULES, MINUTE, Store } from '../support/store.fixture.js';
 
@@ -150,6 +151,18 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     } finally {
       client.disconnect();
     }
+  });
+
+  it('leaves a namespace alone whose keys look like sessions when it scans for those of a stray key', async () => {
+    const other = new SessionPartitions('nest:session:sessions');
+    const scripts = new SessionScripts(store.client, other, { ...KEEPING_RULES, store: 'sorted-set' });
+    const [id, content] = [store.id(), { maxInactiveInterval: 1800, absoluteTimeout: -1, attributes: new Map() }];
+    await scripts.create({ kind: 'create', id, presentedIds: [], ...content, indexes: new Map() });
+    await store.client.hset(other.meta, 'version', 3);
+    for (const { ends } of store.partitions.all) await store.client.set(ends, 'foreign');
+    expect(await sweeper().runOnce()).toMatchObject({ claimed: 0 });
+    expect(await store.client.hget(other.all[0]!.session(id), 'ended')).toBeNull();
+    expect(await store.client.hgetall(other.meta)).toEqual({ version: '3' });
   });
 
   /** An unused id of a partition. */
