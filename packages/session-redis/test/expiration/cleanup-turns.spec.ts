@@ -51,3 +51,16 @@ it('a partition has its turn again after each question and each cleanup that fai
   }
   client.disconnect();
 });
+
+it('a turn that nobody can have taken is free: one without an end, or one longer than the time between two ticks', async () => {
+  const [keys] = store.partitions.all;
+  await store.client.set(keys!.cleanup, 'other');
+  expect(await turns.take(keys!, HOUR)).toBe('clean');
+  // As it is when the clock of Redis is set back by an hour.
+  await store.client.set(keys!.cleanup, 'other', 'PX', 2 * HOUR);
+  expect(await turns.take(keys!, HOUR)).toBe('clean');
+  expect(await store.client.get(keys!.cleanup)).toBe('me');
+  expect(await store.client.pttl(keys!.cleanup)).toBeLessThanOrEqual(0.9 * HOUR);
+  await store.client.set(keys!.cleanup, 'other', 'PX', 0.9 * HOUR);
+  expect(await turns.take(keys!, HOUR)).toBe('taken');
+});

@@ -19,12 +19,20 @@
     'taken'  it is the turn of another instance
 ]]
 -- include: clock
+-- Milliseconds. The clocks of two instances, by which they ask, may differ so much.
+local SLACK = 60000
 local turn, events, dead = KEYS[1], KEYS[2], KEYS[3]
-local instance, duration = ARGV[1], ARGV[2]
+local instance, duration = ARGV[1], tonumber(ARGV[2])
 local grace, retention, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
+-- Whether the turn lasts longer than any: its holder has died since the clock was set back, or somebody else has written it.
+local function is_endless()
+  local left = redis.call('PTTL', turn)
+  return left < 0 or left > duration + SLACK
+end
+
 local holder = redis.pcall('GET', turn)
-if type(holder) == 'string' and holder ~= instance then return 'taken' end
+if type(holder) == 'string' and holder ~= instance and not is_endless() then return 'taken' end
 -- A stray key in its place stays: then every instance cleans up.
 if type(holder) ~= 'table' then redis.call('SET', turn, instance, 'PX', duration) end
 local stream = { events = events, now = now_in_ms(), grace = grace, retention = retention }
