@@ -167,3 +167,10 @@ it('updates an attribute that Spring has removed, which leaves its field empty',
   const stale = { ...change, expected: { name: 'n', text: '2' } };
   expect(await scripts.change(stale, nobody)).toEqual({ outcome: 'conflict', current: undefined });
 });
+
+it('ends no session that Spring lists under a former name, because another request has set that', async () => {
+  const id = await spring.create({ [SPRING_PRINCIPAL_NAME]: 'bob' });
+  await client.sadd(spring.index('ann'), `"${id}"`);
+  const endOf = (value: string) => scripts.delete({ kind: 'delete', id, listed: { indexName: 'principal', value } });
+  expect([await endOf('ann'), await endOf('bob')]).toEqual([{ outcome: 'gone' }, { outcome: 'deleted' }]);
+});

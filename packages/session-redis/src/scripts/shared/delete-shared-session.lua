@@ -15,7 +15,7 @@
   Returns
     {'deleted'}
     {'forwarded'}  deleted, under a later id than the given one
-    {'gone'}       there is no live session, or the index does not list it
+    {'gone'}       there is no live session, or the index does not list it, or it has another principal by now
 ]]
 -- include: clock, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
@@ -25,6 +25,8 @@ local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_m
 local session = live_shared(place, id, now)
 if not session then return { 'gone' } end
 if index and redis.call('SISMEMBER', index, '"' .. session.id .. '"') == 0 then return { 'gone' } end
+-- Spring leaves a session under a former name that it has not loaded itself.
+if index and session.principal and session.principal ~= name then return { 'gone' } end
 await_beginning(place, session, now)
 end_shared(place, session, 'deleted', cause, now, name)
 return { session.id == id and 'deleted' or 'forwarded' }
