@@ -114,6 +114,21 @@ describe.each([
     expect((await third.post('/limited/sign-in/bob')).status).toBe(201);
     expect((await third.get('/limited/me')).json()).toEqual({ name: 'bob' });
   });
+
+  it.each(['refuse', 'end-oldest'] as const)(
+    'a session whose hash somebody has removed does not count (%s)',
+    async (way) => {
+      const app = await start(way);
+      const name = `of-${way}`;
+      const [first, second, third] = [app.agent(), app.agent(), app.agent()];
+      await first.post(`/limited/sign-in/${name}`);
+      const { id } = (await second.post(`/limited/sign-in/${name}`)).json() as { id: string };
+      const [lost] = (await store.client.keys('*')).filter((key) => key.endsWith(`sessions:${id}`));
+      expect(await store.client.del(lost!)).toBe(1);
+      expect((await third.post(`/limited/sign-in/${name}`)).status).toBe(201);
+      expect((await first.get('/limited/me')).json()).toEqual({ name });
+    },
+  );
 });
 
 // As the repository names principals to the ledger.

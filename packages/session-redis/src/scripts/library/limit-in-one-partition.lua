@@ -2,15 +2,16 @@
 -- The limit of the sessions of a principal that are all in one partition. limits/limit-across-partitions.ts has it for several.
 
 -- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides the
--- session `own`; and how many are found. One that the epoch ends is not live.
+-- session `own`; and how many are found. One that the epoch ends is not live, nor is a shadow key without its session hash.
 local function look_for_live(prefix, index, own, most)
   local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
+  local sessions = prefix .. 'sessions:'
   while live < most and looked < size do
     local page = redis.call('ZRANGE', index, looked, looked + 99, 'REV', 'WITHSCORES')
     for i = 1, #page, 2 do
       looked = looked + 1
       local counts = page[i] ~= own and not is_ended_by(epoch, page[i + 1])
-      if counts and redis.call('EXISTS', prefix .. 'sessions:expires:' .. page[i]) == 1 then live = live + 1 end
+      if counts and redis.call('EXISTS', sessions .. 'expires:' .. page[i], sessions .. page[i]) == 2 then live = live + 1 end
       if live == most then break end
     end
   end

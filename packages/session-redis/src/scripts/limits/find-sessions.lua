@@ -16,11 +16,13 @@
 local index, epoch, prefix = KEYS[1], epoch_at(KEYS[2]), ARGV[1]
 
 local function find(id)
-  if redis.call('EXISTS', prefix .. 'sessions:expires:' .. id) == 1 then
+  local key, shadow = prefix .. 'sessions:' .. id, prefix .. 'sessions:expires:' .. id
+  if redis.call('EXISTS', key, shadow) == 2 then
     local score = redis.call('ZSCORE', index, id)
     return score and not is_ended_by(epoch, score) and 'live' or 'absent'
   end
-  local has_ended = redis.call('EXISTS', prefix .. 'sessions:' .. id, prefix .. 'sessions:forwarded:' .. id) > 0
+  -- A shadow key without its session hash is no session.
+  local has_ended = redis.call('EXISTS', key, shadow, prefix .. 'sessions:forwarded:' .. id) > 0
   return has_ended and 'over' or 'absent'
 end
 
