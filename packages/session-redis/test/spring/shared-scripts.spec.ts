@@ -76,6 +76,16 @@ it('records the creation of a session that has another id by now, and then the n
   expect(await recorded()).toEqual([`created ${id}`, `id-changed ${one}`, `id-changed ${three}`]);
 });
 
+it('records a new id also when the session is over, and others look for ends, before it is heard of', async () => {
+  const id = await spring.create();
+  const newId = await spring.changeId(id);
+  await spring.invalidate(newId);
+  expect(await look({ id, what: 'created', laterId: newId })).toEqual(['created']);
+  await scripts.lookAt([], 10);
+  expect(await look({ id: newId, what: `was ${id}` }, { id: newId, what: 'over' })).toEqual(['claimed', 'already']);
+  expect(await recorded()).toEqual([`created ${id}`, `id-changed ${newId}`, `deleted ${newId}`]);
+});
+
 it('records a creation also after an end of ours that was faster', async () => {
   const id = await spring.create();
   expect(await scripts.delete({ kind: 'delete', id })).toEqual({ outcome: 'deleted' });

@@ -89,7 +89,8 @@ local function look_at(id, heard, source)
   local outcome, ends_at = 'alive', next_look(session)
   if source ~= id then
     if score or not is_beginning then return 'already' end
-    session.id, ends_at = id, ends_at or now
+    -- Whoever hears of its next id finds it here, even where the session is over by now.
+    session.id, ends_at = id, ends_at or now + PATIENCE
   end
   if not score then outcome = look_at_unknown(session, heard) end
   if outcome == 'unknown' then return outcome end
