@@ -181,6 +181,19 @@ describe('HttpAgent', () => {
     expect(response.text).toBe('body');
   });
 
+  it('rejects when onHead throws, and closes the connection', async () => {
+    const agent = agentFor((_request, response) => {
+      hungUp = once(response, 'close');
+      response.write('half');
+    });
+    let hungUp: Promise<unknown> | undefined;
+    const onHead = (): never => {
+      throw new Error('an expectation failed');
+    };
+    await expect(agent.get('/', { onHead })).rejects.toThrow('an expectation failed');
+    await hungUp;
+  });
+
   it('opens a stream that can be closed', async () => {
     let hungUp: Promise<unknown> | undefined;
     const agent = agentFor((_request, response) => {

@@ -28,7 +28,7 @@ export interface HttpRequestOptions {
   readonly headers?: OutgoingHttpHeaders | undefined;
   /** The body. A string or Buffer is sent unchanged, and anything else as JSON. */
   readonly body?: unknown;
-  /** Called when the headers of the response have arrived, before the body. */
+  /** Called when the headers of the response have arrived, before the body. If it throws, the request rejects. */
   readonly onHead?: ((head: IncomingMessage) => void) | undefined;
   /** Aborts the request. The request then rejects, and its connection is closed. */
   readonly signal?: AbortSignal | undefined;
@@ -183,9 +183,15 @@ export class HttpAgent {
         // After the headers, the message emits the error.
         sent.on('error', () => {});
         message.on('error', () => {});
-        this.keep(message.headers, path);
-        onHead?.(message);
-        resolve(message);
+        try {
+          this.keep(message.headers, path);
+          onHead?.(message);
+          resolve(message);
+        } catch (error) {
+          // Thrown out of an event, it would end the process, and the request would never settle.
+          message.destroy();
+          reject(error as Error);
+        }
       });
       sent.end(content);
     });
