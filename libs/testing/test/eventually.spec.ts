@@ -46,5 +46,8 @@ describe('eventually', () => {
 
   it('rejects with the last falsy result', async () => {
     await expect(eventually(() => null, { timeout: 1, interval: 1 })).rejects.toThrow('Still null after 1 ms');
+    // As a database counts rows, and as no JSON has it.
+    await expect(eventually(() => 0n, { timeout: 1, interval: 1 })).rejects.toThrow('Still 0n after 1 ms');
+    await expect(eventually(() => NaN, { timeout: 1, interval: 1 })).rejects.toThrow('Still NaN after 1 ms');
   });
 });

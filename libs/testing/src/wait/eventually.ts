@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { inspect } from 'node:util';
 
 /** The limits of `eventually()`. */
 export interface EventuallyOptions {
@@ -23,7 +24,7 @@ export async function eventually<T>(check: () => T | Promise<T>, options: Eventu
     try {
       const result = await check();
       if (result || result === undefined) return result;
-      failure = new Error(`Still ${JSON.stringify(result)} after ${timeout} ms`);
+      failure = new Error(`Still ${inspect(result)} after ${timeout} ms`);
     } catch (error) {
       failure = error;
     }
