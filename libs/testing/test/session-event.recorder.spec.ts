@@ -52,6 +52,13 @@ describe('SessionEventRecorder', () => {
     await expect(next).resolves.toBe(created);
   });
 
+  it('waits as long as it takes when the timeout is Infinity', async () => {
+    const next = recorder.next('created', 's1', { timeout: Infinity });
+    const created = event('created', 's1');
+    setTimeout(() => recorder.record(created), 100);
+    await expect(next).resolves.toBe(created);
+  });
+
   it('waits for an event by its class, or by a base class', async () => {
     recorder.record(event('created', 's1'));
     const next = recorder.next(SessionDestroyedEvent);

@@ -4,6 +4,8 @@ import type { SessionEventClass, SessionEventType } from '@nest-session/core/int
 
 // A suspended process receives nothing, so the timeout is counted in this many parts, however long each of them takes.
 const PARTS = 20;
+// Node.js fires a timer at once that is longer, such as Infinity.
+const LONGEST_PART = 2 ** 31 - 1;
 
 interface Waiter {
   readonly matches: (event: SessionEvent) => boolean;
@@ -61,12 +63,15 @@ export class SessionEventRecorder {
       };
       this.#waiters.add(waiter);
       let left = PARTS;
-      const timer = setInterval(() => {
-        if (--left > 0) return;
-        clearInterval(timer);
-        this.#waiters.delete(waiter);
-        reject(new Error(this.#missing(kind, sessionId, timeout)));
-      }, timeout / PARTS);
+      const timer = setInterval(
+        () => {
+          if (--left > 0) return;
+          clearInterval(timer);
+          this.#waiters.delete(waiter);
+          reject(new Error(this.#missing(kind, sessionId, timeout)));
+        },
+        Math.min(timeout / PARTS, LONGEST_PART),
+      );
     });
   }
 
