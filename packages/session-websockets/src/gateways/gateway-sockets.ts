@@ -98,9 +98,10 @@ export class GatewaySockets implements GatewayBinding {
     );
     // Nest subscribes outside of our context, and the handler runs only at the subscription.
     if (isObservable(result)) {
-      return new Observable((subscriber) =>
+      const handled = new Observable((subscriber) =>
         DetachedSession.run(held, this.sessions.scope, () => result.subscribe(subscriber)),
       );
+      return client.isGone ? begun(handled) : handled;
     }
     // The result is no Observable if a guard refused the message. A failed save is already logged.
     await held?.saveChanges()?.catch(() => undefined);
@@ -192,6 +193,23 @@ export class GatewaySockets implements GatewayBinding {
     this.upgrades.release(request);
     return new GatewayClient(this.sessions, this.open, request);
   }
+}
+
+/**
+ * Begins to handle the message of a client that has left while its session was loaded: no adapter subscribes for such a
+ * client, and without a subscription the handler does not run. It ends as if the client had left now.
+ */
+function begun(handled: Observable<unknown>): Observable<unknown> {
+  let isSubscribed = false;
+  setImmediate(() => {
+    if (isSubscribed) return;
+    const subscription = handled.subscribe({ error: () => undefined });
+    setImmediate(() => subscription.unsubscribe());
+  });
+  return new Observable((subscriber) => {
+    isSubscribed = true;
+    return handled.subscribe(subscriber);
+  });
 }
 
 /** Delays the acknowledgement functions among the arguments until the session is saved. */

@@ -46,6 +46,11 @@ export class GatewayClient implements OpenConnection {
     return this.#closing;
   }
 
+  /** Whether either side has closed the connection. */
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
   /** The id of the session that the handshake opened; undefined if it opened none. */
   get id(): string | undefined {
     return this.#id;
