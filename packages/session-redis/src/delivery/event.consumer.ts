@@ -141,12 +141,13 @@ export class EventConsumer<Event> implements BackgroundService {
 
   async #beginNew(): Promise<void> {
     await this.#limiter.untilFree(this.#stopping.signal);
+    const { free } = this.#limiter;
+    // An event whose node replies at last has taken the place since.
+    if (free === 0) return;
     this.#acknowledged.clear();
     const untilPoll = this.#nextPoll - performance.now();
     // BLOCK 0 would wait for ever.
-    for (const event of await this.group.read(this.#limiter.free, Math.max(1, Math.ceil(untilPoll)))) {
-      this.#begin(event);
-    }
+    for (const event of await this.group.read(free, Math.max(1, Math.ceil(untilPoll)))) this.#begin(event);
   }
 
   async #beginRetries(): Promise<void> {
