@@ -17,7 +17,7 @@ export class NodeSubscription {
   readonly #probe: NotificationProbe;
   #state: KeyspaceState = 'connecting';
   #reason: string | undefined;
-  /** Counts lost connections, because the result of a check is valid for one connection only. */
+  /** Counts lost connections and the end, because the result of a check is valid for one connection only. */
   #gone = 0;
   #isSubscribed = false;
   /** The monotonic time of the next check. */
@@ -63,6 +63,11 @@ export class NodeSubscription {
     this.#report('connecting', reason);
   }
 
+  /** Called when it is closed: a check that runs subscribes to nothing more. */
+  closed(): void {
+    this.#gone++;
+  }
+
   receive(notification: KeyspaceNotification): void {
     const { event, key } = notification;
     if (!this.resolved.hears(event)) return;
@@ -90,6 +95,7 @@ export class NodeSubscription {
     const { subscriber } = this.connections;
     try {
       if (this.channels.length > 0) await subscriber.subscribe(...this.channels);
+      if (gone !== this.#gone) return false;
       if (this.patterns.length > 0) await subscriber.psubscribe(...this.patterns);
     } catch (error) {
       if (gone === this.#gone) this.#report('refused', `the channel is not allowed (${shownError(error)})`);

@@ -35,6 +35,7 @@ export class NodeListener {
 
   remove(removed: NodeSubscription): void {
     this.#subscriptions.delete(removed);
+    removed.closed();
     if (this.subscriber.status !== 'ready') return;
     const others = [...this.#subscriptions];
     const channels = removed.channels.filter((name) => !others.some((other) => other.channels.includes(name)));

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import {
   type KeyspaceHealth,
@@ -338,6 +339,20 @@ describe('a subscription', () => {
     expect(left.health.state).toBe('stopped');
     await listener.stop();
     await proxy.stop();
+  });
+
+  it('leaves nothing when it is closed while it subscribes', async () => {
+    // Makes the connection.
+    await isListening(listener.listen({ keys: 'other', events: 'set', handler }));
+    server.freeze();
+    const left = listener.listen({ keys: ['cart', 'carts:*'], events: 'set', handler });
+    // Now it has asked for the first of them.
+    await nextTurn();
+    await left.close();
+    server.thaw();
+    await isListening(listener.listen({ keys: 'last', events: 'set', handler }));
+    expect(await client.pubsub('NUMPAT')).toBe(0);
+    expect(await client.pubsub('CHANNELS')).not.toContain('__keyspace@0__:cart');
   });
 
   it('leaves nothing when it is closed, however often', async () => {
