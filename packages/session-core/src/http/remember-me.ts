@@ -26,22 +26,27 @@ export class RememberMe {
    * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {
-    rotate(session);
+    const tracked = rotated(session);
     const maxAge = this.resolver.maxAge({ isRemembered: true });
     if (maxAge === undefined) throw new SessionStateError(NOT_REMEMBERED);
-    TrackedSession.of(session).setOwnAttribute(REMEMBER_ME_ATTRIBUTE, true);
-    session.maxInactiveInterval = maxAge;
+    tracked.setOwnAttribute(REMEMBER_ME_ATTRIBUTE, true);
+    tracked.maxInactiveInterval = maxAge;
   }
 
   /** Undoes `remember()`: the cookie ends with the browser, and the idle timeout is the option `timeout` again. */
   forget(session: Session): void {
-    rotate(session);
-    session.removeAttribute(REMEMBER_ME_ATTRIBUTE);
-    session.maxInactiveInterval = this.options.timeout;
+    const tracked = rotated(session);
+    tracked.removeAttribute(REMEMBER_ME_ATTRIBUTE);
+    tracked.maxInactiveInterval = this.options.timeout;
   }
 }
 
-/** Without a new token, no cookie would be sent. */
-function rotate(session: Session): void {
-  if (!session.isNew) session.changeSessionId();
+/**
+ * Without a new token, no cookie would be sent. The result is the session behind `req.session` of express-session, whose
+ * timeouts cannot be assigned.
+ */
+function rotated(session: Session): TrackedSession {
+  const tracked = TrackedSession.of(session);
+  if (!tracked.isNew) tracked.changeSessionId();
+  return tracked;
 }
