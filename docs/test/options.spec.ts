@@ -1,8 +1,14 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { JsonAttributeSerializer } from '@nest-session/core';
+import { JsonAttributeSerializer, SessionModule, type SessionOptionsFactory } from '@nest-session/core';
+import { DeadlineModule, type DeadlineOptionsFactory } from '@nest-session/core/deadlines';
+import { ExpressSessionModule, type ExpressSessionOptionsFactory } from '@nest-session/express-session';
+import { SessionTelemetryModule, type SessionTelemetryOptionsFactory } from '@nest-session/opentelemetry';
+import { RedisSessionModule, type RedisSessionOptionsFactory } from '@nest-session/redis';
 import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { RedisDeadlineModule, type RedisDeadlineOptionsFactory } from '@nest-session/redis/deadlines';
+import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
 import { resolveDeadlineOptions } from '../../packages/session-core/src/deadlines/deadline.options.js';
 import { resolveMapDeadlineOptions } from '../../packages/session-core/src/deadlines/map-deadline.options.js';
@@ -35,6 +41,39 @@ const OF_EXPRESS_SESSION = [
 
 // Of express-session, which the module answers, and of `listen()`, which are no module's.
 const OF_OTHERS = ['from-express-session.md', 'keyspace-notifications.md'];
+
+class Settings
+  implements
+    SessionOptionsFactory,
+    RedisSessionOptionsFactory,
+    SessionWebSocketOptionsFactory,
+    SessionTelemetryOptionsFactory,
+    ExpressSessionOptionsFactory,
+    DeadlineOptionsFactory,
+    RedisDeadlineOptionsFactory
+{
+  createSessionOptions() {
+    return {};
+  }
+  createRedisSessionOptions() {
+    return {};
+  }
+  createSessionWebSocketOptions() {
+    return {};
+  }
+  createSessionTelemetryOptions() {
+    return {};
+  }
+  createExpressSessionOptions() {
+    return {};
+  }
+  createDeadlineOptions() {
+    return {};
+  }
+  createRedisDeadlineOptions() {
+    return {};
+  }
+}
 
 let optionsDoc: string;
 
@@ -111,6 +150,19 @@ describe('the options', () => {
     expect(retention).not.toBe(ofDeadline.events.retention);
     expect(ofDeadline.commandTimeout).toBe(ofSessions.commandTimeout);
     expect(knownOptions(resolveMapDeadlineOptions, [])).toEqual(['serializer']);
+  });
+
+  it('of a class for useClass come from methods that have the names of the modules', () => {
+    const modules = [SessionModule, RedisSessionModule, SessionWebSocketModule, SessionTelemetryModule];
+    const others = [ExpressSessionModule, DeadlineModule, RedisDeadlineModule];
+    const all = [...modules, ...others].map(({ name }) => `create${name.replace(/Module$/, '')}Options`);
+    // The compiler checks that these are the methods that the modules call.
+    expect(Object.getOwnPropertyNames(Settings.prototype)).toEqual(['constructor', ...all]);
+    const named = [...optionsDoc.matchAll(/`(create\w+)\(\)` for\s+`(\w+)`/g)];
+    expect(named.map(([, method, module]) => [method, module])).toEqual([
+      ['createSessionOptions', ofSession],
+      ['createRedisSessionOptions', ofRedis],
+    ]);
   });
 
   it('are no more than a maintainer can defend for years', () => {
