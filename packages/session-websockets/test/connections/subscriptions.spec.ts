@@ -11,11 +11,12 @@ import { WebSocketGateway } from '@nestjs/websockets';
 import { HeaderSessionIdResolver, Session } from '@nest-session/core';
 import { ExpressSessionModule } from '@nest-session/express-session';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, type HttpAgent, RedisServer, signIn } from '@nest-session/testing';
+import { eventually, freePort, type HttpAgent, RedisServer, signIn } from '@nest-session/testing';
 import { PubSub } from 'graphql-subscriptions';
 import { createClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
-import { closeApps, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
+import { closeApps, PLATFORMS, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
+import { closeClients, connect } from '../support/socket.client.js';
 
 LeakGuard.install();
 
@@ -50,6 +51,7 @@ beforeAll(async () => {
   redis = await RedisServer.start();
 });
 afterAll(() => redis.stop());
+afterEach(closeClients);
 afterEach(closeApps);
 
 const apollo = () =>
@@ -66,15 +68,19 @@ const DRIVERS = [
   { driver: 'Mercurius', graphql: mercurius, adapter: () => new FastifyAdapter() },
 ];
 
-async function start({ graphql, adapter } = DRIVERS[0]!, others: DynamicModule[] = []) {
+async function start(
+  { graphql, adapter } = DRIVERS[0]!,
+  others: DynamicModule[] = [],
+  { platform = 'ws', providers = [] }: Partial<SocketAppOptions> = {},
+) {
   NewsResolver.subscribers = 0;
   const app = await SocketApp.start({
-    platform: 'ws',
+    platform,
     url: redis.url,
     sockets: { origins: ['https://app.example.com'] },
     adapter: adapter(),
     imports: [graphql(), ...others],
-    providers: [NewsResolver],
+    providers: [NewsResolver, ...providers],
   });
   const agent = await signIn(app.nest, { principalName: 'ada', attributes: { visits: 1 } });
   const open = (origin?: string) =>
@@ -139,6 +145,20 @@ it.each(DRIVERS)(
     await eventually(() => expect(NewsResolver.subscribers).toBe(1));
     expect(NewsResolver.properties).toEqual(['cookie', 'visits']);
     await client.dispose();
+  },
+);
+
+it.each(DRIVERS.flatMap((driver) => PLATFORMS.map((platform) => ({ ...driver, platform }))))(
+  'subscriptions by $driver work beside gateways of $platform that have a port of their own',
+  async ({ platform, ...driver }) => {
+    const port = await freePort();
+    @WebSocketGateway(port, { path: '/own' })
+    class OnOwnPort extends VisitsGateway {}
+    const { app, agent, open } = await start(driver, [], { platform, providers: [OnOwnPort] });
+    expect(await outcome(open(app.origin))).toBe('open');
+    const headers = { origin: 'https://app.example.com' };
+    const client = await connect(platform, agent, { origin: `http://127.0.0.1:${port}`, path: '/own', headers });
+    expect(await client.ask('read')).toMatchObject({ user: 'ada' });
   },
 );
 
