@@ -40,7 +40,7 @@ export interface RedisAddressOptions {
    * that of an unset environment variable, is logged as a warning, and gives the default.
    * @default 'redis://localhost:6379'
    */
-  url?: string;
+  url?: string | undefined;
   /**
    * The Sentinels that know which server is the master. They find each other: a few are enough. Where they ask for a
    * password of their own, give a `client` instead.
