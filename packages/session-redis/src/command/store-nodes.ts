@@ -18,6 +18,10 @@ export async function nodesOf({ connection, partitions }: OpenStore): Promise<St
   return [...nodes.values()];
 }
 
-function addressOf({ options: { host, port } }: Redis): string {
-  return `${host}:${port}`;
+/** Where the server of a client is. */
+export function addressOf({ options: { host, port, sentinels, name }, stream }: Redis): string {
+  if (!sentinels) return `${host}:${port}`;
+  // Behind Sentinels, ioredis leaves its defaults in the options.
+  const { remoteAddress, remotePort } = stream;
+  return remoteAddress === undefined ? `master ${name}` : `${remoteAddress}:${remotePort}`;
 }

@@ -110,7 +110,12 @@ describe('the command reaches', () => {
     const sentinel = await Sentinel.start('main', master);
     try {
       const id = await start({ sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'main' });
-      await expectAll(`--sentinel 127.0.0.1:${sentinel.port} --master main`, id);
+      const address = `--sentinel 127.0.0.1:${sentinel.port} --master main`;
+      await expectAll(address, id);
+      const { json } = await jsonOf<Checked>(`doctor --ignore cleanup ${address}`);
+      expect(json.checks.find(({ check }) => check === 'server')).toMatchObject({
+        message: expect.stringContaining(`127.0.0.1:${master.port} is Redis`),
+      });
       const unknown = await runCommand(`stats --sentinel 127.0.0.1:${sentinel.port} --master other`);
       expect([unknown.code, unknown.stdout]).toEqual([1, '']);
     } finally {

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
 import { isAnswer } from '../../connection/reply.errors.js';
 import type { ReachedRedis } from '../store-access.js';
+import { addressOf } from '../store-nodes.js';
 import { infoOf } from './info-of.js';
 
 // Milliseconds.
@@ -30,8 +31,13 @@ export function examineNodes({ connections }: ReachedRedis): Promise<ExaminedNod
 }
 
 async function examine(client: Redis): Promise<ExaminedNode> {
-  const address = `${client.options.host}:${client.options.port}`;
-  const known = { address, client, info: new Map<string, string>(), problem: undefined, silence: undefined };
+  const known = {
+    address: addressOf(client),
+    client,
+    info: new Map<string, string>(),
+    problem: undefined,
+    silence: undefined,
+  };
   try {
     await ready(client);
     const pings = await pingsOf(client).catch(ifDenied(() => []));
