@@ -8,7 +8,8 @@ import { namespaceOfSpring } from '../configuration/spring.options.js';
 import { settledPartitions } from '../connection/check-store.js';
 import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
-import { RequestConnection } from '../connection/request.connection.js';
+import { isAnswer } from '../connection/reply.errors.js';
+import { RequestConnection, storeError } from '../connection/request.connection.js';
 import { shownAddress } from '../connection/shown-address.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -51,6 +52,8 @@ export async function withRedis<T>({ address, signal }: Call, work: (redis: Reac
   try {
     await reach(connections, options, outage);
     return await work({ connections, connection: new RequestConnection(connections.request, options), options });
+  } catch (error) {
+    throw isAnswer(error) ? storeError(error) : error;
   } finally {
     signal.removeEventListener('abort', close);
     await closeConnections(connections);

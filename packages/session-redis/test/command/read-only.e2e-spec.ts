@@ -117,3 +117,15 @@ it('commands that read need the documented rights, and no others', async () => {
   const { json } = await jsonOf<{ checks: { check: string; message: string }[] }>('doctor', { REDIS_URL: url });
   expect(json.checks.find(({ check }) => check === 'rights')!.message).toMatch(/^This user may only read\./);
 });
+
+it.each(['verify', 'erase --user ann --yes', 'spring'])('without its rights, %s says what to do', async (line) => {
+  for (const rights of documentedLines(['reading commands'])) await client.acl('SETUSER', 'reader', ...rights);
+  const url = `redis://reader:another-secret@127.0.0.1:${server.port}`;
+  expect(await runCommand(line, { REDIS_URL: url })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^Redis failed: .*\. Grant this user of Redis the rights of the page "Securing Redis"/,
+    ),
+  });
+});
