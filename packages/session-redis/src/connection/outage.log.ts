@@ -6,8 +6,11 @@ import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 
-/** What ioredis says of a command when its connection has failed, for a reason that it has told before. */
-const CONSEQUENCES = ['Connection is closed.', "Stream isn't writeable"];
+/**
+ * What ioredis says of a command when its connection has failed, for a reason that it has told before; and of Sentinels
+ * that have replied, when no server that they named could be reached.
+ */
+const CONSEQUENCE = /^(Connection is closed\.|Stream isn't writeable|All sentinels are unreachable(?!.* Last error: ))/;
 
 /**
  * Logs one line when an outage begins, one for each further reason, such as another password, and one when it ends,
@@ -80,7 +83,7 @@ export class OutageLog {
 }
 
 function isConsequence({ message }: Error): boolean {
-  return CONSEQUENCES.some((text) => message.startsWith(text));
+  return CONSEQUENCE.test(message);
 }
 
 /** ioredis 5 reports so that a slot has moved to another node; see PartitionSignals. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { LeakGuard, Sentinel, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from '../../src/connection/close-connection.js';
@@ -203,6 +203,25 @@ it('a Redis whose password the url does not have is logged with what to do', asy
   } finally {
     await closeConnections(own);
     await redis.stop();
+  }
+});
+
+it('Sentinels that name a server that is down are not logged as unreachable', async () => {
+  const master = await RedisServer.start();
+  const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
+  const sentinel = await Sentinel.start('main', master);
+  await master.stop();
+  const sentinels = [{ host: '127.0.0.1', port: sentinel.port }];
+  const own = createConnections(resolveRedisSessionOptions({ sentinels, name: 'main' }));
+  const told: string[] = [];
+  try {
+    own.background.on('error', ({ message }) => told.push(message));
+    own.background.connect().catch(() => undefined);
+    await eventually(() => expect(told.join()).toMatch(/ECONNREFUSED.*All sentinels are unreachable/));
+    expect(logged).toEqual([expect.stringMatching(/^Redis cannot be reached, retrying: .*ECONNREFUSED/)]);
+  } finally {
+    await closeConnections(own);
+    await Promise.all([sentinel.stop(), replica.stop()]);
   }
 });
 
