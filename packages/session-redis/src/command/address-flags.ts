@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
-import { InvalidSessionOptionsError } from '@nest-session/core';
+import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import type { CommandOptions, StoreAddress } from './command.js';
 import { UsageError } from './usage.error.js';
 
@@ -88,14 +88,20 @@ const IN_WORDS_OF_COMMAND: Readonly<Record<string, string>> = {
   password: 'REDIS_PASSWORD',
   namespace: '--namespace',
   'events.retention': '--retention',
+  // A command takes none, and reaches every server by its url.
+  client: '--url',
 };
 
-/** An error of the library names its options, and whoever runs a command knows those of the command. */
-export function inWordsOfCommand(error: unknown, { url }: Given): unknown {
-  if (!(error instanceof InvalidSessionOptionsError)) return error;
+/** A text of the library names its options, and whoever runs a command knows those of the command. */
+export function inWordsOfCommand(text: string, { url }: Given): string {
   const names: typeof IN_WORDS_OF_COMMAND = { ...IN_WORDS_OF_COMMAND, url: url === undefined ? 'REDIS_URL' : '--url' };
-  const problems = error.problems.map((problem) =>
-    problem.replace(/(?:[Oo]ptions? )?`([\w.]+)`/g, (text, name: string) => names[name] ?? text),
-  );
-  return new UsageError(problems.join(' '), { cause: error });
+  return text.replace(/(?:[Oo]ptions? )?`([\w.]+)`/g, (word, name: string) => names[name] ?? word);
+}
+
+/** The same, for the text of an error. */
+export function errorInWordsOfCommand(error: unknown, given: Given): unknown {
+  const told = (text: string) => inWordsOfCommand(text, given);
+  if (error instanceof InvalidSessionOptionsError)
+    return new UsageError(error.problems.map(told).join(' '), { cause: error });
+  return error instanceof SessionStoreError ? new SessionStoreError(told(error.message), { cause: error }) : error;
 }

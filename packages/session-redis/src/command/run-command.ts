@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { VERSION } from '../configuration/version.js';
-import { addressOf, inWordsOfCommand } from './address-flags.js';
+import { addressOf, errorInWordsOfCommand, inWordsOfCommand } from './address-flags.js';
 import type { Command, ExitCode } from './command.js';
 import { type CommandLine, readCommandLine } from './command-line.js';
 import { CommandOutput } from './command-output.js';
@@ -12,12 +12,13 @@ import { UsageError } from './usage.error.js';
 export async function runCommand(): Promise<void> {
   const args = process.argv.slice(2);
   const output = new CommandOutput(args.includes('--json'), process.stdout, process.stderr);
-  logToOutput(output);
   const stopping = new AbortController();
   // A second signal ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
   try {
-    process.exitCode = await run(readCommandLine(args, COMMANDS), output, stopping.signal);
+    const line = readCommandLine(args, COMMANDS);
+    logToOutput(output, line);
+    process.exitCode = await run(line, output, stopping.signal);
   } catch (error) {
     const interrupted = stopping.signal.aborted && !(error instanceof UsageError);
     output.note(interrupted ? 'Interrupted. Run the command again to continue.' : messageOf(error));
@@ -40,7 +41,7 @@ async function run(
     const address = addressOf(given, process.env);
     return await command.run({ address, argument, ...ownOptions(command, given), signal, output });
   } catch (error) {
-    throw inWordsOfCommand(error, given);
+    throw errorInWordsOfCommand(error, given);
   }
 }
 
@@ -58,8 +59,8 @@ function printed(output: CommandOutput, json: object, text: string): ExitCode {
 }
 
 /** The result has its stream for itself. What the library logs of an outage or a stray key is for a person. */
-function logToOutput(output: CommandOutput): void {
-  const tell = (message: unknown) => output.note(String(message));
+function logToOutput(output: CommandOutput, { given }: CommandLine): void {
+  const tell = (message: unknown) => output.note(inWordsOfCommand(String(message), given));
   const ignore = () => undefined;
   Logger.overrideLogger({ log: ignore, verbose: ignore, debug: ignore, warn: tell, error: tell });
 }

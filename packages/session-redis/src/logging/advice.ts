@@ -4,6 +4,13 @@ const DENIED = /^NOPERM|executing the script can't run|no permissions to/;
 /** What to do about an error of Redis. */
 const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [/^(MOVED|CROSSSLOT)/, 'This is a node of a Cluster: set option `cluster`, not `url`'],
+  [/^ERR This instance has cluster support disabled/, 'This is no node of a Cluster: set option `url`, not `cluster`'],
+  [/^READONLY/, 'This is a replica. If it stays one, set the address of the primary, or option `sentinels`'],
+  [/^All sentinels .*: ERR No such master/, 'Correct option `name`: the Sentinels know no master of this name'],
+  [
+    /^All sentinels .*: (NOAUTH|WRONGPASS)/,
+    'The Sentinels require a password of their own, which option `sentinels` does not have: set option `client` instead',
+  ],
   [
     /^OOM/,
     'Redis is full: it loads and ends sessions, and saves none. Raise its maxmemory, or free memory. Leave ' +
@@ -11,10 +18,14 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   ],
   [
     /^NOAUTH/,
-    'Redis requires a password: put user and password into the url, redis://user:password@host, or into the options of ' +
-      'your client',
+    'Redis requires a password: put user and password into the url, redis://user:password@host, with `sentinels` or ' +
+      '`cluster` into options `username` and `password`, or into the options of your client',
   ],
-  [/^WRONGPASS/, 'Correct user and password in the url, redis://user:password@host, or in the options of your client'],
+  [
+    /^WRONGPASS/,
+    'Correct user and password in the url, redis://user:password@host, with `sentinels` or `cluster` in options ' +
+      '`username` and `password`, or in the options of your client',
+  ],
   [
     /^ERR (DB index is out of range|SELECT is not allowed in cluster mode)/,
     'End the url with the number of a database that this server has, such as /0, or raise its setting `databases`',

@@ -5,7 +5,7 @@ import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
-import { RedisCluster, RedisServer } from '@nest-session/testing';
+import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { jsonOf, runCommand } from '../support/command.process.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -82,7 +82,10 @@ describe('the command reaches', () => {
           message: expect.stringContaining('is a node of a Cluster'),
         }),
       );
-      expect((await runCommand(`list --user ann ${address}`)).stderr).toMatch(/NOAUTH|requires a password/);
+      const anonymous = await runCommand(`list --user ann ${address}`);
+      expect(anonymous.stderr).toMatch(
+        /NOAUTH.*, with --sentinel or --cluster into REDIS_USERNAME and REDIS_PASSWORD, /,
+      );
       await expectAll(address, id, env);
       const [, , frozen] = cluster.nodes;
       frozen!.freeze();
@@ -118,6 +121,7 @@ describe('the command reaches', () => {
       });
       const unknown = await runCommand(`stats --sentinel 127.0.0.1:${sentinel.port} --master other`);
       expect([unknown.code, unknown.stdout]).toEqual([1, '']);
+      expect(unknown.stderr).toMatch(/\. Correct --master: the Sentinels know no master of this name\n$/);
     } finally {
       await Promise.all(running.splice(0).map((app) => app.stop()));
       await Promise.all([sentinel.stop(), replica.stop(), master.stop()]);
@@ -180,6 +184,21 @@ describe('the command refuses', () => {
       expect(stderr).not.toContain('the-wrong-one');
     } finally {
       await server.stop();
+    }
+  });
+
+  it('a server that is no Cluster, and a write to a replica', async () => {
+    const master = await RedisServer.start();
+    const replica = await RedisServer.start({ args: ['--replicaof', `127.0.0.1 ${master.port}`] });
+    try {
+      await start({ url: master.url });
+      const asCluster = await runCommand(`stats --cluster 127.0.0.1:${master.port}`);
+      expect(asCluster.stderr).toMatch(/\. This is no node of a Cluster: set REDIS_URL, not --cluster\n$/);
+      const verified = () => runCommand('verify', { REDIS_URL: replica.url });
+      await eventually(async () => expect((await verified()).stderr).toMatch(/^Redis failed: READONLY .*the primary/));
+    } finally {
+      await Promise.all(running.splice(0).map((app) => app.stop()));
+      await Promise.all([master.stop(), replica.stop()]);
     }
   });
 
