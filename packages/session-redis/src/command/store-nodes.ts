@@ -12,14 +12,14 @@ export interface StoreNode {
 export async function nodesOf({ connection, partitions }: OpenStore): Promise<StoreNode[]> {
   const nodes = new Map<string, StoreNode>();
   for (const { prefix } of partitions.all) {
-    const address = await connection.run(async (client) => addressOf(client), prefix);
+    const address = await connection.run(async (client) => serverOf(client), prefix);
     if (!nodes.has(address)) nodes.set(address, { address, key: prefix });
   }
   return [...nodes.values()];
 }
 
 /** Where the server of a client is. */
-export function addressOf({ options: { host, port, sentinels, name }, stream }: Redis): string {
+export function serverOf({ options: { host, port, sentinels, name }, stream }: Redis): string {
   if (!sentinels) return `${host}:${port}`;
   // Behind Sentinels, ioredis leaves its defaults in the options.
   const { remoteAddress, remotePort } = stream;

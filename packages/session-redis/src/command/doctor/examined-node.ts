@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
 import { isAnswer } from '../../connection/reply.errors.js';
 import type { ReachedRedis } from '../store-access.js';
-import { addressOf } from '../store-nodes.js';
+import { serverOf } from '../store-nodes.js';
 import { infoOf } from './info-of.js';
 
 // Milliseconds.
@@ -32,7 +32,7 @@ export function examineNodes({ connections }: ReachedRedis): Promise<ExaminedNod
 
 async function examine(client: Redis): Promise<ExaminedNode> {
   const known = {
-    address: addressOf(client),
+    address: serverOf(client),
     client,
     info: new Map<string, string>(),
     problem: undefined,
