@@ -242,9 +242,3 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
  * answers `gone`, `collision`, `refused`, `full` or `conflict`.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;
-
-/** When the store says that somebody signed in; undefined when nobody did. */
-export function signInTimeIn(reply: WriteReply): number | undefined {
-  if (reply.outcome === 'created') return reply.creationTime;
-  return reply.outcome === 'saved' ? reply.authenticatedAt : undefined;
-}

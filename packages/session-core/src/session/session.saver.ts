@@ -16,7 +16,6 @@ import {
   type CreateSession,
   type IndexChanges,
   type SessionLimit,
-  signInTimeIn,
   type UpdateSession,
   type WriteReply,
 } from './session-change.js';
@@ -25,7 +24,7 @@ import { limitOf } from './session-limit.js';
 import { endsNow, type TimeoutChanges, timeoutChanges } from './session-timeouts.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
-import type { StoredSession } from './stored-session.js';
+import { signInTimeIn, type StoredSession } from './stored-session.js';
 import type { UnsavedChanges } from './unsaved-changes.js';
 
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.

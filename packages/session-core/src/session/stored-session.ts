@@ -92,3 +92,9 @@ function idleTimeOf(record: SessionRecord): number | undefined {
   const end = endOf(maxInactiveInterval, lastAccessedTime, endAfter(absoluteTimeout, beganAt(record)));
   return Math.max(0, end - lastAccessedTime - timeToLive);
 }
+
+/** When the store says that somebody signed in; undefined when nobody did. */
+export function signInTimeIn(reply: WriteReply): number | undefined {
+  if (reply.outcome === 'created') return reply.creationTime;
+  return reply.outcome === 'saved' ? reply.authenticatedAt : undefined;
+}

@@ -2,20 +2,6 @@ import { logger } from '../logging/session.logger.js';
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import type { RequestSession } from './request-session.js';
 
-/**
- * Warns, at the end of a response, of changes that were made after its headers were sent and not saved with
- * `session.save()`. When the handler had finished before that (`isHandled`), only what was set is looked at: an encoding
- * of each object that was read would find nothing in almost every request.
- */
-export function reportUnsaved(session: RequestSession, isHandled: boolean): void {
-  const isUnsaved = isHandled ? !session.hasFailed && session.existing?.isSet : session.needsSave;
-  if (!isUnsaved) return;
-  logger.warn(
-    `Changes of session ${session.existing?.shownId} are lost: they were made after the headers were sent. ` +
-      'Make them before the first byte, or call `await session.save()`',
-  );
-}
-
 /** Warns of a change that was made after the end of the response and is not being saved. Returns whether it was lost. */
 export async function reportLateChange({ existing, request }: RequestSession): Promise<boolean> {
   try {
