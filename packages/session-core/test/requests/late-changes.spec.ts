@@ -2,6 +2,7 @@ import { Controller, Get, Param } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
+import { STORE_FAILURE } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
@@ -10,6 +11,7 @@ afterEach(closeApps);
 /** Continues what the handler left running. */
 let goOn: () => void;
 let isDone: boolean;
+let refusal: Error | undefined;
 
 @Controller()
 class CartController {
@@ -30,6 +32,7 @@ class CartController {
   async #change(session: Session, how: string): Promise<void> {
     session.setAttribute('cart', ['apple']);
     if (how === 'saved') await session.save();
+    if (how === 'refused') await session.save().catch((error: Error) => (refusal = error));
     if (how === 'set-twice') session.setAttribute('cart', ['pear']);
     if (how === 'saved-and-set') {
       await session.save();
@@ -67,5 +70,19 @@ describe.each(['express', 'fastify'] as const)('a change after the end of the re
     expect(log.matching(/secret/)).toEqual([]);
     expect((await client.get('/read')).json()).toEqual({ cart });
     expect(log.matching(LATE)).toHaveLength(lines);
+  });
+
+  it('is not in the log when its save fails, because the application has the error', async () => {
+    const { log, agent, store } = await startApp(base);
+    const client = agent();
+    await client.get('/start');
+    await client.get('/add/refused');
+    await client.get('/read');
+    store.break('update');
+    goOn();
+    await eventually(() => expect(isDone).toBe(true));
+    expect(refusal).toBe(STORE_FAILURE);
+    await new Promise(setImmediate);
+    expect(log.matching(LATE)).toEqual([]);
   });
 });
