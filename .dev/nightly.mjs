@@ -1,5 +1,6 @@
-// npm run nightly: every server, also as a Cluster, the least rights, every Node, ORMs, ioredis 5 and BullMQ 5, the mutants,
-// the model and all suites that take long. Words choose the steps that have them in their title: `npm run nightly -- valkey`.
+// npm run nightly: every server, also as a Cluster, the least rights, every Node, ORMs, every store of Spring, ioredis 5 and
+// BullMQ 5, the mutants, the model and all suites that take long. Words choose the steps that have them in their title:
+// `npm run nightly -- valkey`.
 import { ensurePackages } from './install.mjs';
 import { NODES, OTHER_SERVERS, programOf, withNode } from './other-versions.mjs';
 import { main } from './processes.mjs';
@@ -26,6 +27,7 @@ await main(async () => {
     npm('test:acl', { report: 'jest' }),
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:orms', { report: 'checks' }),
+    npm('test:spring', { report: 'checks' }),
     npm('test:mutants', { report: 'checks' }),
     npm('test:mutants', { args: ['--model'], report: 'checks' }),
     npm('chaos', { report: 'jest' }),
