@@ -99,8 +99,9 @@ export class RequestSessionLoader {
     if (principals.size < 2) return undefined;
     const { id: sessionId, principalName } = sessions[counts] ?? {};
     const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
-    if (!isHeard) this.#log.warn('two principals', TWO_PRINCIPALS);
-    return this.options.security === 'strict' ? new ConflictException(CONFLICT) : undefined;
+    const isRefused = this.options.security === 'strict';
+    if (!isHeard) this.#log.warn('two principals', isRefused ? REFUSED_PRINCIPALS : TWO_PRINCIPALS);
+    return isRefused ? new ConflictException(CONFLICT) : undefined;
   }
 
   #reportUnknown(request: IncomingMessage, presented: PresentedToken | undefined): void {
@@ -162,5 +163,9 @@ const NONE: PresentedSessions = { sessions: [], counts: -1 };
 const TWO_PRINCIPALS =
   'A request presented live sessions of two principals, and the first counted: a cookie may have been planted in the ' +
   "browser of a user. Option `security: 'strict'` refuses such requests";
+
+const REFUSED_PRINCIPALS =
+  'A request presented live sessions of two principals, and gets a 409 response if it uses its session: a cookie may ' +
+  'have been planted in the browser of a user, who has to delete the cookies of this site';
 
 const CONFLICT = 'The request presents the sessions of two users: delete the cookies of this site';

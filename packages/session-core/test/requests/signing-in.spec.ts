@@ -437,6 +437,10 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect([logout.status, logout.setCookies]).toEqual([409, []]);
       expect((await app.agent().get('/not-found', both)).status).toBe(404);
       expect(await me(ann)).toMatchObject({ name: 'ann' });
+      const [said, ...others] = app.log.matching(/two principals/);
+      expect(said).toMatch('409');
+      expect(said).not.toMatch(/the first counted|`security: 'strict'`/);
+      expect(others).toEqual([]);
     });
   });
 });
