@@ -21,7 +21,7 @@ export class InvalidSessionOptionsError extends Error {
  */
 export class SessionStoreError extends HttpException {
   constructor(
-    /** What failed: the same text as `message`. The client does not see it. */
+    /** What failed: the same text as `message`. Only clients of GraphQL see it. */
     readonly reason: string,
     options: { cause?: unknown } = {},
   ) {

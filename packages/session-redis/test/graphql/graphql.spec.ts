@@ -255,6 +255,27 @@ describe.each([
   });
 });
 
+it.each([
+  { driver: 'Apollo', adapter: 'express', graphql: apollo },
+  { driver: 'Mercurius', adapter: 'fastify', graphql: mercurius },
+] as const)(
+  'by $driver, tells the client why a resolver failed while the store is down',
+  async ({ adapter, graphql }) => {
+    const started = await App.start({
+      adapter,
+      redis: { url: redis.url, notifications: 'off', commandTimeout: '1s' },
+      imports: [graphql()],
+      providers: [VisitorResolver],
+    });
+    const signedIn = await signIn(started.nest, { principalName: 'ada' });
+    redis.freeze();
+    const { errors } = await ask(signedIn, 'mutation { visit { visits } }');
+    redis.thaw();
+    expect(errors).toMatchObject([{ message: 'Redis did not reply within 1000 ms' }]);
+    await started.stop();
+  },
+);
+
 it('says what to do when the GraphQL context has no request', async () => {
   const started = await App.start({
     redis: { url: redis.url, notifications: 'off' },
