@@ -187,7 +187,7 @@ describe('doctor', () => {
     await session.save();
     await eventually(async () => expect(await client.xlen(keys.deadLetters)).toBe(1));
     await client.xgroup('CREATE', keys.events, 'left', '0');
-    const letter = 'warning dead-letters: 1 dead letter waits for somebody to deal with them';
+    const letter = 'warning dead-letters: 1 dead letter waits to be replayed or discarded';
     const unread = 'warning groups: Nobody reads the events of group "left", and they are kept for it';
     expect(await findings()).toEqual([unread, letter]);
     await server.stepClock(400_000);

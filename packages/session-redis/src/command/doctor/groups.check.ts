@@ -54,7 +54,7 @@ export const DEAD_LETTERS: Check = {
       all.map(({ deadLetters, prefix }) => connection.run((client) => client.xlen(deadLetters), prefix)),
     );
     const count = counts.reduce((sum, each) => sum + each, 0);
-    const message = `${count} ${count === 1 ? 'dead letter waits' : 'dead letters wait'} for somebody to deal with them`;
+    const message = `${count} ${count === 1 ? 'dead letter waits' : 'dead letters wait'} to be replayed or discarded`;
     const advice = `Look at nest-session-redis dead-letters, mend the handlers, then replay them. ${seePage('Handling session events')}`;
     return orOk(count > 0 ? [warning(message, advice)] : [], 'There are no dead letters');
   },
