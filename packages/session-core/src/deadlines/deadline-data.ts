@@ -5,7 +5,7 @@ import type { DeadlineStore } from './deadline.store.js';
 type Serializer = DeadlineStore['serializer'];
 
 /** The text of the data of a deadline; undefined without data. @throws DeadlineDataError when no text gives it back */
-export function textOf(name: string, data: unknown, serializer: Serializer): string | undefined {
+export function writeData(name: string, data: unknown, serializer: Serializer): string | undefined {
   if (data === undefined) return undefined;
   try {
     return serializer.serialize(data);

@@ -6,7 +6,7 @@ import { SecurityEvents } from '../security-events/security.events.js';
 import { deadlineChannel, type DeadlineContext, traced } from '../telemetry/channels.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { assertDeadline, assertKey, assertPlace, dueOf, instantOf } from './deadline-arguments.js';
-import { readData, textOf } from './deadline-data.js';
+import { readData, writeData } from './deadline-data.js';
 import type { Deadline } from './deadline.js';
 import { type DeadlineBound, DeadlineBoundError } from './deadline.errors.js';
 import { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadline.options.js';
@@ -187,7 +187,7 @@ export class Deadlines {
     assertKey(key);
     if (!IF_SCHEDULED.includes(ifExists)) throw new TypeError(`\`ifExists\` must be one of ${IF_SCHEDULED.join(', ')}`);
     const due = dueOf(time as DeadlineTime);
-    const text = textOf(kind.name, data, this.#store.serializer);
+    const text = writeData(kind.name, data, this.#store.serializer);
     if (text !== undefined && Buffer.byteLength(text) > this.options.maxDataSize) this.#refuse('maxDataSize', kind);
     return { key, id: randomUUID(), due, text, ifExists, traceparent };
   }

@@ -1,6 +1,6 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { isWellFormedIdOrToken } from '@nest-session/core/internal';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { ListedSessions } from '../repository/listed-sessions.js';
@@ -93,7 +93,7 @@ async function endOlder({ output }: CommandCall, store: Store, at: number | unde
 
 /** Sessions that begin until then would be refused. */
 async function refuseFuture({ connection, partitions }: Store, at: number): Promise<void> {
-  const now = Math.min(...(await connection.runInAll(partitions, timeOf)));
+  const now = Math.min(...(await connection.runInAll(partitions, redisTime)));
   if (at > now)
     throw new UsageError(`--begun-before is ${shownTime(at)}, but the clock of Redis says ${shownTime(now)}.`);
 }

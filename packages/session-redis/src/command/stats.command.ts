@@ -3,7 +3,7 @@ import type { Partitions } from '../partitions/partitions.js';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { type KindOfKeys, sampleKeys } from './key-sample.js';
-import { livingInstances } from './living-instances.js';
+import { instanceStates } from './instance-states.js';
 import { type OpenStore, withStore } from './store-access.js';
 import { contentOf } from './store-content.js';
 import { storeEvents } from './store-events.js';
@@ -34,7 +34,7 @@ async function read(call: CommandCall, store: OpenStore, size: number) {
     connection.runInAll(every, (client, keys) => client.xlen(keys.events)),
     connection.runInAll(every, (client, keys) => client.xlen(keys.deadLetters)),
     storeEvents(store).lags.read(),
-    livingInstances(store),
+    instanceStates(store),
   ]);
   return {
     namespace: partitions.namespace,

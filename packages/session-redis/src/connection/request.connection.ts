@@ -13,12 +13,12 @@ import { duringSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 
 /** Sends the commands of a call. Commands that wait for a reply of others are sent after `proceed()`. */
-export type Command<T> = (client: Redis, proceed: () => void) => Promise<T>;
+export type RedisCommand<T> = (client: Redis, proceed: () => void) => Promise<T>;
 
 interface Call {
   readonly nodes: RequestNodes;
   readonly writes: boolean;
-  readonly command: Command<unknown>;
+  readonly command: RedisCommand<unknown>;
   readonly key: string | undefined;
   readonly resolve: (value: never) => void;
   readonly reject: (error: SessionStoreError) => void;
@@ -69,7 +69,7 @@ export class RequestConnection {
    * can all be sent once more when the node has executed only the first ones, because its keys are moving to another
    * one. Without `key`, any node.
    */
-  run<T>(command: Command<T>, key?: string): Promise<T> {
+  run<T>(command: RedisCommand<T>, key?: string): Promise<T> {
     return this.#begin(this.nodes, false, command, key);
   }
 
@@ -78,7 +78,7 @@ export class RequestConnection {
    * they wrote; the node has executed them before, also when that fails. While the keys of the slot move to another
    * node, it waits: a script would make keys there that it derives, and that have not moved yet.
    */
-  write<T>(command: Command<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
+  write<T>(command: RedisCommand<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
     return this.#begin(awaitsReplicas ? this.writers : this.nodes, true, command, key);
   }
 
@@ -101,7 +101,7 @@ export class RequestConnection {
     return Promise.all(all.map((keys) => this.write((client) => write(client, keys), keys.prefix)));
   }
 
-  #begin<T>(nodes: RequestNodes, writes: boolean, command: Command<T>, key: string | undefined): Promise<T> {
+  #begin<T>(nodes: RequestNodes, writes: boolean, command: RedisCommand<T>, key: string | undefined): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const call: Call = { nodes, writes, command, key, resolve, reject, sentOn: undefined };
       this.#calls.add(call);

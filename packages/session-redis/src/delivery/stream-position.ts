@@ -18,7 +18,7 @@ export function positionOf(text: string): Position {
   return [Number(ms), Number(sequence)];
 }
 
-export function textOf([ms, sequence]: Position): string {
+export function positionText([ms, sequence]: Position): string {
   return `${ms}-${sequence}`;
 }
 

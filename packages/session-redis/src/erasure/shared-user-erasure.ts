@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { namespaceOfSpring } from '../configuration/spring.options.js';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { FoundSession } from '../scripts/erasure/erasure.scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
@@ -68,7 +68,7 @@ export class SharedUserErasure extends UserErasure {
 
   /** Which of them are sessions of the user. */
   async #find(ids: readonly string[]): Promise<FoundSession[]> {
-    const now = await timeOf(this.client);
+    const now = await redisTime(this.client);
     const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.#keys.spring.session(id))));
     return ids.flatMap((id, i): FoundSession[] => {
       const texts = all[i]!.filter(([, stored]) => stored.length > 0).map(([name, stored]) => [

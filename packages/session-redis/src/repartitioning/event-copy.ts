@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { groupStates } from '../delivery/group-state.js';
 import { fieldOf, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { isLater, type Position, positionOf, textOf } from '../delivery/stream-position.js';
+import { isLater, type Position, positionOf, positionText } from '../delivery/stream-position.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { GroupCopy } from './group-copy.js';
@@ -45,7 +45,7 @@ export class EventCopy {
     for (const group of groups) for (const keys of this.from.all) await group.read(keys);
     for await (const entries of this.#inOrder(({ events }) => events)) {
       const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ events }) => events) }));
-      await Promise.all(copies.map(({ entry, key, at }) => this.client.xadd(key, textOf(at), ...entry.fields)));
+      await Promise.all(copies.map(({ entry, key, at }) => this.client.xadd(key, positionText(at), ...entry.fields)));
       for (const { entry, to, at } of copies) for (const group of groups) group.note(entry, to, at);
       report();
     }

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { type GroupState, RETRIES_CONSUMER } from '../delivery/group-state.js';
-import { isLater, type Position, positionOf, textOf } from '../delivery/stream-position.js';
+import { isLater, type Position, positionOf, positionText } from '../delivery/stream-position.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { aside } from './scanned-keys.js';
 
@@ -70,7 +70,7 @@ export class GroupCopy {
     for (const skipped of copies.unread) copies.pending.push([skipped, NEVER_DELIVERED]);
     copies.unread = [];
     copies.read = at;
-    const pending = this.#pending.get(entry.from)?.get(textOf(entry.position));
+    const pending = this.#pending.get(entry.from)?.get(positionText(entry.position));
     if (pending) copies.pending.push([at, pending]);
   }
 
@@ -78,9 +78,9 @@ export class GroupCopy {
   async write(keys: PartitionKeys, stream: string): Promise<void> {
     const { name } = this.state;
     const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };
-    await this.client.xgroup('CREATE', stream, name, textOf(read), 'MKSTREAM');
+    await this.client.xgroup('CREATE', stream, name, positionText(read), 'MKSTREAM');
     for (const [at, { deliveries, record, due }] of pending) {
-      const position = textOf(at);
+      const position = positionText(at);
       const options = ['RETRYCOUNT', deliveries, 'FORCE', 'JUSTID'] as const;
       await Promise.all([
         this.client.xclaim(stream, name, RETRIES_CONSUMER, 0, position, ...options),

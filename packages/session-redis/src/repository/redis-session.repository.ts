@@ -10,7 +10,7 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
@@ -162,7 +162,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async readClock(): Promise<number> {
-    return this.#connection.run(timeOf);
+    return this.#connection.run(redisTime);
   }
 
   protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {

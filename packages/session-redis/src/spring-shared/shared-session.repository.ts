@@ -19,7 +19,7 @@ import type {
 import type { Redis } from 'ioredis';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
@@ -100,7 +100,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async readClock(): Promise<number> {
-    return this.connection.run(timeOf);
+    return this.connection.run(redisTime);
   }
 
   protected override endEvery(): Promise<void> {

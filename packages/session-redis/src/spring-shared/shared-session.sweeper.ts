@@ -5,7 +5,7 @@ import type { SweepCounter } from '../cleanup/sweep.counter.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
@@ -106,7 +106,7 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
   }
 
   async #lookAtSoon(tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
-    const now = await timeOf(this.client);
+    const now = await redisTime(this.client);
     for await (const ids of idsEndingSoon(this.client, this.keys.spring, now, AHEAD)) {
       for (let i = 0; i < ids.length && !signal?.aborted; i += this.#batchSize) {
         const batch = ids.slice(i, i + this.#batchSize).map((id) => ({ id, what: '' as const }));

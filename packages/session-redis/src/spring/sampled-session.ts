@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import { SPRING_GRACE } from '../scripts/spring/spring.scripts.js';
 import { readSpringFields } from './spring-fields.js';
 import type { SpringKeys } from './spring-keys.js';
@@ -21,7 +21,7 @@ export interface SampledSession {
 /** Undefined if there is none, or no whole one. */
 export async function sampleSession(client: Redis, keys: SpringKeys, id: string): Promise<SampledSession | undefined> {
   const key = keys.session(id);
-  const [fields, ttl, at] = await Promise.all([readSpringFields(client, key), client.pttl(key), timeOf(client)]);
+  const [fields, ttl, at] = await Promise.all([readSpringFields(client, key), client.pttl(key), redisTime(client)]);
   const session = readSpringSession(fields);
   if (!session) return undefined;
   const forms = fields.map(([, stored]) => formOf(stored)).filter((form) => form !== undefined);

@@ -1,6 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { isCluster } from '../connection/node-with.js';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import { pages } from '../expiration/scan-pages.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
 import { type Finding, FindingCounter } from '../verification/findings.js';
@@ -48,7 +48,7 @@ export async function lookAtSpring(client: Redis, keys: SpringKeys, options: Spr
     await pace.pass(page.length);
     onProgress(pace.passed);
     const ids: string[] = [];
-    const now = await timeOf(client);
+    const now = await redisTime(client);
     for (const key of page) {
       const known = keys.read(key);
       if (!known) continue;

@@ -10,7 +10,7 @@ import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { isOfCluster } from '../connection/redis-address.options.js';
-import { timeOf } from '../connection/redis-time.js';
+import { redisTime } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring-session.scripts.js';
@@ -87,7 +87,7 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async readClock(): Promise<number> {
-    return this.connection.run(timeOf);
+    return this.connection.run(redisTime);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {

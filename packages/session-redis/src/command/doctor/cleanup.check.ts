@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PartitionKeys } from '../../partitions/partition-keys.js';
-import { livingInstances } from '../living-instances.js';
+import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
 import { contentOf } from '../store-content.js';
 import type { OpenStore } from '../store-access.js';
@@ -17,7 +17,7 @@ export const CLEANUP: Check = {
   name: 'cleanup',
   ofStore: true,
   async look({ store, call }) {
-    const { alive } = await livingInstances(store!);
+    const { alive } = await instanceStates(store!);
     let left = [...store!.partitions.all] as PartitionKeys[];
     for (let waited = 0; ; waited += INTERVAL) {
       left = await withoutTurn(store!, left);

@@ -1,4 +1,4 @@
-import { livingInstances } from '../living-instances.js';
+import { instanceStates } from '../instance-states.js';
 import { type Check, ok, warning } from './finding.js';
 
 /** Which instances of the application are alive. */
@@ -6,7 +6,7 @@ export const INSTANCES: Check = {
   name: 'instances',
   ofStore: true,
   async look({ store }) {
-    const { alive, silent } = await livingInstances(store!);
+    const { alive, silent } = await instanceStates(store!);
     const dead = silent.length === 0 ? '' : `; ${silent.length} were killed within a day, or do not reach Redis`;
     if (alive.length === 0) {
       return [warning(`No instance is alive${dead}`, 'Start the application: nobody notices ends, and events wait.')];

@@ -3,13 +3,13 @@ import { nodeWith } from '../connection/node-with.js';
 import type { OpenStore } from './store-access.js';
 
 /** The instances of a namespace, by their names: host, process and a UUID. */
-export interface Instances {
+export interface InstanceStates {
   readonly alive: readonly string[];
   /** Those that were killed within a day, or do not reach Redis. */
   readonly silent: readonly string[];
 }
 
-export async function livingInstances({ connection, partitions: { instances } }: OpenStore): Promise<Instances> {
+export async function instanceStates({ connection, partitions: { instances } }: OpenStore): Promise<InstanceStates> {
   const [time, rows] = await connection.run(
     (client) => Promise.all([nodeWith(client, instances).time(), client.zrange(instances, '0', '-1', 'WITHSCORES')]),
     instances,
