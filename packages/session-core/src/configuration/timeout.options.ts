@@ -22,11 +22,11 @@ const DEFAULTS = {
 export interface ResolvedTimeouts {
   /** The idle timeout of a session with a principal. */
   readonly timeout: number;
-  /** That of a session without one. */
+  /** The idle timeout of a session without a principal. */
   readonly anonymousTimeout: number;
   /** From the creation, or the later sign-in. */
   readonly absoluteTimeout: number;
-  /** How often reads renew the idle timeout at most. */
+  /** The shortest time between two renewals of the idle timeout by reads. */
   readonly touchInterval: number;
 }
 

@@ -42,7 +42,7 @@ export class RequestSessions implements OnModuleInit {
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
     /** From which pages connections may be opened. */
     @Inject(UpgradeOrigins) readonly origins: UpgradeOrigins,
-    /** On behalf of what the code runs. */
+    /** The request, message or operation that the code runs for. */
     @Inject(SessionScope) readonly scope: SessionScope,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(SessionExtension) private readonly extension: SessionExtension,

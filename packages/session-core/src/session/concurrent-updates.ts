@@ -20,7 +20,7 @@ export interface AttributeUpdate {
   readonly known: string | undefined;
   readonly access: Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'>;
   readonly client: { readonly isAborted?: boolean } | undefined;
-  /** What it makes of a text of the attribute. May throw, and may be called again. */
+  /** Computes the update from the attribute's current text. May throw, and may be called again. */
   apply(text: string | undefined): UpdatedAttribute;
 }
 

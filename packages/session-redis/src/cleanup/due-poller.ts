@@ -82,7 +82,7 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     return tally.result;
   }
 
-  /** Looks at a partition in so many milliseconds at the latest. */
+  /** Looks at a partition within `wait` milliseconds. */
   hurry(keys: PartitionKeys, wait: number): void {
     const look = this.#looks.get(keys);
     const at = performance.now() + wait;

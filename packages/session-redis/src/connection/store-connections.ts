@@ -109,7 +109,7 @@ export class StoreConnections implements BackgroundService {
 
   async #enter(connection: Connection, unsigned: (error: unknown) => void): Promise<void> {
     if (!this.options.isGuest) {
-      // In this order: whoever moves the data to other partitions records that before he looks for instances.
+      // In this order, because a repartition records itself before it looks for instances.
       await this.instances.sign().catch(unsigned);
       await checkStore(connection, this.partitions);
     }

@@ -3,7 +3,7 @@ import type { SessionLimit, UpdateSession } from '@nest-session/core/store';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { Reservation, ReservationRequest } from '../scripts/limits/ledger.scripts.js';
 
-/** That of a ledger that is there. */
+/** The reply of a ledger that exists. */
 export type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
 
 /** What the ledger needs to know of a change. */
@@ -21,7 +21,7 @@ export class PlaceRequest {
   readonly replaced: string | undefined;
   /** Ids that the client presented and that opened nothing. */
   readonly presentedIds: readonly string[];
-  /** Until when it may be stored, as the ledger has said last: epoch milliseconds. */
+  /** The latest time to store the session, as the ledger last said: epoch milliseconds. */
   latest = 0;
   /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
   wasKnown: boolean | undefined;

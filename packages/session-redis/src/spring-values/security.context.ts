@@ -3,7 +3,7 @@ import { membersOf, type PlainValue } from './plain-value.js';
 /** The attribute in which Spring Security keeps who is signed in. */
 export const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
 
-/** Who is signed in, and what he may do. */
+/** Who is signed in, and what they may do. */
 export interface SpringAuthentication {
   /** The name of the user, as `Authentication.getName()` has it. */
   readonly name: string;

@@ -4,7 +4,7 @@ import type { PartitionKeys } from '../../partitions/partition-keys.js';
 export interface EntryKind {
   /** All types: a new group wants them until its instances have told what they want. */
   readonly types: readonly string[];
-  /** Those of which anybody can cause as many as he likes: beyond the maximum length, they make room for the others. */
+  /** Those that any client can cause without limit: beyond the maximum length, they make room for the others. */
   readonly makingRoom: readonly string[];
   /** Those that the producer records only while somebody wants them. */
   readonly onDemand: readonly string[];
