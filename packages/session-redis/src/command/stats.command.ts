@@ -1,5 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
-import type { Partitions } from '../partitions/partitions.js';
+import { type Partitions, shownContent } from '../partitions/partitions.js';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { type KindOfKeys, sampleKeys } from './key-sample.js';
@@ -60,7 +60,7 @@ function* linesOf(stats: Stats): Iterable<string> {
   const rows: [string, string | number][] = [
     [
       'namespace',
-      `${shownText(namespace)}, ${holds}, ${partitions === 1 ? '1 partition' : `${partitions} partitions`}`,
+      `${shownText(namespace)}, ${shownContent(holds)}, ${partitions === 1 ? '1 partition' : `${partitions} partitions`}`,
     ],
     ...(sessions === undefined ? [] : [['sessions', sessions] as [string, number]]),
     ['overdue', overdue === 0 ? 'nothing' : `for ${shownDuration(overdue)}`],

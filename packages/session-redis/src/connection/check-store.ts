@@ -1,6 +1,6 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import type { NamespaceOwner, Partitions } from '../partitions/partitions.js';
+import { type NamespaceOwner, type Partitions, shownContent } from '../partitions/partitions.js';
 import { FORMAT, FORMAT_FIELDS, formatProblem, raised, type StoreFormat } from './store-format.js';
 
 /** Where commands are run. */
@@ -118,12 +118,13 @@ export function shownCount(partitions: string): string {
 /** @throws InvalidSessionOptionsError */
 export function refuse({ namespace, owner }: Pick<Partitions, 'namespace' | 'owner'>, problem: string): never {
   throw new InvalidSessionOptionsError(owner.module, [
-    `The ${owner.holds} in namespace ${JSON.stringify(namespace)} ${problem}`,
+    `The ${shownContent(owner.holds)} in namespace ${JSON.stringify(namespace)} ${problem}`,
   ]);
 }
 
 function holdsProblem(recorded: string, { holds }: NamespaceOwner): string {
-  return `cannot be kept there, because it holds ${recorded}: use another namespace for ${holds}.`;
+  const [kept, own] = [recorded, holds].map(shownContent);
+  return `cannot be kept there, because it holds ${kept}: use another namespace for ${own}.`;
 }
 
 function refuseFor(partitions: Partitions, problem: string | undefined): void {

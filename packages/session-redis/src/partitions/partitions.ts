@@ -13,6 +13,11 @@ export interface NamespaceOwner {
   readonly ids?: 'hashed' | 'plain';
 }
 
+/** What a namespace holds, for a sentence. */
+export function shownContent(holds: string): string {
+  return holds.replace('-', ' ');
+}
+
 export const OF_SESSIONS: NamespaceOwner = { holds: 'sessions', module: 'RedisSessionModule' };
 
 /**

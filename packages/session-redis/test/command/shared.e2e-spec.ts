@@ -33,7 +33,9 @@ it('there, doctor looks whether Redis announces what both applications need', as
   const admin = new Redis(server.url);
   try {
     const looked = async () => (await runCommand(beside('doctor'), { REDIS_URL: server.url })).stdout;
-    expect(await looked()).toContain('Redis announces what happens to sessions of Spring');
+    const announced = await looked();
+    expect(announced).toContain('Redis announces what happens to sessions of Spring');
+    expect(announced).toContain('The shared sessions in namespace "spring:session:nest" are in 1 partition');
     await admin.config('SET', 'notify-keyspace-events', 'Kx');
     const silent = await looked();
     expect(silent).toContain('does not announce what happens to sessions of Spring');

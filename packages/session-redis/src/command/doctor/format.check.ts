@@ -1,3 +1,4 @@
+import { shownContent } from '../../partitions/partitions.js';
 import { type Check, error, ok, seePage, warning } from './finding.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */
@@ -7,7 +8,11 @@ export const FORMAT: Check = {
     if (store) {
       const { owner, count, namespace } = store.partitions;
       const where = `namespace ${JSON.stringify(namespace)}`;
-      return [ok(`The ${owner.holds} in ${where} are in ${count === 1 ? '1 partition' : `${count} partitions`}`)];
+      return [
+        ok(
+          `The ${shownContent(owner.holds)} in ${where} are in ${count === 1 ? '1 partition' : `${count} partitions`}`,
+        ),
+      ];
     }
     const problem = problemOf(storeProblem);
     if (!problem.startsWith('No application')) return [error(problem, seePage('Operating'))];
