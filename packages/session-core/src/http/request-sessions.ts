@@ -87,6 +87,11 @@ export class RequestSessions implements OnModuleInit {
     return false;
   }
 
+  /** Reports that the client of a session has reached a limit that no option sets. */
+  reportLimit(limit: string, request: IncomingMessage, sessionId: string): void {
+    this.options.securityEvents.report('limit-reached', { request, limit, sessionId });
+  }
+
   /** Whether a request has no session, by the option `exclude` or because another package says so. */
   excludes(request: IncomingMessage): boolean {
     return Boolean(this.options.exclude?.(request)) || this.extension.excludes?.(request) === true;

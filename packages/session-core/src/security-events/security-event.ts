@@ -11,7 +11,7 @@
  * - `'refused-origin'`: a page of another origin sent a request that `CsrfGuard` refused, or opened a WebSocket that
  *   got no session;
  * - `'refused-csrf-token'`: `CsrfGuard` refused a request. `reason` says whether the token was missing or invalid;
- * - `'limit-reached'`: a limit of the options was reached. `limit` names the option;
+ * - `'limit-reached'`: a limit was reached. `limit` names the option, or the limit if no option sets it;
  * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
  *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */
@@ -44,7 +44,7 @@ export interface SecurityFacts extends RequestFacts {
   readonly principalName?: string | undefined;
   /** Why a token or request was refused, if the kind has several reasons. */
   readonly reason?: string | undefined;
-  /** The name of the option whose limit was reached. */
+  /** The name of the option whose limit was reached, or of a limit that no option sets. */
   readonly limit?: string | undefined;
   /** What an admin did, such as `end-session`. */
   readonly action?: string | undefined;

@@ -116,7 +116,7 @@ export class GatewayClient implements OpenConnection {
     if (this.#isExcluded) return null;
     // A token that opened no session then never will, because nothing is stored under a presented id.
     if (this.#id === undefined) return this.#sessions.none(this.#request);
-    if (++this.#waiting > MOST_WAITING) this.close('too many messages');
+    if (++this.#waiting > MOST_WAITING) this.#refuseMessages(this.#id);
     try {
       const current = await this.#load(this.#id);
       if (current && !current.isUnavailable && !current.existing) this.close('session ended');
@@ -124,6 +124,12 @@ export class GatewayClient implements OpenConnection {
     } finally {
       this.#waiting--;
     }
+  }
+
+  /** Its later messages are not counted, because it is being closed. */
+  #refuseMessages(id: string): void {
+    this.#sessions.reportLimit('waitingMessages', this.#request, id);
+    this.close('too many messages');
   }
 
   /** Returns undefined while the client is being closed. */

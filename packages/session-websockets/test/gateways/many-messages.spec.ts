@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { Test } from '@nestjs/testing';
-import { MapSessionModule, MapSessionRepository, SessionModule } from '@nest-session/core';
+import {
+  MapSessionModule,
+  MapSessionRepository,
+  OnSecurityEvent,
+  type SecurityEvent,
+  SessionModule,
+} from '@nest-session/core';
 import { RequestSessions, TrackedSession } from '@nest-session/core/internal';
 import type { SessionChange } from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
@@ -28,11 +34,20 @@ class CountingRepository extends MapSessionRepository {
   }
 }
 
+class Alarm {
+  readonly heard: SecurityEvent[] = [];
+
+  @OnSecurityEvent('limit-reached')
+  ring(event: SecurityEvent) {
+    this.heard.push(event);
+  }
+}
+
 /** A client whose handshake presents several sessions, of which `session` is signed in. */
 async function connected(others = 0) {
   const repository = new CountingRepository();
   const imports = [SessionModule.forRoot({ touchInterval: 0 }), MapSessionModule.forRoot()];
-  const module = await Test.createTestingModule({ imports })
+  const module = await Test.createTestingModule({ imports, providers: [Alarm] })
     .overrideProvider(MapSessionRepository)
     .useValue(repository)
     .compile();
@@ -118,6 +133,16 @@ describe('the messages of a client', () => {
     expect(new Set([...(await waiting), ...(await tooMany)])).toEqual(new Set([undefined]));
     expect(repository.loads).toHaveLength(1);
     await module.close();
+  });
+
+  it('are one security event when more wait than can', async () => {
+    const { module, repository, session, client } = await connected();
+    const gate = (repository.gate = new Gate());
+    const tooMany = atOnce(MOST_WAITING + 3, () => client.session());
+    gate.open();
+    await tooMany;
+    await module.close();
+    expect(module.get(Alarm).heard).toMatchObject([{ limit: 'waitingMessages', sessionId: session.id, suppressed: 0 }]);
   });
 
   it('may be as many as can wait, again and again', async () => {
