@@ -1,8 +1,8 @@
 import type { CookieOptions } from 'express-session';
 import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/internal';
 
-/** The path and domain of the old cookie. */
-export interface OldCookie {
+/** The attributes with which browsers remove the old cookie. All but its path and domain are those of the new one. */
+export interface OldCookie extends Pick<ResolvedCookieOptions, 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'> {
   readonly path: string;
   readonly domain?: string | undefined;
 }
@@ -18,23 +18,25 @@ export function readCookie(
   given: CookieOptions | undefined,
   cookie: ResolvedCookieOptions,
 ): OldCookie {
+  const { httpOnly, secure, sameSite, partitioned } = cookie;
+  const attributes = { httpOnly, secure, sameSite, partitioned };
   if (typeof given === 'function') {
     reader.value(
       'cookie',
       isNever,
       'an object: for other attributes by request, extend CookieSessionIdResolver and override cookieFor()',
     );
-    return { path: '/' };
+    return { ...attributes, path: '/' };
   }
   const section = reader.section('cookie');
   const path = section.text('path', '/', () => undefined);
   const domain = section.text('domain', undefined, () => undefined);
   const { maxAge } = given ?? {};
   const same: [name: keyof CookieOptions, expected: unknown][] = [
-    ['httpOnly', cookie.httpOnly],
-    ['secure', cookie.secure],
-    ['sameSite', cookie.sameSite],
-    ['partitioned', cookie.partitioned],
+    ['httpOnly', httpOnly],
+    ['secure', secure],
+    ['sameSite', sameSite],
+    ['partitioned', partitioned],
     ['maxAge', cookie.maxAge],
   ];
   for (const [name, expected] of same) {
@@ -56,7 +58,7 @@ export function readCookie(
     section.problem(`Option \`cookie.${name}\` ${UNSUPPORTED[name]}.`);
   }
   section.finish();
-  return { path, domain };
+  return { ...attributes, path, domain };
 }
 
 const UNSUPPORTED = {

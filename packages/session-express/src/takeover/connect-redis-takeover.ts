@@ -34,11 +34,15 @@ export class ConnectRedisTakeover implements SessionTakeover {
 
   #expire(response: ServerResponse): void {
     const { name, oldCookie } = this.options;
-    const { path, domain } = oldCookie;
-    const cookie = { name, value: '', path, maxAge: 0, ...(domain !== undefined && { domain }) };
+    const { domain, ...attributes } = oldCookie;
+    // Browsers ignore what sets or removes a cookie with such a name unless it is Secure.
+    const secure = oldCookie.secure === true || PREFIXED.test(name);
+    const cookie = { name, value: '', maxAge: 0, ...attributes, secure, ...(domain !== undefined && { domain }) };
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
   }
 }
+
+const PREFIXED = /^__(?:host|http|secure)-/i;
 
 /**
  * Derives the token, so that parallel requests with the old cookie get the same session. Deriving it takes the secret.

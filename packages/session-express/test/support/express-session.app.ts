@@ -27,7 +27,7 @@ export interface ExpressSessionAppOptions {
   /** The module of the store. @default MapSessionModule */
   readonly store?: DynamicModule;
   /** Runs between creating the application and listening, as code in main.ts does. */
-  readonly configure?: (app: INestApplication) => unknown;
+  readonly configure?: ((app: INestApplication) => unknown) | undefined;
 }
 
 export interface ExpressSessionApp {

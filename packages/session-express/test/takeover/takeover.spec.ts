@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto';
-import { Controller, Get, Req } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Req } from '@nestjs/common';
 import {
   IndexedSessionRepository,
   KeepSessionIdle,
@@ -70,7 +70,11 @@ class PlainController {
 
 let app: ExpressSessionApp;
 
-async function start(express: ExpressSessionModuleOptions = {}, session: SessionModuleOptions = {}) {
+async function start(
+  express: ExpressSessionModuleOptions = {},
+  session: SessionModuleOptions = {},
+  configure?: (app: INestApplication) => unknown,
+) {
   PlainController.created = [];
   PlainController.unknown = [];
   app = await startApp({
@@ -78,6 +82,7 @@ async function start(express: ExpressSessionModuleOptions = {}, session: Session
     session,
     express: { secret: [SECRET, OLDER_SECRET], ...express },
     store: RedisSessionModule.forRoot({ url: server.url, notifications: 'off', commandTimeout: '1m' }),
+    configure,
   });
 }
 
@@ -438,6 +443,28 @@ describe('the takeover of a session of connect-redis', () => {
     const response = await browser.get('/plain');
     expect(response.setCookies[0]).toMatch(/^sid=; Max-Age=0; Domain=127\.0\.0\.1; Path=\//);
     expect(await userOf(browser)).toBe('ann');
+  });
+
+  // The client ignores what browsers ignore.
+  it.each<[string, SessionModuleOptions, string]>([
+    ['__Host-sid', {}, 'HttpOnly; Secure; SameSite=Lax'],
+    ['__Secure-sid', {}, 'HttpOnly; Secure; SameSite=Lax'],
+    [
+      'sid',
+      { cookie: { secure: true, sameSite: 'none', partitioned: true } },
+      'HttpOnly; Secure; Partitioned; SameSite=None',
+    ],
+  ])('removes the old cookie %s with the attributes that browsers demand', async (name, session, attributes) => {
+    await closeApps();
+    await start({ name }, session, (nest) => nest.getHttpAdapter().getInstance().set('trust proxy', true));
+    const { sid } = await oldSession();
+    const browser = new HttpAgent(app.origin, { secure: true, headers: { 'x-forwarded-proto': 'https' } });
+    browser.setCookie(`${name}=${encodeURIComponent(sign(sid))}; Path=/; Secure`);
+    expect(await userOf(browser)).toBe('ann');
+    expect(Object.keys(browser.cookies)).not.toContain(name);
+    browser.clearCookies();
+    browser.setCookie(`${name}=${encodeURIComponent(sign(sid))}; Path=/; Secure`);
+    expect((await browser.get('/plain')).setCookies).toContain(`${name}=; Max-Age=0; Path=/; ${attributes}`);
   });
 
   it('does not happen without a secret', async () => {
