@@ -78,7 +78,7 @@ export class SessionMiddleware implements OnModuleInit {
     const { properties } = this.extension;
     if (properties) Object.defineProperties(request, properties);
     else Object.defineProperty(request, 'session', sessionProperty);
-    this.scope.run(session, next);
+    this.scope.serve(session, next);
   }
 }
 

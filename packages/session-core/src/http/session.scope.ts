@@ -43,9 +43,27 @@ export class SessionScope implements OnApplicationShutdown {
     return this.#isLeftOut ? callback() : this.#storage.run(session, callback);
   }
 
+  /** Runs `next` on behalf of an HTTP request, and so what its events start. */
+  serve(session: RequestSession, next: () => void): void {
+    if (!this.#isLeftOut) this.#bindEvents(session);
+    this.run(session, next);
+  }
+
   /** From now on, no current request is known, and requests do not pay for it. */
   leaveOut(): void {
     this.#isLeftOut = true;
+  }
+
+  /**
+   * Node.js emits the events of a body on behalf of its connection. Middleware that reads the body itself would pass the
+   * request on from there, where no session is known. Not enumerable, like everything that requests are given.
+   */
+  #bindEvents(session: RequestSession): void {
+    const { request } = session;
+    const { emit } = request;
+    const value = (...args: unknown[]) =>
+      this.#storage.run(session, () => Reflect.apply(emit, request, args) as unknown);
+    Object.defineProperty(request, 'emit', { value, writable: true, configurable: true });
   }
 
   /** Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application. */
