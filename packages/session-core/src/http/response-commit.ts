@@ -6,7 +6,7 @@ import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
-import { reportLateChange } from './late-change.js';
+import { reportLateChange, reportUnsaved } from './late-change.js';
 import { type FoundSession, RequestSession, type RequestSessionParts } from './request-session.js';
 import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
 import { type CommitGate, type ErrorResponse, ResponseHold } from './response-hold.js';
@@ -198,7 +198,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     // `on`, because the event occurs once.
     response.on('close', () => {
       this.#isOver = true;
-      this.#reportUnsaved();
+      void reportUnsaved(this.session, this.#isHandled);
     });
   }
 
@@ -255,21 +255,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (this.#tokenToSend || this.isSessionDeleted) return;
     // Not `forwarded`: a session that another request rotated has another token, which the client already got.
     this.#isRenewed = (await this.session.touch.send()) === 'touched';
-  }
-
-  /**
-   * Warns of changes that were made after the headers were sent and not saved with `session.save()`. When the handler
-   * had finished before that, only what was set is looked at: an encoding of each object that was read would find
-   * nothing in almost every request.
-   */
-  #reportUnsaved(): void {
-    const { session } = this;
-    const isUnsaved = this.#isHandled ? !session.hasFailed && session.existing?.isSet : session.needsSave;
-    if (!isUnsaved) return;
-    logger.warn(
-      `Changes of session ${session.existing?.shownId} are lost: they were made after the headers were sent. ` +
-        'Make them before the first byte, or call `await session.save()`',
-    );
   }
 }
 

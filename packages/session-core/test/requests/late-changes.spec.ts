@@ -1,8 +1,9 @@
-import { Controller, Get, Param } from '@nestjs/common';
+import { Controller, Get, Param, Res } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
 import { STORE_FAILURE } from '../support/gated.repository.js';
+import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
@@ -11,6 +12,7 @@ afterEach(closeApps);
 /** Continues what the handler left running. */
 let goOn: () => void;
 let isDone: boolean;
+let isClosed: boolean;
 let refusal: Error | undefined;
 
 @Controller()
@@ -38,6 +40,18 @@ class CartController {
       await session.save();
       session.setAttribute('cart', ['pear']);
     }
+  }
+
+  @Get('stream')
+  async stream(@Session() session: Session, @Res() reply: RawReply) {
+    const response = rawOf(reply);
+    [isDone, isClosed] = [false, false];
+    response.once('close', () => (isClosed = true));
+    response.write('begun');
+    session.setAttribute('cart', ['apple']);
+    await session.save();
+    response.end();
+    isDone = true;
   }
 
   @Get('read')
@@ -84,5 +98,22 @@ describe.each(['express', 'fastify'] as const)('a change after the end of the re
     expect(refusal).toBe(STORE_FAILURE);
     await new Promise(setImmediate);
     expect(log.matching(LATE)).toEqual([]);
+  });
+});
+
+describe.each(['express', 'fastify'] as const)('a change after the first byte, on %s', (platform) => {
+  it('is not in the log when the client leaves during its save', async () => {
+    const { log, agent, store } = await startApp({ platform, controllers: [CartController] });
+    const client = agent();
+    await client.get('/start');
+    const gate = store.gate('update');
+    const leaving = new AbortController();
+    const onHead = () => leaving.abort();
+    await expect(client.get('/stream', { signal: leaving.signal, onHead })).rejects.toThrow();
+    await eventually(() => expect(isClosed).toBe(true));
+    gate.open();
+    await eventually(() => expect(isDone).toBe(true));
+    expect((await client.get('/read')).json()).toEqual({ cart: ['apple'] });
+    expect(log.matching(/^warn/)).toEqual([]);
   });
 });
