@@ -79,6 +79,11 @@ export class StoredAttributes {
     return this.#left?.(name) === true;
   }
 
+  /** The names of what the store has and `leave()` has hidden. */
+  get namesLeft(): string[] {
+    return this.#left ? [...this.#texts.keys()].filter((name) => this.isLeft(name)) : [];
+  }
+
   /** Shows these attributes no more, because the next rotation leaves them behind. */
   leave(isLeft: NameTest): void {
     const before = this.#left;

@@ -5,6 +5,7 @@ import { PRINCIPAL_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js
 import { NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { assertRotatable, assertStartable } from './headers-sent.js';
 import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
+import { secondsRemembered } from './remembered.js';
 import type { SessionBounds } from './session-bounds.js';
 import type { CreateSession, SessionDeletedReason, UpdateSession } from './session-change.js';
 import type { SessionResponse } from './session-response.js';
@@ -146,15 +147,7 @@ export class UnsavedChanges implements AttributesSession {
     assertRotatable(this.response);
   }
 
-  /** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
-  get #rememberedFor(): number {
-    const { response } = this;
-    if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
-    if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
-    return response.rememberedFor;
-  }
-
-  /** The same for a sign-in that does not say: of the user whose session is remembered, and of no other one. */
+  /** Seconds to remember a sign-in that does not say: of the user whose session is remembered, and of no other one. */
   #keptFor(name: string, remember: boolean | undefined): number | undefined {
     const stays = remember === undefined && this.attributes.peek(PRINCIPAL_ATTRIBUTE) === name;
     return stays && this.attributes.peek(REMEMBER_ME_ATTRIBUTE) === true ? this.response?.rememberedFor : undefined;
@@ -203,7 +196,7 @@ export class UnsavedChanges implements AttributesSession {
    * stay; unset: all but those bound to the visitor. The session must be rotated as well.
    */
   signIn(name: string, remember: boolean | undefined, keep: readonly string[] | undefined): void {
-    const rememberedFor = remember ? this.#rememberedFor : this.#keptFor(name, remember);
+    const rememberedFor = remember ? secondsRemembered(this.response) : this.#keptFor(name, remember);
     if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.writer;
     // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
@@ -261,7 +254,19 @@ export class UnsavedChanges implements AttributesSession {
   /** The attributes to write. The next call of `saved()` is about these, and about the sign-in that there is now. */
   takeAttributes(): Map<string, string | null> {
     this.#written = this.authentication;
-    return this.attributes.changes();
+    const changes = this.attributes.changes();
+    for (const name of this.#leftBefore) if (!changes.has(name)) changes.set(name, null);
+    return changes;
+  }
+
+  /**
+   * What a sign-in has left behind before another one, or a sign-out, took its place: the store only knows the rule of
+   * the last one.
+   */
+  get #leftBefore(): string[] {
+    if (this.clears) return [];
+    const kept = this.authentication?.kept;
+    return this.stored.attributes.namesLeft.filter((name) => !kept || isKept(name, kept));
   }
 
   /** Records that the store has made the last save, at this time if that signed somebody in. */
@@ -290,10 +295,3 @@ export class UnsavedChanges implements AttributesSession {
 const OVER =
   'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +
   'remove the others and set principalName to undefined instead of calling signOut() or invalidate()';
-
-const REMEMBERED_OUTSIDE =
-  'A session can be remembered only in an HTTP request, because it is the cookie that outlives the browser. Elsewhere, ' +
-  'set session.maxInactiveInterval';
-
-/** The error of remembering a session where the application does not say for how long. */
-export const NOT_REMEMBERED = "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'";

@@ -66,6 +66,12 @@ class TestController {
     session.signIn(name, { keep: [] });
   }
 
+  @Post('login-and-back/:name')
+  loginAndBack(@Session() session: Session, @Param('name') name: string) {
+    session.signIn(name, { keep: [] });
+    session.principalName = undefined;
+  }
+
   @Post('assign/:name')
   assign(@Session() session: Session, @Param('name') name: string) {
     session.principalName = name === 'nobody' ? undefined : name;
@@ -205,6 +211,15 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       await agent.post('/set/items/apple');
       await agent.post('/login-without-data/ann');
       expect(await me(agent)).toMatchObject({ name: 'ann', attributes: {} });
+    });
+
+    it('that is taken back at once leaves nobody signed in, and nothing of who was before', async () => {
+      await start();
+      const agent = await signedIn('ann');
+      await agent.post('/set/items/apple');
+      await agent.post('/login-and-back/bob');
+      expect(await me(agent)).toMatchObject({ isNew: false, name: null });
+      expect((await me(agent))['attributes']).toEqual({});
     });
 
     it('is not undone by a request that was held open across it: it plants nothing, and the rest is saved', async () => {

@@ -258,6 +258,25 @@ describe('TrackedSession', () => {
       expect(updates()[0]!.newId).toBe(session.id);
     });
 
+    it('leaves behind what it does not keep, also when it is taken back or another one follows', async () => {
+      const texts = { a: '1', [VISITORS]: '1', [PRINCIPAL_ATTRIBUTE]: '"ann"' };
+      const takenBack = writer.restore(texts);
+      takenBack.signIn('bob', { keep: [] });
+      takenBack.principalName = undefined;
+      const followed = writer.restore(texts);
+      followed.signIn('bob', { keep: [VISITORS] });
+      followed.signIn('bob');
+      expect([takenBack, followed].map((session) => session.attributeNames)).toEqual([[], [PRINCIPAL_ATTRIBUTE]]);
+      await takenBack.save();
+      await followed.save();
+      expect(writer.attributes).toEqual([
+        { a: null, [VISITORS]: null, [PRINCIPAL_ATTRIBUTE]: null },
+        { a: null, [PRINCIPAL_ATTRIBUTE]: '"bob"' },
+      ]);
+      expect(updates()[0]!.indexes).toEqual(new Map([[PRINCIPAL_NAME_INDEX_NAME, null]]));
+      expect([takenBack, followed].map((session) => session.attributeNames)).toEqual([[], [PRINCIPAL_ATTRIBUTE]]);
+    });
+
     it('counts as an access, whatever the route says', async () => {
       const session = writer.restore({ a: '1' });
       session.keepIdle();

@@ -165,6 +165,15 @@ describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platf
 });
 
 describe('the user of Passport', () => {
+  it('is gone after the sign-in of another user that keeps nothing', async () => {
+    const { run, count } = await start();
+    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run(({ session }) => session.signIn('bob', { keep: [] }));
+    expect(await run(({ session }) => [session.principalName, session.passport])).not.toContain('ann');
+    expect(await run(({ session }) => 'passport' in session)).toBe(false);
+    expect(await count('ann')).toBe(0);
+  });
+
   it('is the principal until it is removed', async () => {
     const { run, count } = await start();
     await run(({ session }) => void (session.passport = { user: 'ann' }));
