@@ -4,25 +4,33 @@ import type { PrincipalRule, SessionProperties } from '../configuration/principa
 
 /** Keeps the principal of a session in step with its properties, by the rule. */
 export class PrincipalRecorder {
+  readonly #authenticatedAt: number | undefined;
   #decides: boolean;
 
   constructor(
     private readonly session: TrackedSession,
     private readonly rule: PrincipalRule,
   ) {
+    this.#authenticatedAt = session.authenticatedAt;
     this.#decides = rule.decides(session.attributeNames);
   }
 
   /**
-   * Sets or removes the principal. Once the rule has decided, it also decides when the request removes the property.
+   * Sets or removes the principal. Once the rule has decided, it also decides when the request removes the property,
+   * unless a `signIn()` of the request did that: then somebody else is signed in.
    */
   record(properties: object): void {
     const { session, rule } = this;
-    this.#decides ||= rule.decides(session.attributeNames);
+    this.#decides = rule.decides(session.attributeNames) || (this.#decides && !this.#hasSignedIn);
     if (!this.#decides) return;
     const name = rule.nameIn(properties as SessionProperties);
     // Keep the id, as express-session does: the application regenerates the session at a login.
     if (name !== session.principalName) session.setPrincipal(name);
+  }
+
+  get #hasSignedIn(): boolean {
+    const { authenticatedAt } = this.session;
+    return authenticatedAt !== undefined && authenticatedAt !== this.#authenticatedAt;
   }
 
   /**
