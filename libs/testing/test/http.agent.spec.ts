@@ -126,6 +126,14 @@ describe('HttpAgent', () => {
     expect(agent.fork().headersFor('/admin')).toEqual({ ...always, cookie: 'admin=2; sid=1' });
   });
 
+  it('returns each header as one text, which is all that supertest takes', () => {
+    const headers = { 'X-Count': 2, 'X-List': ['a', 'b'], 'X-None': undefined };
+    const agent = agentFor((_request, response) => response.end(), { headers });
+    expect(agent.headersFor('/')).toEqual({ 'x-count': '2', 'x-list': 'a, b' });
+    const cookies = new HttpAgent('http://localhost', { headers: { Cookie: ['a=1', 'b=2'] } });
+    expect(cookies.headersFor('/')).toEqual({ cookie: 'a=1; b=2' });
+  });
+
   // Not every machine has IPv6.
   if (Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'))) {
     it('connects to a server on an IPv6 address', async () => {

@@ -122,9 +122,15 @@ export class HttpAgent {
   }
 
   /**
-   * The headers, in lower case, that this client would send to a path. Pass them to other clients, such as supertest.
+   * The headers, in lower case and each as one text, that this client would send to a path. Pass them to other clients,
+   * such as supertest.
    */
-  headersFor(path: string): OutgoingHttpHeaders {
+  headersFor(path: string): Record<string, string> {
+    const headers = Object.entries(this.#headersFor(path)).filter(([, value]) => value !== undefined);
+    return Object.fromEntries(headers.map(([name, value]) => [name, textOf(name, value)]));
+  }
+
+  #headersFor(path: string): OutgoingHttpHeaders {
     const cookie = this.#jar.getCookieStringSync(this.#cookieUrl(path));
     const kept = { ...Object.fromEntries(this.#tokens), ...(cookie !== '' && { cookie }) };
     return lowerCased(kept, { ...this.#options.headers });
@@ -171,7 +177,7 @@ export class HttpAgent {
   /** Resolves to a response when its headers have arrived. Read the body yourself, or close it with `destroy()`. */
   open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
     const { body, onHead, signal } = options;
-    const headers = lowerCased(this.headersFor(path), { ...options.headers });
+    const headers = lowerCased(this.#headersFor(path), { ...options.headers });
     const content = encode(body, headers);
     return new Promise((resolve, reject) => {
       const { hostname, port } = this.#server;
@@ -218,6 +224,11 @@ function lowerCased(...sets: OutgoingHttpHeaders[]): OutgoingHttpHeaders {
   return Object.fromEntries(
     sets.flatMap((headers) => Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
   );
+}
+
+/** The value of a header as other clients take it: one text, also where the header has several values. */
+function textOf(name: string, value: OutgoingHttpHeaders[string]): string {
+  return [value].flat().join(name === 'cookie' ? '; ' : ', ');
 }
 
 /** Encodes a body. Sets its type and length in the headers unless they are set. */

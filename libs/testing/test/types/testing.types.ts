@@ -13,6 +13,7 @@ declare module '@nest-session/core' {
 export async function signedIn(app: INestApplication): Promise<void> {
   const agent = await signIn(app, { principalName: 'ann', attributes: { items: ['apple'] } });
   expectTypeOf(agent).toEqualTypeOf<HttpAgent>();
+  expectTypeOf(agent.headersFor('/')).toEqualTypeOf<Record<string, string>>();
   const response = await agent.get('/');
   expectTypeOf(response.json<{ id: string }>().id).toEqualTypeOf<string>();
   expectTypeOf(response.json()).toEqualTypeOf<unknown>();

@@ -18,7 +18,7 @@ export async function ask(agent: HttpAgent, query: string): Promise<GraphqlResul
 export function connect(agent: HttpAgent, headers: Record<string, string> = {}): Client {
   class WithHeaders extends WebSocket {
     constructor(url: string, protocol: string) {
-      super(url, protocol, { headers: { ...(agent.headersFor('/graphql') as object), ...headers } });
+      super(url, protocol, { headers: { ...agent.headersFor('/graphql'), ...headers } });
     }
   }
   const url = `${agent.origin.replace('http:', 'ws:')}/graphql`;

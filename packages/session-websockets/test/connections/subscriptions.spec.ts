@@ -96,7 +96,7 @@ function webSocketUrl({ origin }: SocketApp): string {
 function withCookies(agent: HttpAgent, headers: Record<string, string> = {}) {
   return class extends WebSocket {
     constructor(url: string, protocol: string) {
-      super(url, protocol, { headers: { ...(agent.headersFor('/') as Record<string, string>), ...headers } });
+      super(url, protocol, { headers: { ...agent.headersFor('/'), ...headers } });
     }
   };
 }

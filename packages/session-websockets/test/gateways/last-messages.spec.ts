@@ -39,7 +39,7 @@ class LeavingGateway {
 
 /** Connects, and resolves to what sends a message and then leaves at once. */
 async function connect(platform: Platform, agent: HttpAgent): Promise<(event: string) => Promise<void>> {
-  const headers = agent.headersFor('/') as Record<string, string>;
+  const headers = agent.headersFor('/');
   if (platform === 'ws') {
     const socket = new WebSocket(`${agent.origin.replace('http', 'ws')}/sockets`, { headers });
     await once(socket, 'open');

@@ -339,7 +339,7 @@ it('a client of socket.io that recovers its connection has its session', async (
     }
   }
   await start({ platform: 'socket.io', providers: [Recovering] });
-  const extraHeaders = agent.headersFor('/') as Record<string, string>;
+  const extraHeaders = agent.headersFor('/');
   const client = io(app.origin, { path: '/sockets', transports: ['websocket'], extraHeaders, reconnectionDelay: 1 });
   try {
     await new Promise((resolve) => client.once('hello', resolve));

@@ -75,7 +75,7 @@ afterEach(async () => {
 });
 afterAll(() => redis.stop());
 
-const cookieOf = (agent: HttpAgent) => agent.headersFor('/') as Record<string, string>;
+const cookieOf = (agent: HttpAgent) => agent.headersFor('/');
 
 /** A page, which sends the cookies that its browser has whenever it connects. */
 class Page {

@@ -45,7 +45,7 @@ export function connect(
 }
 
 function headersOf(agent: HttpAgent, headers: Record<string, string> = {}): Record<string, string> {
-  return { ...(agent.headersFor('/') as Record<string, string>), ...headers };
+  return { ...agent.headersFor('/'), ...headers };
 }
 
 async function connectIo(agent: HttpAgent, options: SocketClientOptions): Promise<SocketClient> {
