@@ -17,7 +17,9 @@ const KEPT = 86_400_000;
  */
 export class LivingInstances implements BackgroundService {
   // What fails, such as a ZADD when Redis is out of memory, is done again with the next one.
-  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.sign().catch(() => undefined));
+  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.runOnce().catch(() => undefined));
+  #enterAgain: (() => Promise<void>) | undefined;
+  #hasStopped = false;
 
   constructor(
     private readonly connection: Connection,
@@ -27,22 +29,34 @@ export class LivingInstances implements BackgroundService {
     private readonly last = connection,
   ) {}
 
+  /** `enter` is called when Redis has forgotten this instance: it has lost its data, or is another one. */
+  onForgotten(enter: () => Promise<void>): void {
+    this.#enterAgain = enter;
+  }
+
   /** Signs from time to time. The first time, it has signed before: see StoreConnections. */
   start(): void {
     this.#signing.start();
   }
 
   async stop(): Promise<void> {
+    this.#hasStopped = true;
     await this.#signing.stop();
     await this.leave(this.last).catch(() => undefined);
   }
 
-  async sign(): Promise<void> {
+  async runOnce(): Promise<void> {
+    if (!this.#hasStopped && (await this.sign())) await this.#enterAgain?.();
+  }
+
+  /** Whether Redis did not know this instance. */
+  async sign(): Promise<boolean> {
     const { instances } = this.partitions;
     const now = await this.#now();
-    await this.connection.run((client) => client.zadd(instances, now, this.name), instances);
+    const added = await this.connection.run((client) => client.zadd(instances, now, this.name), instances);
     const dead = await this.connection.run((client) => client.zrangebyscore(instances, '-inf', now - KEPT), instances);
     if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
+    return Number(added) > 0;
   }
 
   /** It changes nothing any more. */

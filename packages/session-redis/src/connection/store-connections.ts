@@ -32,6 +32,7 @@ const LONGEST_START = 11_000;
 @Injectable()
 export class StoreConnections implements BackgroundService {
   readonly #eviction: EvictionCheck;
+  #hasEntered = false;
 
   constructor(
     @Inject(REDIS_CONNECTIONS) private readonly connections: RedisConnections,
@@ -50,8 +51,9 @@ export class StoreConnections implements BackgroundService {
     background.connect().catch(() => undefined);
     await this.#connect();
     const isChecked = await this.#isChecked();
-    // Redis may come back with other settings, or be another one.
-    request.onOpen((client) => client.on('ready', () => void this.#eviction.look(this.requests)));
+    request.onOpen((client) => client.on('ready', () => this.#lookAgain()));
+    // Then it has lost the record of the partitions as well, and another instance could begin with a different number.
+    this.instances.onForgotten(() => this.#checkLate());
     if (isChecked) return;
     if (background.status === 'ready') void this.#checkLate();
     else background.once('ready', () => void this.#checkLate());
@@ -99,6 +101,12 @@ export class StoreConnections implements BackgroundService {
     }
   }
 
+  /** Redis may have come back with other settings or without its data, or be another one. */
+  #lookAgain(): void {
+    void this.#eviction.look(this.requests);
+    if (this.#hasEntered) this.instances.runOnce().catch(() => undefined);
+  }
+
   async #checkLate(): Promise<void> {
     // The application already runs, so an error can only be logged.
     const { background } = this.connections;
@@ -112,6 +120,7 @@ export class StoreConnections implements BackgroundService {
       // In this order, because a repartition records itself before it looks for instances.
       await this.instances.sign().catch(unsigned);
       await checkStore(connection, this.partitions);
+      this.#hasEntered = true;
     }
     await this.#eviction.look(connection);
   }

@@ -10,6 +10,7 @@ import {
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { LivingInstances } from '../../src/connection/living-instances.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -210,6 +211,30 @@ describe('an application', () => {
       name: 'InvalidSessionOptionsError',
       problems: [expect.stringMatching(/in 4 partitions, but option `partitions` is 1\. Set it to 4/)],
     });
+  });
+
+  it('records the partitions again in a Redis that has lost its data, where another number is then refused', async () => {
+    const own = await RedisServer.start();
+    const app = await App.start({ redis: { url: own.url } });
+    const client = new Redis(own.url);
+    client.on('error', () => undefined);
+    const isRefused = () =>
+      expect(App.start({ redis: { url: own.url, partitions: 4 } })).rejects.toMatchObject({
+        problems: [expect.stringMatching(/in 1 partition, but option `partitions` is 4/)],
+      });
+    try {
+      await client.flushall();
+      await app.nest.get(LivingInstances, { strict: false }).runOnce();
+      await isRefused();
+      await own.kill();
+      await own.restart();
+      await eventually(async () => expect(await client.hget('nest:session:meta', 'partitions')).toBe('1'));
+      await isRefused();
+    } finally {
+      await app.stop();
+      client.disconnect();
+      await own.stop();
+    }
   });
 
   it('starts on a Redis that is out of memory when another instance has started before', async () => {
