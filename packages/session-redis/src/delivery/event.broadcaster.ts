@@ -12,7 +12,7 @@ import { EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-replies.js';
 import { EventLoader } from './event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { byPosition, timeOf } from './stream-position.js';
+import { byPosition, isLater, positionOf, textOf, timeOf } from './stream-position.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { FailureLog } from '../logging/failure.log.js';
@@ -41,6 +41,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
 
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<PartitionKeys, string>();
+  /** When the application became ready: monotonic time. */
+  #readyAt: number | undefined;
   /** In each partition, the position up to which it is known that events have made room for ends. */
   readonly #thinned = new Map<PartitionKeys, string>();
   /** The partitions that may have new events. */
@@ -73,6 +75,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
   /** Resolves when it will read every event recorded from now on; at once when there are no broadcast handlers. */
   async start(): Promise<void> {
     if (!this.producer.handlers.hasBroadcastHandlers) return;
+    void this.producer.handlers.ready().then(() => (this.#readyAt = performance.now()));
     const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
     await begun;
@@ -128,8 +131,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const replies = this.#reads.take();
     const gaps = new Map(this.#lapsed);
     this.#lapsed.clear();
-    for (const [partition, [word, reply]] of replies) {
-      if (word === 'begin') this.#positions.set(partition, reply);
+    for (const [partition, [word, reply, time]] of replies) {
+      if (word === 'begin') this.#positions.set(partition, this.#beginning(reply, time));
       else if (word === 'gap') gaps.set(partition, reply);
       else if (word === 'thinned') {
         // All ends are still there, so it continues where it is.
@@ -143,6 +146,16 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const stalled = await this.#deliver(entries.sort(byPosition));
     this.#due = [...new Set([...more, ...stalled, ...(asks ? [] : this.#due)])];
     return hasAll;
+  }
+
+  /**
+   * Where it begins: after the last event. Where Redis could not be reached until the application had become ready, with
+   * the first event since then.
+   */
+  #beginning(last: string, time: number): string {
+    if (this.#readyAt === undefined) return last;
+    const ready = [time - Math.ceil(performance.now() - this.#readyAt), 0] as const;
+    return isLater(positionOf(last), ready) ? textOf(ready) : last;
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */

@@ -353,26 +353,48 @@ it('an instance that starts without Redis receives the events recorded once Redi
   const { heard, gaps, Cache } = broadcastCache();
   const instance = await start([Cache], { url: `redis://127.0.0.1:${port}`, commandTimeout: '100ms' });
   const late = await RedisServer.start({ port });
-  const record = async (id: string) => {
-    const client = await connected(late);
-    await client.xadd(store.keys.events, '*', 'type', 'created', 'session', id, 'at', '1');
-    client.disconnect();
-  };
   try {
-    for (let i = 0; heard.length === 0; i++) await record(`s${i}`);
-    const first = Number(heard[0]!.slice('created-s'.length));
-    await record('last');
-    await eventually(() => heard.includes('created-last'));
-    expect(heard).toEqual([
-      ...Array.from({ length: heard.length - 1 }, (_, i) => `created-s${first + i}`),
-      'created-last',
-    ]);
+    const client = await connected(late);
+    const names = Array.from({ length: 20 }, (_, i) => `created-s${i}`);
+    for (const name of names) {
+      const fields = ['type', 'created', 'session', name.slice('created-'.length), 'at', '1'];
+      await client.xadd(store.keys.events, '*', ...fields);
+    }
+    client.disconnect();
+    await isHeard(heard, names);
     expect(gaps).toEqual([]);
   } finally {
     instances = [];
     await instance.stop();
     await late.stop();
   }
+});
+
+describe('an instance that starts before it can reach Redis', () => {
+  it('receives the events recorded since its start', async () => {
+    await endSession();
+    const { heard, gaps, Cache } = broadcastCache();
+    disconnect();
+    await start([Cache], { url: proxy.url, commandTimeout: '100ms' });
+    const names = await endSession();
+    await proxy.accept();
+    await isHeard(heard, names);
+    names.push(...(await endSession()));
+    await isHeard(heard, names);
+    expect(gaps).toEqual([]);
+  });
+
+  it('is notified of the gap when some of them were removed', async () => {
+    const { heard, gaps, Cache } = broadcastCache();
+    disconnect();
+    await start([Cache], { url: proxy.url, commandTimeout: '100ms' });
+    await endSession();
+    await trimmerTo(0).runOnce();
+    await proxy.accept();
+    await eventually(() => expect(gaps).toHaveLength(1));
+    const later = await endSession();
+    await isHeard(heard, ['gap', ...later]);
+  });
 });
 
 async function connected(server: RedisServer) {

@@ -39,7 +39,7 @@ export type CountReply = ['all', count: number] | ['more', count: number, positi
 export type LookReply = [name: string, ...numbers: number[]];
 export type ReadReply =
   | ['read', entries: StreamReply[]]
-  | ['begin', position: string]
+  | ['begin', position: string, time: number]
   | ['gap', position: string]
   | ['thinned', position: string];
 

@@ -13,18 +13,18 @@
 
   Returns
     {'read', events}       each event is {position, fields and values in turn}
-    {'begin', position}    the position after which a new reader begins
+    {'begin', position, time}  the position of the last event, after which a new reader begins, and the time in epoch ms
     {'gap', position}      unread events are gone; continue after this position
     {'thinned', position}  unread events up to this position, of a type that the reader wants, have made room for ends.
                            All ends are still there
 ]]
--- include: fields, positions
+-- include: clock, fields, positions
 local events, trimmed_key, thinned = KEYS[1], KEYS[2], KEYS[3]
 local position, limit, known = ARGV[1], ARGV[2], ARGV[3]
 
 local exists = redis.call('EXISTS', events) == 1
 local last = exists and named(redis.call('XINFO', 'STREAM', events))['last-generated-id'] or '0-0'
-if position == '' then return { 'begin', last } end
+if position == '' then return { 'begin', last, now_in_ms() } end
 
 -- Redis has lost the stream or its end. The reader may have read what is left; if it has not, the gap covers that too.
 if before(last, position) then return { 'gap', last } end
