@@ -24,12 +24,15 @@ export const DEAD_LETTERS: Command = {
     yes: { text: 'do what cannot be undone' },
   },
   run(call) {
-    const { replay, discard } = call.values;
+    const { replay, discard, limit, after } = call.values;
+    if (replay === undefined && discard === undefined) return list(call);
     if (replay !== undefined && discard !== undefined) throw new UsageError('Give either --replay or --discard.');
+    // Whoever gives one of them with `all` means some of the dead letters.
+    if (limit !== undefined || after !== undefined)
+      throw new UsageError('--limit and --after are for the list: no dead letter was replayed or discarded.');
     if (replay !== undefined) return act(call, () => replayed(call, replay));
-    if (discard === undefined) return list(call);
     if (!call.flags.has('yes')) throw new UsageError('A discarded event is never handled. Add --yes to discard it.');
-    return act(call, () => discarded(call, discard));
+    return act(call, () => discarded(call, discard!));
   },
 };
 

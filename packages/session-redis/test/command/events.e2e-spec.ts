@@ -99,6 +99,15 @@ describe('the command, on events', () => {
     expect((await groups())[0]).toMatchObject({ name: 'mails', instances: 1, deadLetters: 3 });
 
     expect(await runCommand(`dead-letters --discard ${first!.id}`, env)).toMatchObject({ code: 1, stdout: '' });
+    // They would seem to leave some of the dead letters alone.
+    for (const line of [
+      '--replay all --limit 1',
+      '--discard all --yes --limit 1',
+      `--discard all --yes --after ${first!.id}`,
+    ]) {
+      const { code, stdout, stderr } = await runCommand(`dead-letters ${line}`, env);
+      expect([code, stdout, stderr]).toEqual([1, '', expect.stringMatching(/^--limit and --after are for the list/)]);
+    }
     expect(await letters()).toHaveLength(3);
     expect((await jsonOf(`dead-letters --discard ${first!.id} --yes`, env)).json).toEqual({ discarded: 1 });
     handlers.fails = false;
