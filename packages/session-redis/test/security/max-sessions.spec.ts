@@ -129,6 +129,26 @@ describe.each([
       expect((await first.get('/limited/me')).json()).toEqual({ name });
     },
   );
+
+  it.each(['refuse', 'end-oldest'] as const)(
+    'a session does not count in the place of whose keys there are stray ones (%s)',
+    async (way) => {
+      const app = await start(way);
+      const name = `beside-${way}`;
+      const [first, second, third, fourth] = [app.agent(), app.agent(), app.agent(), app.agent()];
+      for (const [device, part] of [
+        [first, 'sessions:expires:'],
+        [second, 'sessions:'],
+      ] as const) {
+        const { id } = (await device.post(`/limited/sign-in/${name}`)).json() as { id: string };
+        const [key] = (await store.client.keys('*')).filter((each) => each.endsWith(`:${part}${id}`));
+        expect(await store.client.del(key!)).toBe(1);
+        await store.client.rpush(key!, 'planted');
+      }
+      for (const device of [third, fourth]) expect((await device.post(`/limited/sign-in/${name}`)).status).toBe(201);
+      for (const device of [third, fourth]) expect((await device.get('/limited/me')).json()).toEqual({ name });
+    },
+  );
 });
 
 // As the repository names principals to the ledger.

@@ -1,8 +1,8 @@
--- include: end-by-id, epoch
+-- include: end-by-id, epoch, is-live
 -- The limit of the sessions of a principal that are all in one partition. limits/limit-across-partitions.ts has it for several.
 
 -- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides the
--- session `own`; and how many are found. One that the epoch ends is not live, nor is a shadow key without its session hash.
+-- session `own`; and how many are found. One that the epoch ends is not live.
 local function look_for_live(prefix, index, own, most)
   local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
   local sessions = prefix .. 'sessions:'
@@ -11,7 +11,7 @@ local function look_for_live(prefix, index, own, most)
     for i = 1, #page, 2 do
       looked = looked + 1
       local counts = page[i] ~= own and not is_ended_by(epoch, page[i + 1])
-      if counts and redis.call('EXISTS', sessions .. 'expires:' .. page[i], sessions .. page[i]) == 2 then live = live + 1 end
+      if counts and is_live(sessions .. page[i], sessions .. 'expires:' .. page[i]) then live = live + 1 end
       if live == most then break end
     end
   end
@@ -31,11 +31,11 @@ local function make_room(partition, index, own, limit, ending)
   for _, other in ipairs(redis.call('ZRANGE', index, 0, math.min(size - looked, 50) - 1)) do
     if other ~= own then
       local _, problem = end_by_id(partition, other, ending)
-      if problem then error({ err = problem }) end
-      table.insert(left, other)
+      -- Whoever ends all sessions of the principal is told of a stray key, so it stays in the index.
+      if not problem then table.insert(left, other) end
     end
   end
   -- Also what is over and not yet claimed, so that the next call does not find it again.
   if left[1] then redis.call('ZREM', index, unpack(left)) end
-  return size - looked > 50 and { 'again' } or nil
+  return left[1] and size - looked > 50 and { 'again' } or nil
 end

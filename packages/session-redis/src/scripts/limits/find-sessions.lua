@@ -12,12 +12,12 @@
     'over'    the session has ended, or has another id by now, which a ledger has as well
     'absent'  there is no such session, or it is no session of the principal: not yet, or no more; or the epoch ends it
 ]]
--- include: epoch
+-- include: epoch, is-live
 local index, epoch, prefix = KEYS[1], epoch_at(KEYS[2]), ARGV[1]
 
 local function find(id)
   local key, shadow = prefix .. 'sessions:' .. id, prefix .. 'sessions:expires:' .. id
-  if redis.call('EXISTS', key, shadow) == 2 then
+  if is_live(key, shadow) then
     local score = redis.call('ZSCORE', index, id)
     return score and not is_ended_by(epoch, score) and 'live' or 'absent'
   end
