@@ -23,7 +23,7 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
 import { raiseEpochs } from './raise-epochs.js';
-import { NO_KEY, readSession, toLiveRecord } from './session-hash.js';
+import { lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
@@ -135,7 +135,21 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
       return record && !this.#epochs.ends(keys, record) ? this.#encryption.loaded(record) : undefined;
     });
-    return records.filter((record) => record !== undefined);
+    return this.#withoutStrays(
+      keys,
+      records.filter((record) => record !== undefined),
+    );
+  }
+
+  /** A stray key in the place of a shadow key is no session. It costs a round trip only where that has no time to live. */
+  async #withoutStrays(keys: SessionKeys, records: SessionRecord[]): Promise<SessionRecord[]> {
+    const doubtful = records.filter(lacksEnd);
+    if (doubtful.length === 0) return records;
+    const types = await this.#connection.run(
+      (client) => Promise.all(doubtful.map(({ id }) => client.type(keys.shadow(id)))),
+      keys.prefix,
+    );
+    return records.filter((record) => !doubtful.includes(record) || types[doubtful.indexOf(record)] === 'string');
   }
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {

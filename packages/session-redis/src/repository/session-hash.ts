@@ -1,6 +1,6 @@
 import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
-import { toSessionInfo } from '@nest-session/core/store';
+import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { hiddenCommand } from '../connection/hide-arguments.js';
 import { isReply } from '../connection/reply.errors.js';
@@ -90,6 +90,11 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   const timeToLive = ttl < 0 ? undefined : ttl;
   const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
   return { id, ...times, attributes, dataKey, device };
+}
+
+/** Whether a session can end, and its shadow key has no time to live, such as a stray key. */
+export function lacksEnd({ timeToLive, maxInactiveInterval, absoluteTimeout }: SessionRecord): boolean {
+  return timeToLive === undefined && (maxInactiveInterval >= 0 || absoluteTimeout >= 0);
 }
 
 /** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */

@@ -70,6 +70,22 @@ describe.each([1, 4])('the Redis repository with %d partitions', (count) => {
     expect((await sessions.findByPrincipalName('neighbour')).map((session) => session.id)).toEqual([good.id]);
   });
 
+  it('finds no session whose shadow key is a stray one, but the other sessions of its principal', async () => {
+    const [bad, good] = [sessions.createSession(), sessions.createSession()];
+    for (const session of [bad, good]) {
+      session.principalName = 'of-stray';
+      await session.save();
+    }
+    const shadow = partitions.of(bad.id).shadow(bad.id);
+    await client.del(shadow);
+    await client.rpush(shadow, 'planted');
+    expect(await sessions.findById(bad.id)).toBeNull();
+    const listed = [];
+    for await (const { id } of sessions.listByIndex(PRINCIPAL_NAME_INDEX_NAME, 'of-stray')) listed.push(id);
+    expect(listed).toEqual([good.id]);
+    expect((await sessions.findByPrincipalName('of-stray')).map((session) => session.id)).toEqual([good.id]);
+  });
+
   it('removes sessions whose end was missed from the index', async () => {
     const open = async () => {
       const session = sessions.createSession();

@@ -37,9 +37,10 @@ local reply, lost = { last, latest }, {}
 for _, id in ipairs(ids) do
   local key = prefix .. 'sessions:' .. id
   local left = redis.call('PTTL', prefix .. 'sessions:expires:' .. id)
-  -- A stray key in the place of a session hash is no session.
+  -- A stray key in the place of a session hash is no session, nor is one in the place of a shadow key.
+  local is_stray = left == -1 and read('GET', prefix .. 'sessions:expires:' .. id) == nil
   local fields = read('HMGET', key, 'creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device')
-  if left ~= -2 and fields then
+  if left ~= -2 and fields and not is_stray then
     table.insert(reply, { id, left, unpack(fields) })
   elseif redis.call('EXISTS', key) == 0 then
     table.insert(lost, id)
