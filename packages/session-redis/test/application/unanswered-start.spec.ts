@@ -1,5 +1,6 @@
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { LivingInstances } from '../../src/connection/living-instances.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -48,5 +49,25 @@ it('an application that starts before Redis logs an unknown data format once Red
   expect(EventInstance.log.matching(/have format 98/)).toEqual([]);
   await proxy.accept();
   await eventually(() => expect(EventInstance.log.matching(/^error .*have format 98/)).toHaveLength(1));
+  await instance.stop();
+});
+
+it('an application records its format and its partitions again where Redis has lost its data', async () => {
+  proxy.release();
+  const instance = await start(false);
+  const recorded = () => store.client.hgetall(store.partitions.meta);
+  const first = await recorded();
+  expect(first).toMatchObject({ partitions: '1', holds: 'sessions' });
+  const instances = instance.module.get(LivingInstances, { strict: false });
+  await instances.runOnce();
+  await store.client.flushall();
+  await instances.runOnce();
+  await eventually(async () => expect(await recorded()).toEqual(first));
+
+  // Another application was faster.
+  await store.client.flushall();
+  await store.client.hset(store.partitions.meta, { ...first, partitions: '4' });
+  await instances.runOnce();
+  await eventually(() => expect(EventInstance.log.matching(/^error .*are in 4 partitions/)).toHaveLength(1));
   await instance.stop();
 });
