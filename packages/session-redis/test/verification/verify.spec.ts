@@ -83,6 +83,18 @@ describe.each([
     },
   );
 
+  it('finds what is wrong when Redis is out of memory, and mends it', async () => {
+    const planted = ['minute-without-bucket', 'wrong-type'] as const;
+    for (const rule of planted) await SESSION_PLANTS[rule].plant(store, await createSession());
+    await store.client.config('SET', 'maxmemory', '1');
+    try {
+      expect(rules((await check()).findings)).toEqual(expect.arrayContaining([...planted]));
+      expect((await check(true)).left).toEqual([]);
+    } finally {
+      await store.client.config('SET', 'maxmemory', '0');
+    }
+  });
+
   it('counts what it finds, and names three', async () => {
     const victims = await Promise.all(Array.from({ length: 5 }, createSession));
     for (const id of victims) await store.client.zrem(store.keysOf(id).index(PRINCIPAL_NAME_INDEX_NAME, EVE), id);

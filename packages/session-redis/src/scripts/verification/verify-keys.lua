@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 --[[
   verify-keys: looks whether keys have the type and the time to live that the data model says.
 

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 --[[
   verify-members: looks whether the members of a bucket, or ids in the sorted set of ends, are those of sessions that stand
   there. It mends the bucket; claim-expired mends what is wrong with a member.

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 --[[
   verify-minutes: looks whether minutes of the bucket list have a bucket.
 
