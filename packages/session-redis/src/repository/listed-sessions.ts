@@ -10,6 +10,10 @@ const ENDED_AT_ONCE = 50;
 // 400 days in seconds. Browsers keep no cookie for longer.
 const LONGEST_TAKEOVER = 400 * 86_400;
 
+/** Like every end, it runs when Redis is out of memory: nothing ends before. */
+const REFUSE_TAKEOVERS = `#!lua flags=allow-oom
+redis.call('SET', KEYS[1], '', 'EX', ARGV[1])`;
+
 /** A call that ends sessions. */
 interface Ending {
   readonly except: readonly string[];
@@ -53,7 +57,7 @@ export class ListedSessions {
   /** Prevents later takeovers of another library's sessions that the index would list under the value. */
   async refuseTakeovers(indexName: string, value: string): Promise<void> {
     await this.connection.writeInAll(this.partitions, (client, keys) =>
-      client.set(keys.revocationMark(indexName, value), '', 'EX', LONGEST_TAKEOVER),
+      client.eval(REFUSE_TAKEOVERS, 1, keys.revocationMark(indexName, value), LONGEST_TAKEOVER),
     );
   }
 

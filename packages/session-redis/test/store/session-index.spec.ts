@@ -293,6 +293,20 @@ describe('the end of all sessions of an index', () => {
       await store.client.config('SET', 'maxmemory', '0');
     }
   });
+
+  it('works when Redis is out of memory, also where sessions of another library are taken over', async () => {
+    await openMany(3);
+    const sessions = new ListedSessions(connection, () => store.scripts, store.partitions);
+    await store.client.config('SET', 'maxmemory', '1');
+    try {
+      await sessions.refuseTakeovers(PRINCIPAL, hashOfValue('ann'));
+      expect(await sessions.end(PRINCIPAL, hashOfValue('ann'), [])).toBe(3);
+    } finally {
+      await store.client.config('SET', 'maxmemory', '0');
+    }
+    const mark = store.keys.revocationMark(PRINCIPAL, hashOfValue('ann'));
+    expect([await store.client.get(mark), await store.client.ttl(mark)]).toEqual(['', 400 * 86_400]);
+  });
 });
 
 it('thousands of sessions of one principal are found, in loads of at most 500', async () => {
