@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import type { DueList, DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
@@ -18,8 +19,9 @@ import { storedIds } from '../spring/stored-ids.js';
 const AHEAD = 2;
 const PER_PAGE = 500;
 const SCANNED_PER_SECOND = 5000;
-// Milliseconds. When an instance dies meanwhile, the next one that connects looks at all of them again.
+// Milliseconds. When an instance dies meanwhile, another one looks at all of them.
 const LONGEST_PAGE = 10_000;
+const UNTIL_NEXT_TRY = 500;
 
 /**
  * Finds what happened to shared sessions and nobody has told us: it looks at those that are due by our own list, and at those that
@@ -82,13 +84,30 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
       signal.throwIfAborted();
       await this.#lookAtIds(page.filter((_, i) => i % 2 === 0));
     }
-    if (!(await this.client.set(scanning, '', 'PX', LONGEST_PAGE, 'NX'))) return;
+    if (!(await this.#takeTurn(signal))) return;
     try {
       await this.#lookAtStored(signal);
     } finally {
       // Whoever tries again, or starts when this one stops, must not take it for running.
       await this.client.del(scanning);
     }
+  }
+
+  /** False when another instance looks at all of them, or has just done so. One that has died meanwhile does not count. */
+  async #takeTurn(signal: AbortSignal): Promise<boolean> {
+    const { scanning } = this.keys;
+    const end = performance.now() + LONGEST_PAGE;
+    let left = 0;
+    while (!(await this.client.set(scanning, '', 'PX', LONGEST_PAGE, 'NX'))) {
+      // It has renewed the key.
+      if (performance.now() > end) return false;
+      left = await this.client.pttl(scanning);
+      await pause(UNTIL_NEXT_TRY, undefined, { ref: false, signal });
+    }
+    if (left <= 2 * UNTIL_NEXT_TRY) return true;
+    // It has removed the key: it was not its end that came.
+    await this.client.del(scanning);
+    return false;
   }
 
   async #lookAtStored(signal: AbortSignal): Promise<void> {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Get, Post } from '@nestjs/common';
 import {
   Authenticated,
@@ -226,6 +227,32 @@ it('finds the sessions that Spring had before', async () => {
     await eventually(async () => expect(await client.zrange('spring:session:nest:ends', '0', '-1')).toContain(old));
     expect(app.events.all()).toHaveLength(1);
     await eventually(async () => expect(await client.exists('spring:session:nest:scanning')).toBe(0));
+  } finally {
+    await app.stop();
+  }
+});
+
+it('finds the sessions that Spring had before, also when an instance has died that was looking for them', async () => {
+  const id = await spring.create({}, 1800, { tells: false });
+  await client.set('spring:session:nest:scanning', '', 'PX', 1500);
+  const app = await start();
+  try {
+    await eventually(async () => expect(await client.zrange('spring:session:nest:ends', '0', '-1')).toEqual([id]));
+  } finally {
+    await app.stop();
+  }
+});
+
+it('leaves the sessions that Spring had before to the instance that looks for them', async () => {
+  await client.set('spring:session:nest:scanning', '', 'PX', 10_000);
+  const app = await start();
+  try {
+    await spring.create({}, 1800, { tells: false });
+    await client.del('spring:session:nest:scanning');
+    await delay(1500);
+    expect(await client.exists('spring:session:nest:ends', 'spring:session:nest:scanning')).toBe(0);
+    // One that still looks holds up no shutdown.
+    await client.set('spring:session:nest:scanning', '', 'PX', 10_000);
   } finally {
     await app.stop();
   }
