@@ -13,14 +13,18 @@ export class CommandOutput {
   readonly #closed = new AbortController();
   #hasProgress = false;
 
-  /** `isJson`: the result is JSON, for programs. */
+  /** `isJson`: the result is JSON, for programs. `onFailure`: is called when the result cannot be written, as on a full disk. */
   constructor(
     private readonly isJson: boolean,
     private readonly result: Terminal,
     private readonly others: Terminal,
+    onFailure: (error: Error) => void = () => undefined,
   ) {
-    // Whoever reads may have read enough, as `head` does. The work goes on.
-    result.on('error', () => this.#closed.abort());
+    result.on('error', (error: NodeJS.ErrnoException) => {
+      this.#closed.abort();
+      // Whoever reads may have read enough, as `head` does. The work goes on.
+      if (error.code !== 'EPIPE') onFailure(error);
+    });
     others.on('error', () => undefined);
   }
 

@@ -11,14 +11,20 @@ import { UsageError } from './usage.error.js';
 /** The program `nest-session-redis`: does what the arguments of this process say, and sets its exit code. */
 export async function runCommand(): Promise<void> {
   const args = process.argv.slice(2);
-  const output = new CommandOutput(args.includes('--json'), process.stdout, process.stderr);
+  let isWritten = true;
+  const output = new CommandOutput(args.includes('--json'), process.stdout, process.stderr, ({ message }) => {
+    if (isWritten) output.note(`The result cannot be written: ${message}`);
+    isWritten = false;
+    process.exitCode = 1;
+  });
   const stopping = new AbortController();
   // A second signal ends the process at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort());
   try {
     const line = readCommandLine(args, COMMANDS);
     logToOutput(output, line);
-    process.exitCode = await run(line, output, stopping.signal);
+    const code = await run(line, output, stopping.signal);
+    process.exitCode = isWritten ? code : 1;
   } catch (error) {
     const interrupted = stopping.signal.aborted && !(error instanceof UsageError);
     output.note(interrupted ? 'Interrupted. Run the command again to continue.' : messageOf(error));

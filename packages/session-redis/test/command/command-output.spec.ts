@@ -53,6 +53,20 @@ it('what nobody reads any more is left out, and ends nothing', async () => {
   await output.event({}, 'three');
 });
 
+it.each([
+  ['ENOSPC', ['write ENOSPC']],
+  ['EPIPE', []],
+])('whoever calls hears of %s while the result is written: %p', async (code, failures) => {
+  const broken = new Writable({
+    write: (_chunk, _encoding, done) => done(Object.assign(new Error(`write ${code}`), { code })),
+  });
+  const heard: string[] = [];
+  const output = new CommandOutput(false, broken, streams().others, ({ message }) => heard.push(message));
+  output.report({}, ['one']);
+  await new Promise((resolve) => broken.once('error', resolve));
+  expect(heard).toEqual(failures);
+});
+
 it('a line without an end waits until there is room', async () => {
   const { result, others } = streams();
   const output = new CommandOutput(false, result, others);

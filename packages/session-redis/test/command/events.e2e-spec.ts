@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { Injectable } from '@nestjs/common';
@@ -9,7 +11,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { jsonOf, runCommand, startCommand } from '../support/command.process.js';
+import { COMMAND, jsonOf, runCommand, startCommand } from '../support/command.process.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 
 LeakGuard.install();
@@ -170,6 +172,19 @@ describe('the command, on events', () => {
     await closed;
     clearInterval(ending);
     expect([child.exitCode, await stderr]).toEqual([0, expect.not.stringContaining('EPIPE')]);
+  });
+
+  // macOS has no such device.
+  (existsSync('/dev/full') ? it : it.skip)('fails when its result cannot be written', () => {
+    const [program, file] = [process.execPath, COMMAND];
+    for (const line of ['groups --json', 'watch --version']) {
+      const call = `exec "$0" "$1" ${line} > /dev/full`;
+      const { status, stderr } = spawnSync('sh', ['-c', call, program, file], { env: { ...process.env, ...env } });
+      expect([status, String(stderr)]).toEqual([
+        1,
+        expect.stringMatching(/^The result cannot be written: ENOSPC[^\n]*\n$/),
+      ]);
+    }
   });
 
   it('counts what there is, also in a namespace of deadlines', async () => {

@@ -4,7 +4,8 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
-const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
+/** The file of the program. */
+export const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
