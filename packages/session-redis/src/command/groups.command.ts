@@ -1,7 +1,8 @@
-import { shownText } from '@nest-session/core/internal';
+import { type RemoveGroupReply, shownText } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
-import { withStore, WRITES } from './store-access.js';
+import { livingInstances } from './living-instances.js';
+import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { aliveIn, storeEvents } from './store-events.js';
 import { shownDuration } from './shown-time.js';
 import { UsageError } from './usage.error.js';
@@ -20,7 +21,7 @@ export const GROUPS: Command = {
 function list(call: CommandCall): Promise<ExitCode> {
   return withStore<ExitCode>(call, async (store) => {
     const { groups, lags } = storeEvents(store);
-    const [infos, readings] = await Promise.all([groups.list(), lags.read()]);
+    const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), livingInstances(store)]);
     const told = infos.map((info) => {
       const reading = readings.find(({ name }) => name === info.name);
       const { oldestUnread: _, consumers: __, ...numbers } = info;
@@ -28,7 +29,7 @@ function list(call: CommandCall): Promise<ExitCode> {
         ...numbers,
         oldestUnreadAge: info.oldestUnread === undefined ? 0 : (reading?.oldestUnreadAge ?? 0),
         deadLetters: reading?.deadLetters ?? 0,
-        instances: aliveIn(info),
+        instances: aliveIn(info, alive),
       };
     });
     const titles = ['GROUP', 'UNREAD', 'OLDEST', 'PENDING', 'RETRYING', 'DEAD', 'DROPPED', 'DEAD LOST', 'INSTANCES'];
@@ -55,7 +56,7 @@ async function remove(call: CommandCall, name: string): Promise<ExitCode> {
       `Nothing is kept for a group that is removed, and its unread events are lost. Add --yes to remove ${JSON.stringify(name)}.`,
     );
   }
-  const reply = await withStore(call, (store) => storeEvents(store).groups.remove(name), WRITES);
+  const reply = await withStore(call, (store) => removeUnlessAlive(store, name), WRITES);
   if (reply === 'unknown') throw new UsageError(`There is no group ${JSON.stringify(name)}.`);
   if (reply === 'live') {
     throw new UsageError(
@@ -64,4 +65,12 @@ async function remove(call: CommandCall, name: string): Promise<ExitCode> {
   }
   call.output.report({ removed: name }, [`Group ${JSON.stringify(name)} is removed.`]);
   return 0;
+}
+
+/** An instance would create the group again, and handle all events a second time that are kept. */
+async function removeUnlessAlive(store: OpenStore, name: string): Promise<RemoveGroupReply> {
+  const { groups } = storeEvents(store);
+  const [infos, { alive }] = await Promise.all([groups.list(), livingInstances(store)]);
+  const info = infos.find((each) => each.name === name);
+  return info && aliveIn(info, alive) > 0 ? 'live' : groups.remove(name);
 }

@@ -8,6 +8,7 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
+import type { Instances } from './living-instances.js';
 import type { OpenStore } from './store-access.js';
 import { toldEvent, type ToldEvent } from './told-event.js';
 
@@ -24,9 +25,12 @@ export interface StoreEvents {
   readonly scripts: (client: ConstructorParameters<typeof EventStreamScripts>[0]) => EventStreamScripts;
 }
 
-/** The instances of a group that are alive. */
-export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>): number {
-  return consumers.filter(({ idle }) => idle < livenessOf(LEASE)).length;
+/**
+ * How many instances of a group are alive. `alive`: the names of all instances that are; with a long lease, one that waits for
+ * events is silent for longer than a command can tell from its group.
+ */
+export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>, alive: Instances['alive']): number {
+  return consumers.filter(({ name, idle }) => idle < livenessOf(LEASE) || alive.includes(name)).length;
 }
 
 export function storeEvents({ connection, partitions, shownId }: OpenStore): StoreEvents {

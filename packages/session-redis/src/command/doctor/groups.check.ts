@@ -1,4 +1,5 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
+import { livingInstances } from '../living-instances.js';
 import { shownDuration } from '../shown-time.js';
 import { aliveIn, storeEvents } from '../store-events.js';
 import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
@@ -12,10 +13,10 @@ export const GROUPS: Check = {
   ofStore: true,
   async look({ store }) {
     const { groups, lags } = storeEvents(store!);
-    const [infos, readings] = await Promise.all([groups.list(), lags.read()]);
+    const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), livingInstances(store!)]);
     const findings = infos.flatMap((info) => {
       const age = readings.find(({ name }) => name === info.name)?.oldestUnreadAge ?? 0;
-      return [...findingsOf(info, age)];
+      return [...findingsOf(info, age, aliveIn(info, alive))];
     });
     const lost = infos.filter(({ dropped, lostDeadLetters }) => dropped + lostDeadLetters > 0).map(shownLoss);
     const count = infos.length === 1 ? '1 group' : `${infos.length} groups`;
@@ -23,7 +24,7 @@ export const GROUPS: Check = {
   },
 };
 
-function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number): Iterable<Finding> {
+function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number): Iterable<Finding> {
   const shown = JSON.stringify(name);
   if (age > LATE) {
     yield warning(
@@ -31,7 +32,7 @@ function* findingsOf({ name, consumers, lag }: EventGroupInfo, age: number): Ite
       'See the log of its instances. If its handlers are slow, add instances, or raise events.concurrency.',
     );
   }
-  if (aliveIn({ consumers }) === 0) {
+  if (alive === 0) {
     yield warning(
       `Nobody reads the events of group ${shown}, and they are kept for it`,
       `Start an instance of the group. If it is no longer used: nest-session-redis groups --remove ${shown} --yes`,
