@@ -104,6 +104,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   const events = asList(reader.value('events', isNames, 'the name of an event, a list of names, or "*"'));
   if (events.length === 0) reader.problem('Option `events` must name at least one event.');
   const keys = reader.value('keys', isNames, 'a key, a pattern, or a list of keys and patterns');
+  if (keys?.length === 0) reader.problem('Option `keys` must name at least one key: leave it out for all keys.');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
   const canary = reader.value('canary', isNames, 'a prefix of keys, or a list of prefixes');
   const concurrency = reader.integer('concurrency', 1, { atLeast: 1, atMost: 10_000 });

@@ -415,6 +415,10 @@ describe('a subscription', () => {
     expect(() => listener.listen({ events: 'set', canary: 'x', database: 7, handler })).toThrow(
       /needs the event "expired".*needs the database of the listener/,
     );
+    // It would be `listening`, and hear nothing.
+    expect(() => listener.listen({ events: 'set', keys: [], handler })).toThrow(
+      'Option `keys` must name at least one key: leave it out for all keys.',
+    );
     expect(listener.health.state).toBe('stopped');
   });
 
