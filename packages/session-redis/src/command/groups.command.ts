@@ -1,7 +1,7 @@
 import { type RemoveGroupReply, shownText } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
-import { livingInstances } from './living-instances.js';
+import { instanceStates } from './instance-states.js';
 import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { aliveIn, storeEvents } from './store-events.js';
 import { shownDuration } from './shown-time.js';
@@ -21,7 +21,7 @@ export const GROUPS: Command = {
 function list(call: CommandCall): Promise<ExitCode> {
   return withStore<ExitCode>(call, async (store) => {
     const { groups, lags } = storeEvents(store);
-    const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), livingInstances(store)]);
+    const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), instanceStates(store)]);
     const told = infos.map((info) => {
       const reading = readings.find(({ name }) => name === info.name);
       const { oldestUnread: _, consumers: __, ...numbers } = info;
@@ -70,7 +70,7 @@ async function remove(call: CommandCall, name: string): Promise<ExitCode> {
 /** An instance would create the group again, and handle all events a second time that are kept. */
 async function removeUnlessAlive(store: OpenStore, name: string): Promise<RemoveGroupReply> {
   const { groups } = storeEvents(store);
-  const [infos, { alive }] = await Promise.all([groups.list(), livingInstances(store)]);
+  const [infos, { alive }] = await Promise.all([groups.list(), instanceStates(store)]);
   const info = infos.find((each) => each.name === name);
   return info && aliveIn(info, alive) > 0 ? 'live' : groups.remove(name);
 }

@@ -8,7 +8,7 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
-import type { Instances } from './living-instances.js';
+import type { InstanceStates } from './instance-states.js';
 import type { OpenStore } from './store-access.js';
 import { toldEvent, type ToldEvent } from './told-event.js';
 
@@ -29,7 +29,7 @@ export interface StoreEvents {
  * How many instances of a group are alive. `alive`: the names of all instances that are; with a long lease, one that waits for
  * events is silent for longer than a command can tell from its group.
  */
-export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>, alive: Instances['alive']): number {
+export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>, alive: InstanceStates['alive']): number {
   return consumers.filter(({ name, idle }) => idle < livenessOf(LEASE) || alive.includes(name)).length;
 }
 

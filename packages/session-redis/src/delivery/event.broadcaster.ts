@@ -12,7 +12,7 @@ import { EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-replies.js';
 import { EventLoader } from './event.loader.js';
 import { groupOf, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { byPosition, isLater, positionOf, textOf, timeOf } from './stream-position.js';
+import { byPosition, isLater, positionOf, positionText, timeOf } from './stream-position.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { FailureLog } from '../logging/failure.log.js';
@@ -155,7 +155,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
   #beginning(last: string, time: number): string {
     if (this.#readyAt === undefined) return last;
     const ready = [time - Math.ceil(performance.now() - this.#readyAt), 0] as const;
-    return isLater(positionOf(last), ready) ? textOf(ready) : last;
+    return isLater(positionOf(last), ready) ? positionText(ready) : last;
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */

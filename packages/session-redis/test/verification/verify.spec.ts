@@ -85,7 +85,7 @@ describe.each([
 
   it('finds what is wrong when Redis is out of memory, and mends it', async () => {
     const planted = ['minute-without-bucket', 'wrong-type'] as const;
-    for (const rule of planted) await SESSION_PLANTS[rule].plant(store, await createSession());
+    for (const rule of planted) await SESSION_PLANTS[rule]!.plant(store, await createSession());
     await store.client.config('SET', 'maxmemory', '1');
     try {
       expect(rules((await check()).findings)).toEqual(expect.arrayContaining([...planted]));

@@ -1,5 +1,5 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
-import { livingInstances } from '../living-instances.js';
+import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
 import { aliveIn, storeEvents } from '../store-events.js';
 import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
@@ -13,7 +13,7 @@ export const GROUPS: Check = {
   ofStore: true,
   async look({ store }) {
     const { groups, lags } = storeEvents(store!);
-    const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), livingInstances(store!)]);
+    const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), instanceStates(store!)]);
     const findings = infos.flatMap((info) => {
       const age = readings.find(({ name }) => name === info.name)?.oldestUnreadAge ?? 0;
       return [...findingsOf(info, age, aliveIn(info, alive))];

@@ -29,11 +29,9 @@ local function make_room(partition, index, own, limit, ending)
   read_typed('zset', 'ZCARD', partition.bucket_list)
   local left = {}
   for _, other in ipairs(redis.call('ZRANGE', index, 0, math.min(size - looked, 50) - 1)) do
-    if other ~= own then
-      local _, problem = end_by_id(partition, other, ending)
-      -- Whoever ends all sessions of the principal is told of a stray key, so it stays in the index.
-      if not problem then table.insert(left, other) end
-    end
+    -- Whoever ends all sessions of the principal is told of a stray key, so it stays in the index.
+    local has_ended = other ~= own and not select(2, end_by_id(partition, other, ending))
+    if has_ended then table.insert(left, other) end
   end
   -- Also what is over and not yet claimed, so that the next call does not find it again.
   if left[1] then redis.call('ZREM', index, unpack(left)) end
