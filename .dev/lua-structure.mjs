@@ -13,7 +13,7 @@ const MOST_LINES_OF_FUNCTION = 50;
 
 // What Redis gives to a script. A library file gets KEYS and ARGV as parameters.
 const OF_REDIS = new Set(
-  'redis cjson struct string table math ipairs pairs type tonumber tostring unpack error next pcall'.split(' '),
+  'redis cjson struct string table math ipairs pairs type tonumber tostring unpack error next pcall select'.split(' '),
 );
 const OF_SCRIPT = new Set([...OF_REDIS, 'KEYS', 'ARGV']);
 const CONSTANT = /^[A-Z_]+$/;

@@ -384,7 +384,7 @@ if session.id ~= id then`,
   {
     mistake: 'A limit counts sessions that have expired',
     in: 'library/limit-in-one-partition',
-    code: "if counts and redis.call('EXISTS', sessions .. 'expires:' .. page[i], sessions .. page[i]) == 2 then live = live + 1 end",
+    code: "if counts and is_live(sessions .. page[i], sessions .. 'expires:' .. page[i]) then live = live + 1 end",
     instead: 'if counts then live = live + 1 end',
     spec: 'redis-session.contract',
     test: 'a limit of sessions is not reached by sessions that are over',
