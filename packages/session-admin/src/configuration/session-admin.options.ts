@@ -55,10 +55,11 @@ export const ADMIN_OPTIONS = Symbol('ADMIN_OPTIONS');
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveAdminOptions(options: object | undefined): ResolvedAdminOptions {
   const reader = new OptionReader('SessionAdminModule', options ?? {});
+  const given: { readonly path?: unknown; readonly guards?: unknown } = options ?? {};
   const path = reader.text('path', undefined, pathProblem)?.replaceAll(/^\/|\/$/g, '');
-  if (path === undefined) reader.problem(PATH_MISSING);
+  if (given.path === undefined) reader.problem(PATH_MISSING);
   const guards = reader.value('guards', areGuards, "an array of guards, as @UseGuards() takes them, or 'none'");
-  if ((options as { guards?: unknown } | undefined)?.guards === undefined) reader.problem(GUARDS_MISSING);
+  if (given.guards === undefined) reader.problem(GUARDS_MISSING);
   const functionOf = (name: string) => reader.value(name, isFunction, 'a function');
   const [access, by, values, data] = ['access', 'by', 'values', 'data'].map(functionOf);
   reader.finish();

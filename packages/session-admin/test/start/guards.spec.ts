@@ -74,7 +74,11 @@ describe('the options', () => {
   it.each([undefined, '', '/', 'a b', ':tenant/admin', 'admin/*rest', '..', 'admin/../x', '<b>'])(
     'the application does not start with the path %s',
     async (path) => {
-      await expect(start({ path, guards: 'none' })).rejects.toThrow(/SessionAdminModule: Option `path` /);
+      const problems = [expect.stringMatching(/^Option `path` (is missing|must be)/)];
+      await expect(start({ path, guards: 'none' })).rejects.toMatchObject({
+        name: 'InvalidSessionOptionsError',
+        problems,
+      });
     },
   );
 
