@@ -27,9 +27,7 @@ export class DeadlinesController {
   ): Promise<{ deadlines: ShownDeadlineName[] } | { deadlines: ShownDeadline[]; next: DeadlinePlace | null }> {
     const name = textIn(query, 'name');
     if (name === undefined) return { deadlines: await this.waiting.names() };
-    const key = textIn(query, 'afterKey');
-    const dueAt = numberIn(query, 'afterDueAt', 0, { atLeast: 0, atMost: LAST_INSTANT });
-    return this.waiting.list(name, key === undefined ? undefined : { key, dueAt }, limitIn(query));
+    return this.waiting.list(name, placeIn(query), limitIn(query));
   }
 
   @Delete('deadlines')
@@ -48,4 +46,12 @@ export class DeadlinesController {
     if (reply === 'fired') throw new ConflictException('This deadline has come already');
     if (reply === 'none') throw new NotFoundException(NONE);
   }
+}
+
+/** Where a page begins; undefined for the first. @throws BadRequestException where half of it is missing */
+function placeIn(query: Parameters): DeadlinePlace | undefined {
+  const names = ['afterKey', 'afterDueAt'];
+  if (names.every((name) => textIn(query, name) === undefined)) return undefined;
+  const [key] = names.map((name) => requiredText(query, name)) as [string, string];
+  return { key, dueAt: numberIn(query, 'afterDueAt', 0, { atLeast: 0, atMost: LAST_INSTANT }) };
 }

@@ -224,6 +224,14 @@ describe.each(PLATFORMS)('groups and dead letters on %s', (platform) => {
     const { key, dueAt } = first.next!;
     const second = await list(`&afterKey=${encodeURIComponent(key)}&afterDueAt=${dueAt}`);
     expect([second.deadlines.map((each) => each.key), second.next]).toEqual([['order "3"'], null]);
+    // The first page again would never end a program that goes through all pages.
+    for (const [half, missing] of [
+      ['afterKey=a', 'afterDueAt'],
+      ['afterDueAt=1', 'afterKey'],
+    ]) {
+      const response = await admin.get(`${PATH}/deadlines?name=order.payment-due&${half}`);
+      expect([response.status, response.text]).toEqual([400, expect.stringContaining(`${missing} is missing`)]);
+    }
 
     const cancel = (of: string) =>
       admin.request('DELETE', `${PATH}/deadlines?name=order.payment-due&key=${encodeURIComponent(of)}`);
