@@ -1,8 +1,8 @@
-import { type RemoveGroupReply, shownText } from '@nest-session/core/internal';
+import { shownText } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { Command, CommandCall, ExitCode } from './command.js';
 import { instanceStates } from './instance-states.js';
-import { type OpenStore, withStore, WRITES } from './store-access.js';
+import { withStore, WRITES } from './store-access.js';
 import { aliveIn, storeEvents } from './store-events.js';
 import { shownDuration } from './shown-time.js';
 import { UsageError } from './usage.error.js';
@@ -56,7 +56,7 @@ async function remove(call: CommandCall, name: string): Promise<ExitCode> {
       `Nothing is kept for a group that is removed, and its unread events are lost. Add --yes to remove ${JSON.stringify(name)}.`,
     );
   }
-  const reply = await withStore(call, (store) => removeUnlessAlive(store, name), WRITES);
+  const reply = await withStore(call, (store) => storeEvents(store).groups.remove(name), WRITES);
   if (reply === 'unknown') throw new UsageError(`There is no group ${JSON.stringify(name)}.`);
   if (reply === 'live') {
     throw new UsageError(
@@ -65,12 +65,4 @@ async function remove(call: CommandCall, name: string): Promise<ExitCode> {
   }
   call.output.report({ removed: name }, [`Group ${JSON.stringify(name)} is removed.`]);
   return 0;
-}
-
-/** An instance would create the group again, and handle all events a second time that are kept. */
-async function removeUnlessAlive(store: OpenStore, name: string): Promise<RemoveGroupReply> {
-  const { groups } = storeEvents(store);
-  const [infos, { alive }] = await Promise.all([groups.list(), instanceStates(store)]);
-  const info = infos.find((each) => each.name === name);
-  return info && aliveIn(info, alive) > 0 ? 'live' : groups.remove(name);
 }

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type {
+  ConsumerState,
   DeadLetter,
   DeadLetterFilter,
   EventGroupInfo,
@@ -7,6 +8,7 @@ import type {
   ReplayReply,
 } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
+import { LivingInstances } from '../connection/living-instances.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { Partitions } from '../partitions/partitions.js';
@@ -27,6 +29,8 @@ import type { GroupRules } from './consumer-group-member.js';
 import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
 
 const MOST_LETTERS = 100;
+/** The name of no instance. */
+const NOBODY = '';
 /** Events of a stream per call. */
 const COUNTED_PER_CALL = 1000;
 
@@ -37,6 +41,7 @@ const COUNTED_PER_CALL = 1000;
 @Injectable()
 export abstract class EventGroups<Event> {
   readonly #all: readonly PartitionKeys[];
+  readonly #instances: LivingInstances;
   readonly #liveness: number;
   readonly #ask: AskPartition = (partition, command) => this.connection.run(command, partition.prefix);
 
@@ -45,11 +50,12 @@ export abstract class EventGroups<Event> {
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
     @Inject(DeadLetterReader) private readonly letters: DeadLetterReader,
-    @Inject(Partitions) { all }: Partitions,
+    @Inject(Partitions) partitions: Partitions,
     @Inject(EVENT_RULES) { lease }: Pick<GroupRules, 'lease'>,
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
-    this.#all = all;
+    this.#all = partitions.all;
+    this.#instances = new LivingInstances(connection, partitions, NOBODY);
     this.#liveness = livenessOf(lease);
   }
 
@@ -77,8 +83,13 @@ export abstract class EventGroups<Event> {
    * `live`, and removes nothing, while one of its instances is alive: that instance would create the group again.
    */
   async remove(name: string): Promise<RemoveGroupReply> {
-    const consumers = await consumerStates(this.#ask, this.#all, name);
-    if (consumers.some(({ idle }) => idle < this.#liveness)) return 'live';
+    const [consumers, alive] = await Promise.all([
+      consumerStates(this.#ask, this.#all, name),
+      this.#instances.others(),
+    ]);
+    // With a longer lease than that of this application, one that waits for events is silent for longer.
+    const isLive = (each: ConsumerState) => each.idle < this.#liveness || alive.includes(each.name);
+    if (consumers.some(isLive)) return 'live';
     const replies = await this.#inAll((scripts, partition) => scripts.removeGroup(partition, name, this.#liveness));
     // The script checks again: an instance may have started meanwhile. It re-creates the group where it is gone.
     return replies.find((reply) => reply === 'live') ?? replies.find((reply) => reply === 'removed') ?? 'unknown';

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionExpiredEvent } from '@nest-session/core';
+import { SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import type { Command } from '../../src/command/command.js';
@@ -51,4 +52,15 @@ it('an instance that waits longer than a minute for events is one of its group',
   expect((await run(GROUPS)).json).toMatchObject({ groups: [{ name: 'mails', instances: 1 }] });
   expect((await run(DOCTOR, { ignore: OTHERS })).json).toEqual({ checks: [expect.objectContaining({ status: 'ok' })] });
   await expect(run(GROUPS, { remove: 'mails' }, ['yes'])).rejects.toThrow('has instances that are alive');
+});
+
+it('another application does not remove its group, either', async () => {
+  const other = await EventInstance.start({ redis: { url: server.url, partitions: 4, events: { group: 'others' } } });
+  try {
+    await server.stepClock(90_000);
+    await app.module.get(LivingInstances, { strict: false }).sign();
+    expect(await other.module.get(SessionEventGroups, { strict: false }).remove('mails')).toBe('live');
+  } finally {
+    await other.stop();
+  }
 });
