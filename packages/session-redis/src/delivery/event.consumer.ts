@@ -114,6 +114,9 @@ export class EventConsumer<Event> implements BackgroundService {
     // An application whose start fails is closed without becoming ready.
     await Promise.race([this.#handlers.ready(), aborted(signal)]);
     const { hasHandlers } = this.#handlers;
+    // Redis may come back without what this instance has told.
+    const abstain = () => void this.group.abstain().catch(() => undefined);
+    if (!hasHandlers) this.nodes.onOpen((client) => client.on('ready', abstain));
     while (!signal.aborted) {
       try {
         // Without handlers it would take events away from instances that have some.

@@ -187,6 +187,17 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
     expect(await isRecorded()).toBe(true);
   });
 
+  it('is not recorded for an application without handlers when Redis has lost its data, either', async () => {
+    await start(NOTHING);
+    await hasTold('default', '');
+    await store.client.flushall();
+    await store.client.save();
+    await store.server.kill();
+    await store.server.restart();
+    await hasTold('default', '');
+    expect(await isRecorded()).toBe(false);
+  });
+
   it.each([
     ['when it was not recorded for them', async () => undefined],
     [
