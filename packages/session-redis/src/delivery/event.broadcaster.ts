@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import type { RedisNodes } from '../connection/redis-nodes.js';
 import { Partitions } from '../partitions/partitions.js';
 import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
@@ -68,6 +70,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(DeliveryScripts) private readonly delivery: DeliveryScripts,
     @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
+    @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
     this.#due = partitions.all;
   }
@@ -78,6 +81,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
     void this.producer.handlers.ready().then(() => (this.#readyAt = performance.now()));
     const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
+    // Redis may come back without the wish.
+    this.nodes.onOpen((client) => client.on('ready', () => (this.#nextRenewal = 0)));
     await begun;
   }
 
@@ -133,8 +138,11 @@ export class EventBroadcaster<Event> implements BackgroundService {
     this.#lapsed.clear();
     for (const [partition, [word, reply, time]] of replies) {
       if (word === 'begin') this.#positions.set(partition, this.#beginning(reply, time));
-      else if (word === 'gap') gaps.set(partition, reply);
-      else if (word === 'thinned') {
+      else if (word === 'gap') {
+        gaps.set(partition, reply);
+        // Redis may have lost the wish as well.
+        this.#nextRenewal = 0;
+      } else if (word === 'thinned') {
         // All ends are still there, so it continues where it is.
         this.#thinned.set(partition, reply);
         gaps.set(partition, this.#positions.get(partition)!);

@@ -11,7 +11,7 @@ import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-sessio
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
-import { EventInstance } from '../support/event-instance.fixture.js';
+import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
@@ -94,11 +94,13 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
     what: string,
     events: RedisSessionModuleOptions['events'] = {},
     url = store.server.url,
+    pace: EventInstanceOptions['pace'] = {},
   ): Promise<EventInstance> {
     const cleanup = { cron: '0 0 0 29 2 *' };
     const redis = { url, partitions, cleanup, events };
     const instance = await EventInstance.start({
       redis,
+      pace,
       imports: [EventEmitterModule.forRoot()],
       providers: providersOf(what),
     });
@@ -196,6 +198,26 @@ describe.each([1, 4])('with %d partition(s), the creation of a session', (partit
     await store.server.restart();
     await hasTold('default', '');
     expect(await isRecorded()).toBe(false);
+  });
+
+  const losses: [string, () => Promise<unknown>][] = [
+    ['was restarted', () => store.server.kill().then(() => store.server.restart())],
+  ];
+  // Several partitions are not read while nothing signals events.
+  if (partitions === 1) losses.push(['was emptied', () => store.client.flushall()]);
+
+  it.each(losses)('is recorded again for broadcast handlers as soon as Redis %s', async (_, loseData) => {
+    await start(ENDS, { group: 'web' });
+    await hasTold('web', 'deleted');
+    await start(BROADCAST, {}, store.server.url, { wishRenewal: 3_600_000 });
+    for (let i = 0; i < 4 * partitions; i++) await store.create();
+    await eventually(() => expect(heard).toHaveLength(4 * partitions));
+    await loseData();
+    await eventually(async () => {
+      const wishes = store.partitions.all.map((keys) => store.client.exists(keys.broadcastWanted('created')));
+      expect(await Promise.all(wishes)).not.toContain(0);
+    });
+    expect(await isRecorded()).toBe(true);
   });
 
   it.each([
