@@ -1,26 +1,15 @@
+import { type AttributeEntry as Entry, isObject } from './attribute-entry.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { assertAttributeFits, assertSessionFits, type BoundedSession, SessionContent } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
 import type { NameTest, StoredAttributes } from './stored-attributes.js';
 
-interface Entry {
-  readonly name: string;
-  readonly value: unknown;
-  /** Whether the application set it since the last save; otherwise it was only read. */
-  assigned: boolean;
-  /**
-   * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
-   * removed attribute. Undefined for a value that was only read and cannot change in place, or cannot be encoded.
-   */
-  text: string | null | undefined;
-  /** Whether `text` is the stored text, which another language may have formatted differently. */
-  isRaw: boolean;
-}
-
 /** The session whose attributes are tracked. */
 export interface AttributesSession extends BoundedSession {
   /** The attributes that the store has. */
   readonly storedAttributes: StoredAttributes;
+  /** Whether the store does not have the session yet. */
+  readonly isNew: boolean;
 }
 
 /**
@@ -277,7 +266,12 @@ export class TrackedAttributes {
 
   /** Whether it was set or removed, unless it was removed and the store does not have it. */
   #isWritable({ name, assigned, text }: Entry): boolean {
-    return assigned && (text !== null || this.#stored.has(name));
+    return assigned && (text !== null || this.#stored.has(name) || this.#mayBeStored(name));
+  }
+
+  /** Whether a save that had no reply may have stored it. */
+  #mayBeStored(name: string): boolean {
+    return !this.#session.isNew && this.#unconfirmed?.has(name) === true;
   }
 
   /** The new text of an object that was changed in place since it was read or saved. */
@@ -293,8 +287,4 @@ export class TrackedAttributes {
     const current = this.#stored.encode(name, value);
     return current === entry.text ? undefined : current;
   }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
 }

@@ -320,6 +320,28 @@ describe('TrackedSession', () => {
     expect([runs, writer.writes.at(-1)!.kind]).toEqual([1, 'delete']);
   });
 
+  it('removes an attribute that a save without a reply may have stored', async () => {
+    const lost = () => Promise.reject(new SessionStoreError('no reply'));
+    writer.reply(lost, lost);
+    const session = writer.restore({ n: '1' });
+    session.setAttribute('a', 1);
+    await expect(session.save()).rejects.toThrow('no reply');
+    await expect(session.updateAttribute('b', () => 1)).rejects.toThrow('no reply');
+    session.removeAttribute('a');
+    session.removeAttribute('b');
+    await session.save();
+    expect(writer.attributes).toEqual([{ a: '1' }, { b: '1' }, { a: null, b: null }]);
+    expect(session.isDirty).toBe(false);
+  });
+
+  it('is not created by what a sign-in has set that is taken back', async () => {
+    const session = TrackedSession.create(writer, { maxInactiveInterval: 1800, absoluteTimeout: -1 });
+    session.signIn('ann');
+    session.principalName = undefined;
+    await session.save();
+    expect([writer.writes, session.isDirty]).toEqual([[], false]);
+  });
+
   it('is repeated first when the reply to a creation was lost, and is stored once, however often that happens', async () => {
     const lost = () => Promise.reject(new SessionStoreError('no reply'));
     writer.reply(lost, lost, { outcome: 'collision' });
