@@ -185,7 +185,7 @@ export class SessionSaver {
     if (isOver || ended || id === undefined) return 'gone';
     // A value that this request set and did not save: no other request has seen it, so there is nothing to compare.
     if (attributes.isChanged(name)) {
-      attributes.set(name, update(attributes.get(name)));
+      attributes.update(name, (current) => attributes.set(name, update(current)));
       return this.#save();
     }
     const { updates, indexes, serializer } = this.writer;

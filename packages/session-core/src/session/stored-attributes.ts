@@ -143,6 +143,15 @@ export class StoredAttributes {
     }
   }
 
+  /** The text of a value; undefined when it cannot be encoded. */
+  textOf(value: unknown): string | undefined {
+    try {
+      return this.serializer.serialize(value);
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Whether the text of a value is still this one. */
   hasText(value: unknown, text: string): boolean {
     return hasText(this.serializer, value, text);

@@ -1,16 +1,9 @@
 import { type AttributeEntry as Entry, isObject } from './attribute-entry.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import { assertAttributeFits, assertSessionFits, type BoundedSession, SessionContent } from './session-bounds.js';
+import type { AttributesSession } from './attributes-session.js';
+import { assertAttributeFits, assertSessionFits, SessionContent } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
 import type { NameTest, StoredAttributes } from './stored-attributes.js';
-
-/** The session whose attributes are tracked. */
-export interface AttributesSession extends BoundedSession {
-  /** The attributes that the store has. */
-  readonly storedAttributes: StoredAttributes;
-  /** Whether the store does not have the session yet. */
-  readonly isNew: boolean;
-}
 
 /**
  * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
@@ -74,6 +67,22 @@ export class TrackedAttributes {
     this.#isAtRest = false;
     if (text === null) this.#entries.delete(name);
     else this.#entries.set(name, { name, value, assigned: false, text, isRaw: false });
+  }
+
+  /**
+   * Calls what sets an attribute. When that throws, the attribute stays as it was, also where it has changed the object
+   * in place.
+   */
+  update(name: string, set: (current: unknown) => void): void {
+    const value = this.get(name);
+    const text = isObject(value) ? this.#stored.textOf(value) : undefined;
+    try {
+      set(value);
+    } catch (error) {
+      if (text !== undefined && !this.#stored.hasText(value, text))
+        this.#set(name, this.#stored.serializer.deserialize(text), text);
+      throw error;
+    }
   }
 
   /** The text of a value that will be written. @throws as `set()` does */

@@ -157,7 +157,7 @@ export class TrackedSession implements Session {
     if (mustBeFree) assertFree(name, update);
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || this.#stored.attributes.isLeft(name)) {
-      this.setOwnAttribute(name, update(this.getAttribute<T>(name)));
+      this.#changes.attributes.update(name, (value) => this.setOwnAttribute(name, update(value as T | undefined)));
       return this.getAttribute<T>(name);
     }
     const outcome = await this.saver.updateAttribute(name, (current) => update(current as T | undefined));

@@ -2,6 +2,7 @@ import { SessionGoneError, SessionStateError } from '../errors/session.errors.js
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
 import { PRINCIPAL_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
+import type { AttributesSession } from './attributes-session.js';
 import { NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { assertRotatable, assertStartable } from './headers-sent.js';
 import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
@@ -14,7 +15,7 @@ import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import type { StoredAttributes } from './stored-attributes.js';
 import type { StoredSession } from './stored-session.js';
-import { type AttributesSession, TrackedAttributes } from './tracked-attributes.js';
+import { TrackedAttributes } from './tracked-attributes.js';
 
 /** Ends a session in the store. */
 export type SessionEnd = () => Promise<unknown>;

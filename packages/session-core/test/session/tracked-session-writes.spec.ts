@@ -298,6 +298,30 @@ describe('TrackedSession', () => {
       expect(session.getAttribute('items')).toEqual([]);
     });
 
+    it.each(['of a new session', 'that was changed in place'])(
+      'leaves an attribute %s as it was when it throws, or its result cannot be stored',
+      async (which) => {
+        const isNew = which === 'of a new session';
+        const timeouts = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+        const session = isNew ? TrackedSession.create(writer, timeouts) : writer.restore({ cart: '[1]' });
+        if (isNew) session.setAttribute('cart', [1]);
+        session.getAttribute<unknown[]>('cart')!.push(2);
+        const refused = session.updateAttribute<unknown[]>('cart', (cart = []) => {
+          cart.push(3);
+          throw new Error('full');
+        });
+        await expect(refused).rejects.toThrow('full');
+        const unstorable = session.updateAttribute<unknown[]>('cart', (cart = []) => {
+          cart.push(NaN);
+          return cart;
+        });
+        await expect(unstorable).rejects.toThrow('NaN');
+        expect(session.getAttribute('cart')).toEqual([1, 2]);
+        await session.save();
+        expect(writer.attributes).toEqual([{ cart: '[1,2]' }]);
+      },
+    );
+
     it('returns undefined when the session has ended', async () => {
       const session = writer.restore({ n: '1' });
       writer.reply({ outcome: 'gone' });
