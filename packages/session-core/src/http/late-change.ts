@@ -19,22 +19,12 @@ export async function reportLateChange({ existing, request }: RequestSession): P
   return true;
 }
 
-/**
- * Warns of changes that were made after the headers were sent and not saved with `session.save()`. `isHandled`: the
- * handler had finished before that. Then only what was set is looked at: an encoding of each object that was read would
- * find nothing in almost every request.
- */
-export function reportUnsaved(session: RequestSession, isHandled: boolean): void {
-  if (!isUnsaved(session, isHandled)) return;
+/** Warns of changes that were made after the headers were sent, unless they are being saved: the client may have left. */
+export function reportUnsaved({ existing }: RequestSession, isUnsaved: () => boolean): void {
   const report = () => {
-    if (isUnsaved(session, isHandled)) logger.warn(`Changes of session ${session.existing?.shownId} are ${LOST}`);
+    if (isUnsaved()) logger.warn(`Changes of session ${existing?.shownId} are ${LOST}`);
   };
-  // The client may have left while the changes are being saved.
-  Promise.resolve(session.existing?.saver.last).then(report, report);
-}
-
-function isUnsaved(session: RequestSession, isHandled: boolean): boolean {
-  return isHandled ? !session.hasFailed && session.existing?.isSet === true : session.needsSave;
+  Promise.resolve(existing?.saver.last).then(report, report);
 }
 
 const LOST =

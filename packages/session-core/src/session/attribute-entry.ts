@@ -12,8 +12,3 @@ export interface AttributeEntry {
   /** Whether `text` is the stored text, which another language may have formatted differently. */
   isRaw: boolean;
 }
-
-/** Whether a value can change in place. */
-export function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
-}

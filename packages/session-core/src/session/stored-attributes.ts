@@ -197,3 +197,8 @@ export class StoredAttributes {
     );
   }
 }
+
+/** Whether a value that was read can be changed without being set. */
+export function canChangeInPlace(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,9 +1,9 @@
-import { type AttributeEntry as Entry, isObject } from './attribute-entry.js';
+import type { AttributeEntry as Entry } from './attribute-entry.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributesSession } from './attributes-session.js';
 import { assertAttributeFits, assertSessionFits, SessionContent } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
-import type { NameTest, StoredAttributes } from './stored-attributes.js';
+import { canChangeInPlace, type NameTest, type StoredAttributes } from './stored-attributes.js';
 
 /**
  * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
@@ -75,7 +75,7 @@ export class TrackedAttributes {
    */
   update(name: string, set: (current: unknown) => void): void {
     const value = this.get(name);
-    const text = isObject(value) ? this.#stored.textOf(value) : undefined;
+    const text = canChangeInPlace(value) ? this.#stored.textOf(value) : undefined;
     try {
       set(value);
     } catch (error) {
@@ -197,7 +197,7 @@ export class TrackedAttributes {
     const known = this.#entries.get(name);
     if (known) return known;
     const value = this.#stored.decode(name);
-    const text = isObject(value) ? this.#stored.text(name) : undefined;
+    const text = canChangeInPlace(value) ? this.#stored.text(name) : undefined;
     const entry: Entry = { name, value, assigned: false, text, isRaw: true };
     if (value !== undefined) this.#entries.set(name, entry);
     return entry;
@@ -265,7 +265,7 @@ export class TrackedAttributes {
     if (!this.#isWritable(entry)) return undefined;
     const { name, value, text } = entry;
     // An object may have changed since it was set.
-    if (isObject(value) && !this.#stored.hasText(value, text!)) {
+    if (canChangeInPlace(value) && !this.#stored.hasText(value, text!)) {
       const current = this.#fitting(name, this.#stored.encode(name, value));
       this.#counted.now = this.#admitted(name, current);
       entry.text = current;
@@ -286,7 +286,7 @@ export class TrackedAttributes {
   /** The new text of an object that was changed in place since it was read or saved. */
   #changeInPlace(entry: Entry): string | undefined {
     const { name, assigned, value, text } = entry;
-    if (assigned || !isObject(value) || typeof text !== 'string') return undefined;
+    if (assigned || !canChangeInPlace(value) || typeof text !== 'string') return undefined;
     if (this.#stored.hasText(value, text)) return undefined;
     if (entry.isRaw) {
       entry.text = this.#stored.textAsRead(text);

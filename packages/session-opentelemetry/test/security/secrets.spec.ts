@@ -68,5 +68,7 @@ async function spoil(redis: Redis): Promise<void> {
   for (const key of await redis.keys('*:sessions:expires:*')) {
     await redis.del(key);
     await redis.rpush(key, 'foreign');
+    // Without a time to live, it would be no session.
+    await redis.expire(key, 3600);
   }
 }

@@ -68,7 +68,7 @@ describe("sessions with plain ids of the application's own generator", () => {
     const agent = app.agent();
     const { id } = (await agent.post('/set/a', { value: 1 })).json<{ id: string }>();
     const shadow = `nest:session:sessions:expires:${id}`;
-    await client.multi().del(shadow).rpush(shadow, 'foreign').exec();
+    await client.multi().del(shadow).rpush(shadow, 'foreign').expire(shadow, 3600).exec();
     expect((await agent.post('/set/a', { value: 2 })).status).toBe(503);
     expect(
       log.matching(/store failed.*WRONGTYPE nest:session:sessions:expires:\.\.\. is a list, not a string/),

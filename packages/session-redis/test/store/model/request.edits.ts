@@ -10,6 +10,8 @@ export class RequestEdits {
   readonly #allowed = new Map<string, (string | null)[]>();
   /** The values that must be written with the next save. */
   readonly #due = new Map<string, string>();
+  /** What sign-ins have left behind. When another one or a sign-out takes their place, a save removes it. */
+  readonly #left: ((name: string) => boolean)[] = [];
   #hasLostReply = false;
 
   /** The request has set an attribute, to be saved later. */
@@ -29,6 +31,7 @@ export class RequestEdits {
   /** A sign-in keeps only these; undefined: all that are not bound to the visitor. */
   keep(names: readonly string[] | undefined): void {
     const isLeft = (name: string) => (names ? !names.includes(name) : name === OF_VISITOR);
+    this.#left.push(isLeft);
     for (const name of this.#due.keys()) if (isLeft(name)) this.#due.delete(name);
     if (this.#hasLostReply) return;
     for (const name of this.#allowed.keys()) if (isLeft(name)) this.#allowed.delete(name);
@@ -36,7 +39,8 @@ export class RequestEdits {
 
   expectIn({ attributes, ...change }: CreateSession | UpdateSession): void {
     for (const [name, text] of attributes) {
-      if (!this.#allowed.get(name)?.includes(text))
+      const isRemoved = text === null && this.#left.some((isLeft) => isLeft(name));
+      if (!isRemoved && !this.#allowed.get(name)?.includes(text))
         throw new Mismatch(`writes ${name}, which the request has not changed`);
     }
     const isUpdate = 'expected' in change && change.expected !== undefined;
@@ -64,6 +68,7 @@ export class RequestEdits {
   clear(): void {
     this.#allowed.clear();
     this.#due.clear();
+    this.#left.length = 0;
   }
 
   #allow(name: string, value: unknown): string | null {
