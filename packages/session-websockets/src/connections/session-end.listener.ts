@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable, Optional } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import {
@@ -37,7 +38,9 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   }
 
   @OnSessionEvent(SessionDestroyedEvent, { broadcast: true })
-  onDestroyed({ sessionId }: SessionDestroyedEvent): void {
+  async onDestroyed({ sessionId }: SessionDestroyedEvent): Promise<void> {
+    // A store in memory tells of the end before the message is answered that has ended the session.
+    await nextTurn();
     this.connections.close(sessionId, 'session ended');
   }
 
