@@ -106,6 +106,12 @@ export class RequestSessions implements OnModuleInit {
     return new DetachedSession(parts, request, await loader.load(request));
   }
 
+  /** The session of an operation on a connection that a request has opened. Never rejects, like `detached()`. */
+  ofOperation(request: IncomingMessage): Promise<DetachedSession> {
+    this.extension.onOperation?.(request);
+    return this.detached(request);
+  }
+
   /**
    * The session in which a request has opened a connection, loaded once for several messages: each has one of its own.
    * Never rejects, like `detached()`.

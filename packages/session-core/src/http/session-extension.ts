@@ -28,4 +28,6 @@ export class SessionExtension {
    * follow one by one. May be called several times.
    */
   onEveryEnd?: (() => void) | undefined;
+  /** Called with the request that has opened a connection, before the session of an operation on it is loaded. */
+  onOperation?: ((request: IncomingMessage) => void) | undefined;
 }

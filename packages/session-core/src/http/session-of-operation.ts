@@ -25,7 +25,7 @@ async function load({ incoming, isEvent }: GraphqlOperation): Promise<DetachedSe
   if (!requests) throw new SessionStateError(FOREIGN_SERVER);
   if (!requests.allowsOriginOf(incoming)) throw new ForbiddenException(FOREIGN_ORIGIN);
   if (requests.excludes(incoming)) return undefined;
-  const detached = await requests.detached(incoming);
+  const detached = await requests.ofOperation(incoming);
   // An event is no access: the user may have left.
   if (isEvent) detached.keepIdle();
   void detached.touch.send();

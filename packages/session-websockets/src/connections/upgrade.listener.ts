@@ -1,8 +1,8 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import type { RequestSessions } from '@nest-session/core/internal';
+import { type RequestSessions, SessionExtension } from '@nest-session/core/internal';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
 import { type OpenConnection, OpenConnections } from './open-connections.js';
 import { statusAfter } from './status-after.js';
@@ -24,7 +24,11 @@ export class UpgradeListener implements OnModuleInit {
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
     @Inject(OpenConnections) private readonly open: OpenConnections,
-  ) {}
+    @Optional() @Inject(SessionExtension) extension?: SessionExtension,
+  ) {
+    // Mercurius adds what the client sends first over the connection to the headers, and that may present a session.
+    if (extension) extension.onOperation = (request) => this.#watch(request, request.socket);
+  }
 
   onModuleInit(): void {
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
@@ -54,13 +58,22 @@ export class UpgradeListener implements OnModuleInit {
     }
   }
 
+  /** Registers a connection for the sessions that its request presents, besides those that it has presented before. */
   #watch(request: IncomingMessage, socket: Duplex): void {
-    const ids = this.sessions.loader.presentedIds(request);
-    if (ids.length === 0) return;
-    const connection = { close: () => void socket.destroy() };
-    this.#connections.set(request, { connection, ids });
+    const known = this.#connections.get(request);
+    const ids = this.sessions.loader.presentedIds(request).filter((id) => !known?.ids.includes(id));
+    if (ids.length === 0 || socket.destroyed) return;
+    const { connection, ids: all } = known ?? this.#connect(request, socket);
+    all.push(...ids);
     this.open.add(connection, ids);
-    socket.once('close', () => this.open.remove(connection, ids));
+  }
+
+  #connect(request: IncomingMessage, socket: Duplex) {
+    const connection: OpenConnection = { close: () => void socket.destroy() };
+    const known = { connection, ids: [] as string[] };
+    this.#connections.set(request, known);
+    socket.once('close', () => this.open.remove(connection, known.ids));
+    return known;
   }
 
   #isLeft({ url = '' }: IncomingMessage): boolean {

@@ -15,6 +15,7 @@ import { eventually, freePort, type HttpAgent, RedisServer, signIn } from '@nest
 import { PubSub } from 'graphql-subscriptions';
 import { createClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
+import { OpenConnections } from '../../src/connections/open-connections.js';
 import { closeApps, PLATFORMS, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 
@@ -132,6 +133,25 @@ it.each(DRIVERS)('subscriptions by $driver end with the session', async (driver)
   });
   await eventually(() => expect(NewsResolver.subscribers).toBe(1));
   await agent.post('/logout');
+  expect(await ended).toMatchObject({ code: 1006 });
+  await client.dispose();
+});
+
+it('a subscription by Mercurius ends with the session that its client presents over the connection', async () => {
+  const { app, agent } = await start(DRIVERS[1]);
+  const connectionParams = { headers: agent.headersFor('/') };
+  const client = createClient({ url: webSocketUrl(app), webSocketImpl: WebSocket, connectionParams, retryAttempts: 0 });
+  const ended = new Promise<unknown>((resolve) => {
+    client.subscribe(
+      { query: 'subscription { news { text } }' },
+      { next: () => resolve('news'), error: resolve, complete: () => resolve('complete') },
+    );
+  });
+  await eventually(() => expect(NewsResolver.subscribers).toBe(1));
+  await agent.post('/logout');
+  void eventually(() => app.nest.get(OpenConnections).ids.length === 0, { timeout: 2000 })
+    .catch(() => undefined)
+    .then(() => NewsResolver.channel.publish('news', { text: 'for ada' }));
   expect(await ended).toMatchObject({ code: 1006 });
   await client.dispose();
 });
