@@ -9,6 +9,7 @@ import { ResponseCommit } from './response-commit.js';
 export class SessionScope implements OnApplicationShutdown {
   readonly #storage = new AsyncLocalStorage<RequestSession>();
   #isLeftOut = false;
+  #hasShutDown = false;
 
   /**
    * The session of the current request or message; undefined outside of them, and in an excluded one.
@@ -40,7 +41,7 @@ export class SessionScope implements OnApplicationShutdown {
 
   /** Runs `callback`, and everything that it starts, on behalf of the request or message with this session. */
   run<T>(session: RequestSession, callback: () => T): T {
-    return this.#isLeftOut ? callback() : this.#storage.run(session, callback);
+    return this.#isLeftOut || this.#hasShutDown ? callback() : this.#storage.run(session, callback);
   }
 
   /** Runs `next` on behalf of an HTTP request, and so what its events start. */
@@ -61,13 +62,16 @@ export class SessionScope implements OnApplicationShutdown {
   #bindEvents(session: RequestSession): void {
     const { request } = session;
     const { emit } = request;
-    const value = (...args: unknown[]) =>
-      this.#storage.run(session, () => Reflect.apply(emit, request, args) as unknown);
+    const value = (...args: unknown[]) => this.run(session, () => Reflect.apply(emit, request, args) as unknown);
     Object.defineProperty(request, 'emit', { value, writable: true, configurable: true });
   }
 
-  /** Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application. */
+  /**
+   * Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application. Events of
+   * requests may follow, and must not enable it again.
+   */
   onApplicationShutdown(): void {
+    this.#hasShutDown = true;
     this.#storage.disable();
   }
 }

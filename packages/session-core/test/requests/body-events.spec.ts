@@ -1,5 +1,7 @@
-import type { IncomingMessage } from 'node:http';
-import { Controller, type INestApplication, Injectable, Post } from '@nestjs/common';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage, Server } from 'node:http';
+import { Controller, type INestApplication, Injectable, Post, Req, Res } from '@nestjs/common';
+import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionContext } from '../../src/index.js';
 import { closeApps, startApp } from '../support/session.app.js';
@@ -45,4 +47,31 @@ it('services have the session of each request behind middleware that waits for t
     (await client.post('/visits', 'x'.repeat(100_000))).json<{ visits: number }>().visits;
   expect([await visitsOf(ann), await visitsOf(ann), await visitsOf(bob)]).toEqual([1, 2, 1]);
   expect(await Promise.all([visitsOf(ann), visitsOf(bob)])).toEqual([3, 2]);
+});
+
+it('the last events of a request do not wake up the scope of an application that has shut down', async () => {
+  let arrived: (request: IncomingMessage) => void;
+  const arrival = new Promise<IncomingMessage>((resolve) => (arrived = resolve));
+  @Controller()
+  class EndlessController {
+    @Post('endless')
+    wait(@Req() request: IncomingMessage, @Res() _: unknown) {
+      arrived(request);
+    }
+  }
+  const { app, agent } = await startApp({ controllers: [EndlessController, VisitController], providers: [Visits] });
+  const refused = expect(agent().post('/endless', 'x')).rejects.toThrow('socket hang up');
+  const request = await arrival;
+  const end = new Promise((resolve) => request.once('close', resolve));
+  const closed = app.close();
+  await Promise.resolve();
+  (app.getHttpServer() as Server).closeAllConnections();
+  await closed;
+  const run = jest.spyOn(AsyncLocalStorage.prototype, 'run');
+  try {
+    await Promise.all([end, refused]);
+    expect(run).not.toHaveBeenCalled();
+  } finally {
+    run.mockRestore();
+  }
 });
