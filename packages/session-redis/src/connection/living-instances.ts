@@ -11,12 +11,16 @@ export const ALIVE = 3 * SIGN_INTERVAL;
 // Milliseconds. Instances that were killed are forgotten after a day.
 const KEPT = 86_400_000;
 
+/** It runs when Redis is out of memory: the instance lives, and a repartition would move sessions under it. */
+const SIGN = `#!lua flags=allow-oom
+return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])`;
+
 /**
  * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time
  * of Redis, before it reads which partitions there are. No request does.
  */
 export class LivingInstances implements BackgroundService {
-  // What fails, such as a ZADD when Redis is out of memory, is done again with the next one.
+  // What fails is done again with the next one.
   readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.runOnce().catch(() => undefined));
   #enterAgain: (() => Promise<void>) | undefined;
   #hasStopped = false;
@@ -53,7 +57,7 @@ export class LivingInstances implements BackgroundService {
   async sign(): Promise<boolean> {
     const { instances } = this.partitions;
     const now = await this.#now();
-    const added = await this.connection.run((client) => client.zadd(instances, now, this.name), instances);
+    const added = await this.connection.run((client) => client.eval(SIGN, 1, instances, now, this.name), instances);
     const dead = await this.connection.run((client) => client.zrangebyscore(instances, '-inf', now - KEPT), instances);
     if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
     return Number(added) > 0;

@@ -136,7 +136,7 @@ function refusal(cause: SessionStoreError, module: string): SessionStoreError {
   return new SessionStoreError(`${module} cannot start: ${cause.reason}`, { cause: cause.cause });
 }
 
-/** Without a sign of life, as on a Redis that is out of memory, an instance starts all the same. */
+/** Where Redis allows no sign of life, an instance starts all the same. */
 function unlessAnswered(error: unknown): void {
   if (!(error instanceof SessionStoreError) || !isAnswer(error.cause)) throw error;
 }
