@@ -58,8 +58,7 @@ export class LivingInstances implements BackgroundService {
     const { instances } = this.partitions;
     const now = await this.#now();
     const added = await this.connection.run((client) => client.eval(SIGN, 1, instances, now, this.name), instances);
-    const dead = await this.connection.run((client) => client.zrangebyscore(instances, '-inf', now - KEPT), instances);
-    if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
+    await this.#forget(now - KEPT);
     return Number(added) > 0;
   }
 
@@ -75,6 +74,17 @@ export class LivingInstances implements BackgroundService {
     const since = (await this.#now()) - ALIVE;
     const names = await this.connection.run((client) => client.zrangebyscore(instances, since, '+inf'), instances);
     return names.filter((name) => name !== this.name);
+  }
+
+  /** Forgets all that are not alive, so that one that comes back notices it. */
+  async forgetSilent(): Promise<void> {
+    await this.#forget((await this.#now()) - ALIVE);
+  }
+
+  async #forget(until: number): Promise<void> {
+    const { instances } = this.partitions;
+    const dead = await this.connection.run((client) => client.zrangebyscore(instances, '-inf', until), instances);
+    if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
   }
 
   async #now(): Promise<number> {

@@ -6,6 +6,7 @@ import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-se
 import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { LivingInstances } from '../../src/connection/living-instances.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { contentOf, fill, HASH } from '../support/filled.store.js';
@@ -103,6 +104,20 @@ it('is refused while an instance is alive, also one without handlers, and then l
   expect(await store.client.exists(ONE.instances)).toBe(0);
   expect(await repartition({ url: url() }, { from: 1, to: 4 })).toEqual({ moved: 0 });
   expect(await recorded()).toBe('4');
+});
+
+it('an instance that was cut off during the move logs that it has the old number of partitions', async () => {
+  const instance = await start(1);
+  try {
+    // As if it had not reached Redis for a minute.
+    const [name] = (await store.client.zrange(ONE.instances, '0', '-1')) as [string];
+    await store.client.zincrby(ONE.instances, -MINUTE, name);
+    await repartition({ url: url() }, { from: 1, to: 4 });
+    await instance.module.get(LivingInstances, { strict: false }).runOnce();
+    await eventually(() => expect(EventInstance.log.matching(/^error .*are in 4 partitions/)).toHaveLength(1));
+  } finally {
+    await instance.stop();
+  }
 });
 
 it('no instance starts until it has finished, and only one with the new number then', async () => {
