@@ -2,8 +2,15 @@ import { PollingLoop } from '@nest-session/core/store';
 import type { ConcurrencyLimiter } from './concurrency.limiter.js';
 import type { ConsumerGroupMember } from './consumer-group-member.js';
 
+// Milliseconds. Each instance takes events over by its own lease: during a deployment, others may have the default of 30 s.
+const LONGEST_INTERVAL = 10_000;
+
+/** What `leaseRenewal()` needs of the group. */
+type Renewing = Pick<ConsumerGroupMember, 'renew'> & { readonly rules: Pick<ConsumerGroupMember['rules'], 'lease'> };
+
 /** Renews the leases on the entries that this instance handles, as long as the loop runs. */
-export function leaseRenewal(group: ConsumerGroupMember, handled: Pick<ConcurrencyLimiter, 'entries'>): PollingLoop {
+export function leaseRenewal(group: Renewing, handled: Pick<ConcurrencyLimiter, 'entries'>): PollingLoop {
   // Three times per lease, so that one late renewal does not lose it.
-  return new PollingLoop('The renewal of leases on events', group.rules.lease / 3, () => group.renew(handled.entries));
+  const interval = Math.min(group.rules.lease / 3, LONGEST_INTERVAL);
+  return new PollingLoop('The renewal of leases on events', interval, () => group.renew(handled.entries));
 }

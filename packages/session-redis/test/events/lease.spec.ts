@@ -6,6 +6,7 @@ import { PollingLoop } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
+import { leaseRenewal } from '../../src/delivery/lease-renewal.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { type SteppableStore, Store } from '../support/store.fixture.js';
 
@@ -131,6 +132,20 @@ it('a lease is renewed every third of its length, and not after the instance has
   await yardstick.reach(14);
   await yardstick.stop();
   expect(renewed).not.toHaveBeenCalled();
+});
+
+it('a long lease is renewed so often that an instance with the default lease does not take the event over', async () => {
+  jest.useFakeTimers();
+  try {
+    const renew = jest.fn(() => Promise.resolve());
+    const renewals = leaseRenewal({ rules: { lease: 600_000 }, renew }, { entries: [] });
+    renewals.start();
+    await jest.advanceTimersByTimeAsync(20_000);
+    expect(renew).toHaveBeenCalledTimes(2);
+    await renewals.stop();
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 /** Counts ticks of this process, which are late whenever the process is. */
