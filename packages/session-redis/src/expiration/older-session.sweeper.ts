@@ -18,6 +18,10 @@ const INTERVAL = 1000;
 const SCANNED_PER_CALL = 1000;
 const ENDED_PER_CALL = 50;
 
+/** It runs when Redis is out of memory: otherwise each instance would scan all keys every second. */
+const RECORD_END = `#!lua flags=allow-oom
+redis.call('HSET', KEYS[1], 'ended', ARGV[1])`;
+
 /**
  * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported.
  * Any number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
@@ -81,7 +85,7 @@ export class OlderSessionSweeper implements BackgroundService {
     }
     if (ended > 0) return ended;
     this.#clean.set(keys, epoch);
-    if (isLast) await this.client.hset(keys.epoch, 'ended', epoch);
+    if (isLast) await this.client.eval(RECORD_END, 1, keys.epoch, epoch);
     return 0;
   }
 

@@ -135,6 +135,22 @@ it('the background work looks at the sessions once more when requests that rotat
   expect(await sweeper.runOnce()).toEqual({ ended: 0 });
 });
 
+it('the background work is done also while Redis is out of memory, and looks for no sessions again', async () => {
+  const { client, scripts, partitions } = store;
+  const [keys] = partitions.all as [SessionKeys];
+  const epochs = new SessionEpochs();
+  const sweeper = new OlderSessionSweeper(client, scripts, partitions, epochs, new BackgroundLimiter());
+  await scripts.raiseEpoch(keys);
+  await epochs.ask(client, keys);
+  await store.server.stepClock(MINUTE + 1000);
+  await client.config('SET', 'maxmemory', '1');
+  await sweeper.runOnce();
+  await epochs.ask(client, keys);
+  const scans = jest.spyOn(client, 'scan');
+  await sweeper.runOnce();
+  expect(scans).not.toHaveBeenCalled();
+});
+
 it('the background work ends the sessions of the partitions that have something to end, and of no other ones', async () => {
   const { client, scripts, partitions } = store;
   const last = partitions.all.at(-1)!;
