@@ -1,5 +1,5 @@
 import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
-import { isOwnAttribute } from './attribute-names.js';
+import { isOwnAttribute, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeChanges, ContentBounds, UpdateSession } from './session-change.js';
 import type { StoredText } from './session-record.js';
 
@@ -54,6 +54,8 @@ export class SessionContent {
 
 /** @throws SessionBoundError when the text of an attribute, or the name of one that is not `stored`, is too long */
 export function assertAttributeFits(session: BoundedSession, name: string, text: string, isStored: boolean): void {
+  // What the library makes has a size of its own, and users choose the names of their accounts.
+  if (isOwnAttribute(name) && name !== PRINCIPAL_ATTRIBUTE) return;
   const { maxAttributeNameSize, maxAttributeSize } = session.bounds ?? UNBOUNDED;
   if (!isStored && exceeds(name, maxAttributeNameSize)) {
     const problem = `has a name of ${Buffer.byteLength(name)} bytes`;

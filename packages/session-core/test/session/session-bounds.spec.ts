@@ -198,6 +198,19 @@ describe('a session with bounds', () => {
     expect(() => session.setAttribute('nest-session.visitor.mine', 1)).toThrow(SessionBoundError);
   });
 
+  it("does not apply to the texts of the library's own attributes, but for the principal", async () => {
+    writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128, maxAttributeSize: 3 };
+    const session = writer.restore();
+    session.setOwnAttribute(REMEMBER_ME_ATTRIBUTE, true);
+    await session.updateOwnAttribute(CSRF_ATTRIBUTE, () => 'x'.repeat(88));
+    await session.save();
+    expect(writer.attributes).toEqual([
+      { [CSRF_ATTRIBUTE]: expect.any(String) as string },
+      { [REMEMBER_ME_ATTRIBUTE]: 'true' },
+    ]);
+    expect(() => session.signIn('ann')).toThrow(SessionBoundError);
+  });
+
   it('lets a user sign in while an object of a full session changes in place', async () => {
     writer.bounds = { ...writer.bounds, maxAttributeNameSize: 128 };
     const session = writer.restore({ a: JSON.stringify(['x'.repeat(95)]), b: JSON.stringify('x'.repeat(97)) });
