@@ -11,4 +11,6 @@ export interface AttributeEntry {
   text: string | null | undefined;
   /** Whether `text` is the stored text, which another language may have formatted differently. */
   isRaw: boolean;
+  /** Whether a save was given a change in place, and has had no reply: the store may have it. */
+  isSent?: boolean;
 }

@@ -39,7 +39,7 @@ export function absoluteTimeoutOf(session: BeginTimes & { readonly absoluteExpir
 }
 
 /** What a save must write of these timeouts when the store has others. */
-export function timeoutChanges(now: SessionTimeouts, stored: SessionTimeouts): TimeoutChanges {
+export function timeoutChanges(now: SessionTimeouts, stored: TimeoutChanges): TimeoutChanges {
   // Stores know one way to end a session at once, whichever timeout was set to 0.
   if (endsNow(now)) return { maxInactiveInterval: 0 };
   const changed = (name: keyof SessionTimeouts) => (now[name] === stored[name] ? undefined : now[name]);
@@ -47,7 +47,7 @@ export function timeoutChanges(now: SessionTimeouts, stored: SessionTimeouts): T
 }
 
 /** Whether a save must write any of these timeouts. */
-export function haveChanged(now: SessionTimeouts, stored: SessionTimeouts): boolean {
+export function haveChanged(now: SessionTimeouts, stored: TimeoutChanges): boolean {
   return now.maxInactiveInterval !== stored.maxInactiveInterval || now.absoluteTimeout !== stored.absoluteTimeout;
 }
 

@@ -154,6 +154,7 @@ export class SessionSaver {
   #write(save: SessionSave): Promise<WriteReply> {
     const givesId = save.kind === 'create' || (save.kind === 'update' && save.newId !== undefined);
     this.#unanswered = givesId ? save : undefined;
+    if (save.kind === 'update') this.stored.sent(save);
     const reply = this.writer.write(save);
     if (!givesId) return reply;
     return reply.then(
@@ -268,7 +269,7 @@ export class SessionSaver {
     const { timeouts, signsIn, hasTimeouts } = this.changes;
     // A sign-in sets both timeouts, whatever another request may have made of them.
     if (signsIn && !endsNow(timeouts)) return timeouts;
-    return hasTimeouts ? timeoutChanges(timeouts, this.stored.timeouts) : NO_TIMEOUTS;
+    return hasTimeouts ? timeoutChanges(timeouts, this.stored.knownTimeouts) : NO_TIMEOUTS;
   }
 
   get #device(): string | undefined {

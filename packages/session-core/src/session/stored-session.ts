@@ -3,7 +3,7 @@ import type { WriteReply } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import type { SaveOutcome } from './session.js';
-import { beganAt, endAfter, endOf, type SessionTimeouts } from './session-timeouts.js';
+import { beganAt, endAfter, endOf, type SessionTimeouts, type TimeoutChanges } from './session-timeouts.js';
 import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
 
 /** What the store has of a session, as far as one object of the session knows. */
@@ -14,6 +14,8 @@ export class StoredSession implements AttributesOwner {
   lastAccessedTime: number;
   authenticatedAt: number | undefined;
   timeouts: SessionTimeouts;
+  /** The same, without those that a save has changed that had no reply: the store may have either. */
+  knownTimeouts: TimeoutChanges;
   attributes: StoredAttributes;
   /** What the store needs to know of the session. */
   memo: object | undefined;
@@ -34,7 +36,7 @@ export class StoredSession implements AttributesOwner {
     this.creationTime = record.creationTime;
     this.lastAccessedTime = record.lastAccessedTime;
     this.authenticatedAt = record.authenticatedAt;
-    this.timeouts = { maxInactiveInterval, absoluteTimeout };
+    this.timeouts = this.knownTimeouts = { maxInactiveInterval, absoluteTimeout };
     this.attributes = new StoredAttributes(record.attributes, writer.serializer, this);
     this.memo = record.memo;
     this.idleTime = idleTimeOf(record);
@@ -52,9 +54,16 @@ export class StoredSession implements AttributesOwner {
   replaceBy({ lastAccessedTime, authenticatedAt, timeouts, attributes, memo }: StoredSession): void {
     this.lastAccessedTime = lastAccessedTime;
     this.authenticatedAt = authenticatedAt;
-    this.timeouts = timeouts;
+    this.timeouts = this.knownTimeouts = timeouts;
     this.attributes = attributes;
     this.memo = memo;
+  }
+
+  /** Records that a save is on its way. */
+  sent({ maxInactiveInterval, absoluteTimeout }: TimeoutChanges): void {
+    if (maxInactiveInterval !== undefined)
+      this.knownTimeouts = { ...this.knownTimeouts, maxInactiveInterval: undefined };
+    if (absoluteTimeout !== undefined) this.knownTimeouts = { ...this.knownTimeouts, absoluteTimeout: undefined };
   }
 
   /** Records how the store answered a save, but for its attributes. */
@@ -73,9 +82,14 @@ export class StoredSession implements AttributesOwner {
     }
     this.id = (save.kind === 'update' ? save.newId : undefined) ?? save.id;
     const { maxInactiveInterval, absoluteTimeout } = save;
-    if (maxInactiveInterval !== undefined) this.timeouts = { ...this.timeouts, maxInactiveInterval };
-    if (absoluteTimeout !== undefined) this.timeouts = { ...this.timeouts, absoluteTimeout };
+    if (maxInactiveInterval !== undefined) this.#confirm({ maxInactiveInterval });
+    if (absoluteTimeout !== undefined) this.#confirm({ absoluteTimeout });
     return 'saved';
+  }
+
+  #confirm(timeout: Partial<SessionTimeouts>): void {
+    this.timeouts = { ...this.timeouts, ...timeout };
+    this.knownTimeouts = { ...this.knownTimeouts, ...timeout };
   }
 }
 

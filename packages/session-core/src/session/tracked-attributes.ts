@@ -140,16 +140,17 @@ export class TrackedAttributes {
   changes(): Map<string, string | null> {
     this.#written = { stored: this.#stored, left: this.#stored.left };
     const changes = new Map<string, string | null>();
-    let inPlace: string | undefined;
+    const inPlace: Entry[] = [];
     for (const entry of this.#entries.values()) {
       const { text: known } = entry;
       const change = this.#change(entry);
       if (change === undefined) continue;
       changes.set(entry.name, change);
       this.#isSent(entry.name);
-      if (change !== known) inPlace = entry.name;
+      if (change !== known) inPlace.push(entry);
     }
-    if (inPlace !== undefined) this.#assertFits(changes, inPlace);
+    if (inPlace.length > 0) this.#assertFits(changes, inPlace.at(-1)!.name);
+    for (const entry of inPlace) entry.isSent = true;
     return changes;
   }
 
@@ -164,9 +165,7 @@ export class TrackedAttributes {
       this.#unconfirmed?.delete(name);
       const entry = this.#entries.get(name);
       if (!entry || this.#isStillDue(entry, text)) continue;
-      entry.assigned = false;
-      entry.text = text;
-      entry.isRaw = false;
+      Object.assign(entry, { assigned: false, text, isRaw: false, isSent: false });
     }
   }
 
@@ -287,6 +286,7 @@ export class TrackedAttributes {
   #changeInPlace(entry: Entry): string | undefined {
     const { name, assigned, value, text } = entry;
     if (assigned || !canChangeInPlace(value) || typeof text !== 'string') return undefined;
+    if (entry.isSent) return this.#stored.encode(name, value);
     if (this.#stored.hasText(value, text)) return undefined;
     if (entry.isRaw) {
       entry.text = this.#stored.textAsRead(text);

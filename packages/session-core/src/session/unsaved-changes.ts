@@ -174,9 +174,10 @@ export class UnsavedChanges implements AttributesSession {
     return this.isNew && (this.isInvalidated || endsNow(this.timeouts));
   }
 
-  /** Whether the store has other timeouts. */
+  /** Whether the store has, or may have, other timeouts. */
   get hasTimeouts(): boolean {
-    return this.timeouts !== this.stored.timeouts && haveChanged(this.timeouts, this.stored.timeouts);
+    const { knownTimeouts } = this.stored;
+    return this.timeouts !== knownTimeouts && haveChanged(this.timeouts, knownTimeouts);
   }
 
   /** @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'` */

@@ -48,6 +48,19 @@ describe('TrackedSession', () => {
   });
 
   describe.each(['maxInactiveInterval', 'absoluteTimeout'] as const)('%s', (timeout) => {
+    it('is written when it is set back after a save that had no reply, until one has', async () => {
+      const session = writer.restore({ a: '1' });
+      session[timeout] = 60;
+      writer.reply(() => Promise.reject(new Error('lost')));
+      await expect(session.save()).rejects.toThrow('lost');
+      session[timeout] = TIMEOUTS[timeout];
+      expect(session.isDirty).toBe(true);
+      await session.save();
+      expect(session.isDirty).toBe(false);
+      await session.save();
+      expect(writer.writes).toMatchObject([{ [timeout]: 60 }, { [timeout]: TIMEOUTS[timeout] }]);
+    });
+
     it.each([
       [90, 90],
       ['90s', 90],

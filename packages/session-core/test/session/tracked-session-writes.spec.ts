@@ -344,6 +344,20 @@ describe('TrackedSession', () => {
     expect([runs, writer.writes.at(-1)!.kind]).toEqual([1, 'delete']);
   });
 
+  it('writes an object that is changed back in place after a save without a reply', async () => {
+    const session = writer.restore({ a: '["x"]', b: '["y"]' });
+    const [a, b] = ['a', 'b'].map((name) => session.getAttribute<string[]>(name)!);
+    a!.push('changed');
+    writer.reply(() => Promise.reject(new Error('lost')));
+    await expect(session.save()).rejects.toThrow('lost');
+    a!.pop();
+    await session.save();
+    await session.save();
+    b!.push('changed');
+    await session.save();
+    expect(writer.attributes).toEqual([{ a: '["x","changed"]' }, { a: '["x"]' }, { b: '["y","changed"]' }]);
+  });
+
   it('removes an attribute that a save without a reply may have stored', async () => {
     const lost = () => Promise.reject(new SessionStoreError('no reply'));
     writer.reply(lost, lost);
