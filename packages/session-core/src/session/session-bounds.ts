@@ -54,14 +54,12 @@ export class SessionContent {
 
 /** @throws SessionBoundError when the text of an attribute, or the name of one that is not `stored`, is too long */
 export function assertAttributeFits(session: BoundedSession, name: string, text: string, isStored: boolean): void {
-  // What the library makes has a size of its own, and users choose the names of their accounts.
-  if (isOwnAttribute(name) && name !== PRINCIPAL_ATTRIBUTE) return;
   const { maxAttributeNameSize, maxAttributeSize } = session.bounds ?? UNBOUNDED;
-  if (!isStored && exceeds(name, maxAttributeNameSize)) {
+  if (!isStored && exceeds(name, maxAttributeNameSize) && isBounded(name)) {
     const problem = `has a name of ${Buffer.byteLength(name)} bytes`;
     throw refusal(session, 'maxAttributeNameSize', name, problem, SHORTER_NAME);
   }
-  if (exceeds(text, maxAttributeSize)) {
+  if (exceeds(text, maxAttributeSize) && isBounded(name)) {
     const problem = `takes ${Buffer.byteLength(text)} bytes`;
     throw refusal(session, 'maxAttributeSize', name, problem, ELSEWHERE);
   }
@@ -127,6 +125,11 @@ function refusal(
 ): SessionBoundError {
   session.reached?.(bound);
   return new SessionBoundError(bound, (session.bounds ?? UNBOUNDED)[bound], name, problem, remedy);
+}
+
+/** What the library makes has a size of its own. But users choose the names of their accounts. */
+function isBounded(name: string): boolean {
+  return !isOwnAttribute(name) || name === PRINCIPAL_ATTRIBUTE;
 }
 
 function exceeds(text: string, bytes: number): boolean {
