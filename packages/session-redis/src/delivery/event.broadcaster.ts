@@ -138,11 +138,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
     this.#lapsed.clear();
     for (const [partition, [word, reply, time]] of replies) {
       if (word === 'begin') this.#positions.set(partition, this.#beginning(reply, time));
-      else if (word === 'gap') {
-        gaps.set(partition, reply);
-        // Redis may have lost the wish as well.
-        this.#nextRenewal = 0;
-      } else if (word === 'thinned') {
+      else if (word === 'gap') gaps.set(partition, reply);
+      else if (word === 'thinned') {
         // All ends are still there, so it continues where it is.
         this.#thinned.set(partition, reply);
         gaps.set(partition, this.#positions.get(partition)!);
@@ -150,6 +147,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
       if (word === 'gap' || word === 'thinned' || reply.length === BATCH_SIZE) more.push(partition);
     }
     const hasAll = asks && this.#reads.isSettled;
+    if (replies.some(([, [word]]) => word === 'gap')) await this.#wantAgain(gaps);
     if (gaps.size > 0) await this.#skip(gaps);
     const stalled = await this.#deliver(entries.sort(byPosition));
     this.#due = [...new Set([...more, ...stalled, ...(asks ? [] : this.#due)])];
@@ -223,6 +221,13 @@ export class EventBroadcaster<Event> implements BackgroundService {
       const hasBegun = onDemand.some((type) => words[types.indexOf(type)] === 'begun');
       if (hasBegun && position !== undefined) this.#lapsed.set(partition, position);
     }
+  }
+
+  /** Redis may have lost the wish as well. What it has not recorded since is in the same gap. */
+  async #wantAgain(gaps: ReadonlyMap<PartitionKeys, string>): Promise<void> {
+    this.#nextRenewal = 0;
+    await this.#renewWish();
+    for (const partition of gaps.keys()) this.#lapsed.delete(partition);
   }
 
   /** A partition that cannot be told holds up no event of the others. */

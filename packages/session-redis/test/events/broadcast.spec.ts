@@ -14,7 +14,7 @@ import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
-import { EventInstance } from '../support/event-instance.fixture.js';
+import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 import { SESSION_ENTRIES, sessionEvents } from '../support/event-scripts.js';
 
@@ -43,9 +43,13 @@ afterAll(async () => {
   await store.close();
 });
 
-async function start(providers: Type[], redis: RedisSessionModuleOptions = {}): Promise<EventInstance> {
+async function start(
+  providers: Type[],
+  redis: RedisSessionModuleOptions = {},
+  pace: EventInstanceOptions['pace'] = {},
+): Promise<EventInstance> {
   const cleanup = { cron: '0 0 0 29 2 *' };
-  const instance = await EventInstance.start({ redis: { url: store.server.url, cleanup, ...redis }, providers });
+  const instance = await EventInstance.start({ redis: { url: store.server.url, cleanup, ...redis }, providers, pace });
   instances.push(instance);
   return instance;
 }
@@ -441,4 +445,19 @@ describe('at shutdown, a running broadcast handler', () => {
     await endSession();
     await eventually(() => begun);
   });
+});
+
+it('an instance is notified of the gap once when Redis was emptied', async () => {
+  const { heard, gaps, Cache } = broadcastCache();
+  await start([Cache], {}, { wishRenewal: 3_600_000 });
+  const names = await endSession();
+  await isHeard(heard, names);
+  const before = await store.now();
+  await store.client.flushall();
+  await eventually(() => expect(gaps).not.toEqual([]));
+  await eventually(async () => expect(await store.client.exists(store.keys.broadcastWanted('created'))).toBe(1));
+  const later = await endSession();
+  await isHeard(heard, [...names, 'gap', ...later]);
+  expect(gaps[0]!.since).toBeGreaterThan(before - MINUTE);
+  expect(gapsInLog()).toHaveLength(1);
 });
