@@ -74,13 +74,14 @@ export class TrackedAttributes {
    * in place.
    */
   update(name: string, set: (current: unknown) => void): void {
-    const value = this.get(name);
-    const text = canChangeInPlace(value) ? this.#stored.textOf(value) : undefined;
+    const entry = this.#read(name);
+    const text = canChangeInPlace(entry.value) ? this.#stored.textOf(entry.value) : undefined;
     try {
-      set(value);
+      set(entry.value);
     } catch (error) {
-      if (text !== undefined && !this.#stored.hasText(value, text))
-        this.#set(name, this.#stored.serializer.deserialize(text), text);
+      // Without a look at the bounds: an object that had grown too large before is refused where it is saved.
+      if (text !== undefined && !this.#stored.hasText(entry.value, text))
+        this.#entries.set(name, { ...entry, value: this.#stored.serializer.deserialize(text) });
       throw error;
     }
   }

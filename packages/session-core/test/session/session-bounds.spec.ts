@@ -163,6 +163,22 @@ describe('a session with bounds', () => {
     await expect(created().updateAttribute('a', () => 'x'.repeat(200))).rejects.toThrow(SessionBoundError);
   });
 
+  it.each([
+    ['of a new session', created],
+    ['that was read', () => writer.restore({ a: '[]' })],
+  ])('let an update of an object %s that has grown too large in place throw its own error', async (_, open) => {
+    const session = open();
+    if (session.isNew) session.setAttribute('a', []);
+    session.getAttribute<string[]>('a')!.push('x'.repeat(200));
+    const update = session.updateAttribute<string[]>('a', (list = []) => {
+      list.push('changed');
+      throw new Error('mine');
+    });
+    await expect(update).rejects.toThrow('mine');
+    expect(session.getAttribute('a')).toEqual(['x'.repeat(200)]);
+    await expect(session.save()).rejects.toThrow(SessionBoundError);
+  });
+
   it('reads and changes what was stored before, as long as it does not grow', async () => {
     const large = JSON.stringify({ list: ['x'.repeat(300)] });
     const session = writer.restore({ ...attributes(3), 'a long name': '1', large });
