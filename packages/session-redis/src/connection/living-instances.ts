@@ -24,6 +24,8 @@ export class LivingInstances implements BackgroundService {
   readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.runOnce().catch(() => undefined));
   #enterAgain: (() => Promise<void>) | undefined;
   #hasStopped = false;
+  /** The signs that have had no reply yet. */
+  #signs: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly connection: Connection,
@@ -46,11 +48,16 @@ export class LivingInstances implements BackgroundService {
   async stop(): Promise<void> {
     this.#hasStopped = true;
     await this.#signing.stop();
+    // A sign on the way, as after a reconnection, would bring it back.
+    await this.#signs;
     await this.leave(this.last).catch(() => undefined);
   }
 
   async runOnce(): Promise<void> {
-    if (!this.#hasStopped && (await this.sign())) await this.#enterAgain?.();
+    if (this.#hasStopped) return;
+    const sign = this.sign();
+    this.#signs = Promise.allSettled([this.#signs, sign]).then(() => undefined);
+    if ((await sign) && !this.#hasStopped) await this.#enterAgain?.();
   }
 
   /** Whether Redis did not know this instance. */

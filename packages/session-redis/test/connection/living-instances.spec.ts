@@ -1,4 +1,5 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import type { Redis } from 'ioredis';
 import { LivingInstances } from '../../src/connection/living-instances.js';
 import { Store } from '../support/store.fixture.js';
 
@@ -29,4 +30,24 @@ it('an instance counts as alive while Redis is out of memory, also one that star
   }
   expect(await other.others()).toEqual(['one']);
   expect(await one.others()).toEqual(['other']);
+});
+
+it('an instance that stops while its sign of life is on the way does not count as alive', async () => {
+  let release: () => void;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const last = { run: <T>(command: (client: Redis) => Promise<T>) => command(store.client) };
+  const slow = { run: <T>(command: (client: Redis) => Promise<T>) => held.then(() => last.run(command)) };
+  const stopping = new LivingInstances(slow, store.partitions, 'host:1', last);
+  let entries = 0;
+  stopping.onForgotten(async () => {
+    entries++;
+    await stopping.sign();
+  });
+  const signed = stopping.runOnce();
+  const stopped = stopping.stop();
+  await store.client.ping();
+  release!();
+  await Promise.all([signed, stopped]);
+  expect(await store.client.zrange(store.partitions.instances, '0', '-1')).toEqual([]);
+  expect(entries).toBe(0);
 });
