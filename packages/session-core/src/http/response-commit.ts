@@ -148,12 +148,12 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (this.hasBegun) return undefined;
     this.#isHandled = true;
     const { session } = this;
-    this.parts.extension.beforeResponse?.(session);
-    if (!session.needsSave) {
+    const refused = this.#prepare();
+    if (!refused && !session.needsSave) {
       session.existing?.rest();
       return undefined;
     }
-    return session.save().catch((error: unknown) => {
+    return (refused ?? session.save()).catch((error: unknown) => {
       if (!this.hasBegun) throw error;
     });
   }
@@ -247,9 +247,20 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
   }
 
+  /** What another package does before the response; rejects with what it throws, as a save does. */
+  #prepare(): Promise<void> | undefined {
+    try {
+      this.parts.extension.beforeResponse?.(this.session);
+      return undefined;
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+  }
+
   #finish(): Promise<void> | undefined {
+    const refused = this.#prepare();
+    if (refused) return refused;
     const { session } = this;
-    this.parts.extension.beforeResponse?.(session);
     const { touch } = session;
     if (touch.isRolling && touch.isDue) return this.#renew();
     // A save touches the session as well.

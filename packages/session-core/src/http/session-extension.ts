@@ -19,7 +19,10 @@ export class SessionExtension {
   excludes?: ((request: IncomingMessage) => boolean) | undefined;
   /** Whether the client of a request must not be sent a token. */
   withholds?: ((request: IncomingMessage) => boolean) | undefined;
-  /** Called before the session of a request is saved, and before its response: it may change the session. Never throws. */
+  /**
+   * Called before the session of a request is saved, and before its response: it may change the session. What it throws
+   * decides the response, like a save that fails.
+   */
   beforeResponse?: ((session: RequestSession) => void) | undefined;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;

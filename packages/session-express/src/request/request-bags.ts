@@ -6,6 +6,7 @@ import { RequestBag } from './request-bag.js';
 /** The property bags of all requests and messages of an application. It creates each at its first use. */
 export class RequestBags {
   readonly #bags = new WeakMap<RequestSession, RequestBag>();
+  readonly #refused = new WeakSet<RequestSession>();
 
   constructor(private readonly settings: BagSettings) {}
 
@@ -15,9 +16,17 @@ export class RequestBags {
     return session && this.showing(session);
   }
 
-  /** Before the response: `delete req.session` removes the property, and means the same as an assignment of undefined. */
+  /**
+   * Before the response: `delete req.session` removes the property, and means the same as an assignment of undefined.
+   * @throws the error of a failed load, once, when that should have ended the session
+   */
   beforeResponse(session: RequestSession): void {
-    if (session.isUnavailable || Object.hasOwn(session.request, 'session')) return;
+    if (Object.hasOwn(session.request, 'session') || this.#refused.has(session)) return;
+    if (session.isUnavailable) {
+      if (this.settings.unset === 'keep') return;
+      // The response to the error is not refused as well.
+      this.#refused.add(session);
+    }
     const bag = this.showing(session);
     if (bag) bag.bag = undefined;
   }

@@ -1,5 +1,5 @@
 import { ExpressSessionModule, type ExpressSessionModuleOptions } from '../../src/index.js';
-import { Controller, Get, Req } from '@nestjs/common';
+import { Controller, Get, Req, Res } from '@nestjs/common';
 import {
   InvalidSessionOptionsError,
   MapSessionModule,
@@ -188,6 +188,33 @@ describe('saveUninitialized', () => {
       return new Promise(() => undefined);
     });
     expect([response.text, client.cookie('SESSION')]).toEqual(['begun: cookie', undefined]);
+  });
+});
+
+describe('delete req.session', () => {
+  it.each([
+    ['destroy', [503, 503, false]],
+    ['keep', [200, 200, false]],
+  ] as const)('during an outage, with unset: %s', async (unset, expected) => {
+    const store = new GatedStore();
+    @Controller()
+    class LogoutController {
+      @Get('logout')
+      logout(@Req() req: Partial<StepRequest>, @Res() res: import('node:http').ServerResponse) {
+        delete req.session;
+        res.end();
+      }
+    }
+    const controllers = [StepController, LogoutController];
+    const { agent } = await startApp({ controllers, express: { unset }, store: store.module });
+    const client = agent();
+    await runIn(client, ({ session }) => void (session.a = 1));
+    store.break('load');
+    const { status } = await request(client, (req: Partial<StepRequest>) => void delete req.session);
+    const { status: ofResponse } = await client.get('/logout');
+    store.repair();
+    const isNew = await runIn(client, ({ session }) => session.isNew as boolean);
+    expect([status, ofResponse, isNew]).toEqual(expected);
   });
 });
 
