@@ -3,6 +3,8 @@ import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { type SessionRepository, signOutById, storeCallsOf } from '../repository/session.repository.js';
+import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
+import { DEFAULT_ALIAS } from '../resolvers/session-alias.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
@@ -64,11 +66,17 @@ export class RequestSessionLoader {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
-    const foreign = this.extension.takeover?.find(request);
+    const foreign = this.#isOfOneSession(request) ? this.extension.takeover?.find(request) : undefined;
     const id = foreign && this.options.ids.find(foreign.token);
     // Last: a session that is already kept here counts.
     if (foreign && id !== undefined) presented.push({ token: foreign.token, id, foreign });
     return presented;
+  }
+
+  /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
+  #isOfOneSession(request: IncomingMessage): boolean {
+    const { resolver } = this;
+    return !(resolver instanceof AliasedSessionIdResolver) || resolver.aliasOf(request) === DEFAULT_ALIAS;
   }
 
   async #find(request: IncomingMessage, all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {

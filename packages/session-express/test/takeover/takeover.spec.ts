@@ -128,6 +128,14 @@ async function timeToLive(): Promise<number> {
 }
 
 describe('the takeover of a session of connect-redis', () => {
+  it('happens under the alias of the first session only, where a browser may have several', async () => {
+    await app.app.close();
+    await start({}, { multipleSessions: true });
+    const { browser } = await oldSession();
+    expect((await browser.get('/user?_s=1')).json()).toMatchObject({ user: null });
+    expect(await userOf(browser)).toBe('ann');
+  });
+
   it('gives the browser the new cookie instead of the old one, on any route', async () => {
     const { browser } = await oldSession();
     const response = await browser.get('/plain');
