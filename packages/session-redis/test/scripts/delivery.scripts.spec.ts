@@ -463,8 +463,8 @@ describe('while a key has a wrong type', () => {
   it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
     ['claim-events', ['failing', 'retries'], () => scripts.claimEvents(store.keys, me, LEASE, 10)],
     ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, [position])],
-    ['a failure', ['failing', 'retries', 'deadLetters'], async (position) => fail(me, position)],
-    ['the last failure', ['lostDeadLetters'], async (position) => fail(me, position, { attempts: 1 })],
+    ['a failure', ['failing', 'retries'], async (position) => fail(me, position)],
+    ['the last failure', ['deadLetters', 'lostDeadLetters'], async (position) => fail(me, position, { attempts: 1 })],
     ['release-events', ['retries'], () => scripts.releaseEvents(store.keys, me, [])],
     [
       'register-handlers',
@@ -481,5 +481,14 @@ describe('while a key has a wrong type', () => {
       expect(await dump(store.client)).toEqual(before);
       await store.client.del(keyOf(name));
     }
+  });
+
+  it('an event is retried while a stray key stands in the place of the dead letters', async () => {
+    const [position] = await endSessions(1);
+    await read(me, 1);
+    await store.client.set(store.keys.deadLetters, 'planted');
+    expect(await fail(me, position!, { done: ['Audit.write'] })).toBe('retry');
+    await isDue(position!);
+    expect(await scripts.claimEvents(store.keys, me, LEASE, 1)).toHaveLength(1);
   });
 });

@@ -36,7 +36,7 @@ local failure = { done = ARGV[4], reason = ARGV[5], handler = ARGV[12] }
 local most_attempts, end_field = tonumber(ARGV[6]), ARGV[13]
 local first_back_off, longest_back_off, retention = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
 local most_bytes, most_data = tonumber(ARGV[10]), tonumber(ARGV[11])
-assert_types({ { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' }, { dead, 'stream' } })
+assert_types({ { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' } })
 
 -- A stray key in the place of the data is none.
 local has_hash = hash and redis.call('TYPE', hash).ok == 'hash'
@@ -91,6 +91,8 @@ if attempts < most_attempts then
   return 'retry'
 end
 -- include: dead-letters
+-- Not before: a retry needs no dead letters.
+assert_types({ { dead, 'stream' } })
 local letters = dead_letters(dead)
 assert_types(records_of(letters))
 add_letter(letters, letter_of(entry[2], attempts), most_bytes)
