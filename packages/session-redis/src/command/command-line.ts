@@ -12,8 +12,8 @@ export interface CommandLine {
   readonly given: Readonly<Record<string, string | boolean | undefined>>;
 }
 
-// A session id may begin with a `-`.
-const LIKE_ID = /^-[\w-]{42}$/;
+// A session id may begin with a `-`. One of express-session has 32 characters.
+const LIKE_ID = /^-[\w-]{31}(?:[\w-]{11})?$/;
 
 /** @throws UsageError that says all that is wrong */
 export function readCommandLine(args: readonly string[], commands: readonly Command[]): CommandLine {
@@ -75,10 +75,15 @@ function parsed(args: readonly string[], commands: readonly Command[]) {
   } catch (error) {
     // Without the remarks of Node.js.
     const [problem = ''] = (error as Error).message.split(/\.?(?:\n|$| To )/);
-    const [, flag] = /'(--[\w-]+)' argument is ambiguous/.exec(problem) ?? [];
-    const hint = flag === undefined ? '' : ` If its value begins with a hyphen, write ${flag}=-value.`;
-    throw new UsageError(`${problem}.${hint} ${MORE}`, { cause: error });
+    throw new UsageError(`${problem}.${hintFor(problem)} ${MORE}`, { cause: error });
   }
+}
+
+/** How to write what begins with a hyphen. */
+function hintFor(problem: string): string {
+  const [, flag] = /'(--[\w-]+)' argument is ambiguous/.exec(problem) ?? [];
+  if (flag !== undefined) return ` If its value begins with a hyphen, write ${flag}=-value.`;
+  return /^Unknown option '-[^-]/.test(problem) ? ' If it begins an argument, write -- before the argument.' : '';
 }
 
 function configOf([flag, { value }]: [string, CommandOptions[string]]): [

@@ -19,7 +19,7 @@ it('options may stand before and behind the argument', () => {
 });
 
 it('a session id is an argument also where it begins like an option', () => {
-  for (const id of [`-${'a'.repeat(42)}`, `--${'a'.repeat(41)}`, `-u${'-'.repeat(41)}`]) {
+  for (const id of [`-${'a'.repeat(42)}`, `-${'a'.repeat(31)}`, `--${'a'.repeat(41)}`, `-u${'-'.repeat(41)}`]) {
     expect(read(`end ${id} --json`)).toMatchObject({ argument: id, given: { json: true } });
   }
 });
@@ -28,6 +28,10 @@ it('says how to write a value that begins with a hyphen', () => {
   expect(() => read('erase --user -bob')).toThrow(
     "Option '--user' argument is ambiguous. If its value begins with a hyphen, write --user=-value.",
   );
+  expect(() => read('show -abc')).toThrow(
+    "Unknown option '-a'. If it begins an argument, write -- before the argument.",
+  );
+  expect(read('show -- -abc').argument).toBe('-abc');
   expect(read('erase --user=-bob').given).toMatchObject({ user: '-bob' });
 });
 

@@ -16,7 +16,10 @@ it.each([
   ['', 'Usage: nest-session-redis'],
   ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis expirations'],
   ['expirations --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
-  ['-x', "Unknown option '-x'. See nest-session-redis --help\n"],
+  [
+    '-x',
+    "Unknown option '-x'. If it begins an argument, write -- before the argument. See nest-session-redis --help\n",
+  ],
   ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
   [
     'repartition --from --to 4',
