@@ -153,13 +153,12 @@ export class RequestSessionLoader {
     // Its client does not have the token yet. It is no access: the session keeps the end that it had elsewhere.
     if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);
     const dueIn = touchDueIn(session, this.options);
-    const isRolling = this.resolver.maxAge({ presented, ...cookieLifetimeOf(session) }) !== undefined;
     if (dueIn !== undefined && dueIn > 0) {
       // Neither do its saves have to renew it.
       session.keepIdleFor(dueIn);
-      // A handler may take longer. Its save then renews the session, and the cookie must not end before the session.
-      return isRolling ? SessionTouch.of(this.repository, session, true, false, dueIn) : SessionTouch.none;
+      return SessionTouch.none;
     }
+    const isRolling = this.resolver.maxAge({ presented, ...cookieLifetimeOf(session) }) !== undefined;
     // A session that never expires needs no touch, but its cookie may. It decides nothing else, so any clock will do.
     const isDue =
       dueIn !== undefined || (isRolling && Date.now() - session.lastAccessedTime >= this.options.touchInterval);

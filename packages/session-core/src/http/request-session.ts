@@ -163,6 +163,15 @@ export class RequestSession {
     return this.#hasFailed;
   }
 
+  /**
+   * Whether there are changes that no response saves any more. When the handler had finished before the headers were
+   * sent, only what was set is looked at: an encoding of each object that was read would find nothing in almost every
+   * request.
+   */
+  isUnsaved(isHandled: boolean): boolean {
+    return isHandled ? !this.#hasFailed && this.#session?.isSet === true : this.needsSave;
+  }
+
   /** Whether there is anything to save. False after a save that failed. */
   get needsSave(): boolean {
     if (this.#hasFailed || !this.#session) return false;

@@ -198,7 +198,8 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     // `on`, because the event occurs once.
     response.on('close', () => {
       this.#isOver = true;
-      if (this.#isUnsaved) reportUnsaved(this.session, () => this.#isUnsaved);
+      const isUnsaved = () => this.session.isUnsaved(this.#isHandled);
+      if (isUnsaved()) reportUnsaved(this.session, isUnsaved);
     });
   }
 
@@ -219,15 +220,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   get #tokenToSend(): SessionToken | undefined {
     const { existing, presented } = this.session;
     return existing?.tokenToSend ?? (this.#isRenewed ? presented : undefined);
-  }
-
-  /**
-   * Whether there are changes that nobody saves any more. When the handler had finished before the headers were sent,
-   * only what was set is looked at: an encoding of each object that was read would find nothing in almost every request.
-   */
-  get #isUnsaved(): boolean {
-    const { session } = this;
-    return this.#isHandled ? !session.hasFailed && session.existing?.isSet === true : session.needsSave;
   }
 
   /** Returns the resolver's result, which should be undefined. */

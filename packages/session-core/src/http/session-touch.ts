@@ -36,30 +36,25 @@ function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }
 export class SessionTouch {
   #touch: (() => Promise<TouchOutcome | 'failed'>) | undefined;
   #sent: Promise<TouchOutcome | 'failed'> | undefined;
-  /** By the monotonic clock. */
-  readonly #dueAt: number;
 
   /**
    * @param touch touches the session, and never rejects; undefined when no touch is due
    * @param isRolling whether the cookie has a lifetime, so that each touch sends it again
    * @param isNeeded whether it cannot be cancelled
-   * @param dueIn milliseconds after which it is due
    */
   constructor(
     touch?: () => Promise<TouchOutcome | 'failed'>,
     readonly isRolling = false,
     private readonly isNeeded = false,
-    dueIn = 0,
   ) {
     this.#touch = touch;
-    this.#dueAt = dueIn > 0 ? performance.now() + dueIn : -Infinity;
   }
 
   /** The touch of a request that owes none. */
   static readonly none = new SessionTouch();
 
   /**
-   * A touch that is due, or will be in `dueIn` milliseconds. If it `isNeeded` to send the token, it is sent even when the request does not count as an
+   * A touch that is due. If it `isNeeded` to send the token, it is sent even when the request does not count as an
    * access. It never rejects, because a request must not fail when its touch does.
    */
   static of(
@@ -67,7 +62,6 @@ export class SessionTouch {
     session: TrackedSession,
     isRolling: boolean,
     isNeeded = false,
-    dueIn = 0,
   ): SessionTouch {
     return new SessionTouch(
       async () => {
@@ -81,17 +75,16 @@ export class SessionTouch {
       },
       isRolling,
       isNeeded,
-      dueIn,
     );
   }
 
   get isDue(): boolean {
-    return this.#touch !== undefined && performance.now() >= this.#dueAt;
+    return this.#touch !== undefined;
   }
 
   /** Touches the session if that is due and was not done yet. */
   send(): Promise<TouchOutcome | 'failed'> | undefined {
-    if (this.isDue) this.#sent ??= this.#touch?.();
+    this.#sent ??= this.#touch?.();
     return this.#sent;
   }
 
