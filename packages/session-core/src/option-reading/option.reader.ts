@@ -128,9 +128,17 @@ export class OptionReader {
 
 function durationProblem(value: Duration, ms: number, rules: DurationRules): string | undefined {
   const { atLeast = 0, atMost = Infinity, wholeSeconds = false } = rules;
-  if (ms < atLeast) return `is ${value}: it must be at least ${atLeast / 1000}s`;
-  if (ms > atMost) return `is ${value}: it must be at most ${atMost / 1000}s`;
+  if (ms < atLeast) return `is ${value}: it must be at least ${shown(atLeast)}`;
+  if (ms > atMost) return `is ${value}: it must be at most ${shown(atMost)}`;
   return wholeSeconds && ms % 1000 !== 0 ? 'must be a number of whole seconds' : undefined;
+}
+
+const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 };
+
+/** A duration in the largest unit that needs no fraction. */
+function shown(ms: number): string {
+  const [unit, its] = Object.entries(UNITS).find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1];
+  return `${ms / its}${unit}`;
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -77,7 +77,7 @@ describe('configuration', () => {
       '`cleanup.cron` is not a cron expression',
       '`cleanup.batchSize` must be a whole number from 1 to 1000',
       '`partitions` must be a whole number from 1 to 1024',
-      '`events.deadLetters.retention` is 1s: it must be at least 60s',
+      '`events.deadLetters.retention` is 1s: it must be at least 1m',
       '`events.deadLetters.maxBytes`: known are',
       '`notifications` must be one of "auto", "off"',
     ]) {

@@ -65,7 +65,11 @@ it('no option makes a timer that Node.js would fire at once', () => {
       { events: { lease: wait } },
       { events: { shutdownTimeout: wait } },
     ]) {
-      expect(problemsOf(options)).toEqual([expect.stringMatching(/ is \d+[ds]: it must be at most 86400s\.$/)]);
+      expect(problemsOf(options)).toEqual([expect.stringMatching(/ is \d+[ds]: it must be at most 1d\.$/)]);
     }
   }
+});
+
+it('a bound is told in the unit in which one would write it', () => {
+  expect(problemsOf({ commandTimeout: '1ms' })).toEqual(['Option `commandTimeout` is 1ms: it must be at least 10ms.']);
 });
