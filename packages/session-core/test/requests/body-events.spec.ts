@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, Server } from 'node:http';
-import { Controller, type INestApplication, Injectable, Post, Req, Res } from '@nestjs/common';
+import { Controller, type INestApplication, Injectable, Post, Req } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionContext } from '../../src/index.js';
@@ -55,8 +55,9 @@ it('the last events of a request do not wake up the scope of an application that
   @Controller()
   class EndlessController {
     @Post('endless')
-    wait(@Req() request: IncomingMessage, @Res() _: unknown) {
+    wait(@Req() request: IncomingMessage) {
       arrived(request);
+      return new Promise(() => undefined);
     }
   }
   const { app, agent } = await startApp({ controllers: [EndlessController, VisitController], providers: [Visits] });
