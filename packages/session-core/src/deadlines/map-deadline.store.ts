@@ -49,7 +49,7 @@ export class MapDeadlineStore extends DeadlineStore {
   async reschedule(name: string, key: string, due: Due): Promise<RescheduleReply> {
     const waiting = this.#of(name).get(key);
     if (!waiting) return this.#hasFired(name, key) ? 'fired' : 'none';
-    this.#of(name).put({ ...waiting, dueAt: this.#instantOf(due) });
+    this.#of(name).put({ ...waiting, dueAt: instantOf(due, this.clock.now()) });
     this.#scheduled();
     return 'moved';
   }
@@ -92,10 +92,11 @@ export class MapDeadlineStore extends DeadlineStore {
   #schedule(name: string, { due, ifExists, ...deadline }: NewDeadline, most: number): ScheduleReply {
     const list = this.#of(name);
     const waiting = list.get(deadline.key);
-    const dueAt = this.#instantOf(due);
+    const now = this.clock.now();
+    const dueAt = instantOf(due, now);
     if (waiting && stays(waiting, dueAt, ifExists)) return 'kept';
     if (!waiting && list.size >= most) return 'full';
-    list.put({ ...deadline, dueAt, scheduledAt: this.clock.now(), traceparent: deadline.traceparent });
+    list.put({ ...deadline, dueAt, scheduledAt: now, traceparent: deadline.traceparent });
     this.#fired.delete(firedKey(name, deadline.key));
     return waiting ? 'replaced' : 'scheduled';
   }
@@ -104,10 +105,6 @@ export class MapDeadlineStore extends DeadlineStore {
     let list = this.#waiting.get(name);
     if (!list) this.#waiting.set(name, (list = new DueList()));
     return list;
-  }
-
-  #instantOf(due: Due): number {
-    return 'at' in due ? due.at : this.clock.now() + due.in;
   }
 
   #hasFired(name: string, key: string): boolean {
@@ -140,4 +137,8 @@ function stays({ dueAt }: WaitingDeadline, newDueAt: number, ifExists: IfSchedul
 /** A name has no space. */
 function firedKey(name: string, key: string): string {
   return `${name} ${key}`;
+}
+
+function instantOf(due: Due, now: number): number {
+  return 'at' in due ? due.at : now + due.in;
 }

@@ -8,12 +8,17 @@ const LAST_WAIT = 100;
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
 export function openRedis(address: ServerAddress, rules: RedisOptions): Redis {
-  return hideArguments(handleErrorsOfStreams(clientOf(address, rules)));
+  return prepared(clientOf(address, rules));
 }
 
 /** A connection to one node of a Cluster. Not connected yet. */
 export function openNode(options: RedisOptions): Redis {
-  return hideArguments(handleErrorsOfStreams(new Redis(options)));
+  return prepared(new Redis(options));
+}
+
+/** Without the warning of Node.js about eleven listeners: each service of each module listens to the connection. */
+function prepared(client: Redis): Redis {
+  return hideArguments(handleErrorsOfStreams(client)).setMaxListeners(0);
 }
 
 /** A client of the Cluster with these rules. Not connected yet. */

@@ -35,8 +35,8 @@ import { sessionEvents } from './event-scripts.js';
 const BATCH_SIZE = 100;
 const NAME = 'contract';
 
-/** What instrumentations of ioredis may see: hidden arguments, hashes of scripts, and those of reading the events stream. */
-const HARMLESS = /^(\?|[0-9a-f]{40}|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\d-]+\}:|nest:)?events)$/;
+/** What instrumentations of ioredis may see: hidden arguments, scripts and their hashes, and those of reading the events stream. */
+const HARMLESS = /^(\?|[0-9a-f]{40}|#!lua[^]*|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\d-]+\}:|nest:)?events)$/;
 
 /** The connections of one node of an application. */
 type Connections = Pick<RedisConnections, 'request' | 'background'>;
