@@ -174,6 +174,12 @@ describe('an application whose save has no reply', () => {
     await other.stop();
   });
 
+  /** Somebody wants all events: the applications have no handlers, and say so again after each lost connection. */
+  async function emptyStore(): Promise<void> {
+    await store.client.flushall();
+    await store.client.hset(store.keys.wanted, 'somebody', 'created id-changed deleted');
+  }
+
   /** Sends a request whose script Redis executes, and drops the reply. */
   async function withoutReply(agent: HttpAgent, path: string, body?: object): Promise<HttpResponse> {
     // Of the commands of a request, only scripts contain the name of the events stream.
@@ -213,7 +219,7 @@ describe('an application whose save has no reply', () => {
     };
 
     it.each([true, false])('stores a new session once with all attributes, first save executed: %p', async (had) => {
-      await store.client.flushall();
+      await emptyStore();
       const session = repository().createSession();
       session.setAttribute('a', 1);
       await failToSave(session, had);
@@ -225,7 +231,7 @@ describe('an application whose save has no reply', () => {
     });
 
     it.each([true, false])('changes the id once and stores all attributes, first save executed: %p', async (had) => {
-      await store.client.flushall();
+      await emptyStore();
       const session = repository().createSession();
       session.setAttribute('a', 1);
       await session.save();
@@ -244,7 +250,7 @@ describe('an application whose save has no reply', () => {
     ['a logout', '/logout', undefined, ['created', 'deleted']],
     ['a counter', '/count', undefined, ['created']],
   ])('responds 503 without a cookie to %s, and records it once', async (_, path, body, recorded) => {
-    await store.client.del(store.keys.events);
+    await emptyStore();
     const agent = app.agent();
     if (path !== '/set/a') await agent.post('/set/count', { value: 0 });
     const response = await withoutReply(agent, path, body);
