@@ -50,8 +50,8 @@ export class DeadlinesController {
 
 /** Where a page begins; undefined for the first. @throws BadRequestException where half of it is missing */
 function placeIn(query: Parameters): DeadlinePlace | undefined {
-  const names = ['afterKey', 'afterDueAt'];
-  if (names.every((name) => textIn(query, name) === undefined)) return undefined;
-  const [key] = names.map((name) => requiredText(query, name)) as [string, string];
+  if (textIn(query, 'afterKey') === undefined && textIn(query, 'afterDueAt') === undefined) return undefined;
+  const key = requiredText(query, 'afterKey');
+  requiredText(query, 'afterDueAt');
   return { key, dueAt: numberIn(query, 'afterDueAt', 0, { atLeast: 0, atMost: LAST_INSTANT }) };
 }

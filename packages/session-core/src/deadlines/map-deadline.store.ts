@@ -49,7 +49,7 @@ export class MapDeadlineStore extends DeadlineStore {
   async reschedule(name: string, key: string, due: Due): Promise<RescheduleReply> {
     const waiting = this.#of(name).get(key);
     if (!waiting) return this.#hasFired(name, key) ? 'fired' : 'none';
-    this.#of(name).put({ ...waiting, dueAt: instantOf(due, this.clock.now()) });
+    this.#of(name).put({ ...waiting, dueAt: dueAtOf(due, this.clock.now()) });
     this.#scheduled();
     return 'moved';
   }
@@ -93,7 +93,7 @@ export class MapDeadlineStore extends DeadlineStore {
     const list = this.#of(name);
     const waiting = list.get(deadline.key);
     const now = this.clock.now();
-    const dueAt = instantOf(due, now);
+    const dueAt = dueAtOf(due, now);
     if (waiting && stays(waiting, dueAt, ifExists)) return 'kept';
     if (!waiting && list.size >= most) return 'full';
     list.put({ ...deadline, dueAt, scheduledAt: now, traceparent: deadline.traceparent });
@@ -139,6 +139,7 @@ function firedKey(name: string, key: string): string {
   return `${name} ${key}`;
 }
 
-function instantOf(due: Due, now: number): number {
+/** When a deadline is due, in epoch milliseconds. */
+function dueAtOf(due: Due, now: number): number {
   return 'at' in due ? due.at : now + due.in;
 }

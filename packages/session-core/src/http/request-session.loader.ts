@@ -66,7 +66,8 @@ export class RequestSessionLoader {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
-    const foreign = this.#isOfOneSession(request) ? this.extension.takeover?.find(request) : undefined;
+    const { takeover } = this.extension;
+    const foreign = takeover && this.#isOfOneSession(request) ? takeover.find(request) : undefined;
     const id = foreign && this.options.ids.find(foreign.token);
     // Last: a session that is already kept here counts.
     if (foreign && id !== undefined) presented.push({ token: foreign.token, id, foreign });

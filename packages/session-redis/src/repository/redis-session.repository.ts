@@ -135,16 +135,13 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
       return record && !this.#epochs.ends(keys, record) ? this.#encryption.loaded(record) : undefined;
     });
-    return this.#withoutStrays(
-      keys,
-      records.filter((record) => record !== undefined),
-    );
+    const live = records.filter((record) => record !== undefined);
+    return live.some(lacksEnd) ? this.#withoutStrays(keys, live) : live;
   }
 
   /** A stray key in the place of a shadow key is no session. It costs a round trip only where that has no time to live. */
   async #withoutStrays(keys: SessionKeys, records: SessionRecord[]): Promise<SessionRecord[]> {
     const doubtful = records.filter(lacksEnd);
-    if (doubtful.length === 0) return records;
     const types = await this.#connection.run(
       (client) => Promise.all(doubtful.map(({ id }) => client.type(keys.shadow(id)))),
       keys.prefix,
