@@ -15,8 +15,8 @@ const POLICY_VIOLATION = 1008;
 
 /** A connection that belongs to one session, or to one of several until its session is loaded. */
 export interface OpenConnection {
-  /** Closes the connection. Called at most once. */
-  readonly close: (reason: CloseReason) => void;
+  /** Closes the connection because of this session. Called at most once for each of its sessions. */
+  readonly close: (reason: CloseReason, id: string) => void;
 }
 
 /** The open connections of this instance, by the ids of their sessions. */
@@ -56,7 +56,7 @@ export class OpenConnections {
     const errors: unknown[] = [];
     for (const connection of connections ?? []) {
       try {
-        connection.close(reason);
+        connection.close(reason, id);
       } catch (error) {
         errors.push(error);
       }

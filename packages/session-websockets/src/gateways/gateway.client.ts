@@ -24,6 +24,8 @@ export class GatewayClient implements OpenConnection {
   /** The session ids under which the connection is registered. */
   #ids: readonly string[] = [];
   #id: string | undefined;
+  /** Why a presented session closes the connection, by its id, while it is not yet known which of them is opened. */
+  #endedInLoad: Map<string, CloseReason> | undefined;
   #closing: CloseReason | undefined;
   #isGone = false;
   #hangUp: ((reason: CloseReason) => void) | undefined;
@@ -70,6 +72,7 @@ export class GatewayClient implements OpenConnection {
     this.#isExcluded = this.#sessions.excludes(this.#request);
     if (this.#isExcluded) return;
     // Register before the load, so that no end after it is missed.
+    const ended = (this.#endedInLoad = new Map<string, CloseReason>());
     this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
     const opening = await this.#sessions.detached(this.#request);
     if (opening.isUnavailable) {
@@ -80,8 +83,12 @@ export class GatewayClient implements OpenConnection {
     void opening.touch.send();
     this.#opening = opening;
     opening.attach();
+    this.#endedInLoad = undefined;
     this.#id = opening.existing?.id;
     this.#belongTo(this.#id === undefined ? [] : [this.#id]);
+    // The end of another session may be told late: that of a sign-out before the client came, for example.
+    const reason = this.#id === undefined ? undefined : ended.get(this.#id);
+    if (reason) this.#close(reason);
   }
 
   /** Sets the function that closes the connection. */
@@ -101,7 +108,12 @@ export class GatewayClient implements OpenConnection {
     this.#isGone = true;
   };
 
-  close(reason: CloseReason): void {
+  close(reason: CloseReason, id: string): void {
+    if (this.#endedInLoad) this.#endedInLoad.set(id, reason);
+    else this.#close(reason);
+  }
+
+  #close(reason: CloseReason): void {
     if (this.#closing) return;
     this.#closing = reason;
     this.#hangUp?.(reason);
@@ -119,7 +131,7 @@ export class GatewayClient implements OpenConnection {
     if (++this.#waiting > MOST_WAITING) this.#refuseMessages(this.#id);
     try {
       const current = await this.#load(this.#id);
-      if (current && !current.isUnavailable && !current.existing) this.close('session ended');
+      if (current && !current.isUnavailable && !current.existing) this.#close('session ended');
       return this.#closing ? undefined : current;
     } finally {
       this.#waiting--;
@@ -129,7 +141,7 @@ export class GatewayClient implements OpenConnection {
   /** Its later messages are not counted, because it is being closed. */
   #refuseMessages(id: string): void {
     this.#sessions.reportLimit('waitingMessages', this.#request, id);
-    this.close('too many messages');
+    this.#close('too many messages');
   }
 
   /** Returns undefined while the client is being closed. */
