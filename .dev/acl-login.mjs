@@ -1,5 +1,6 @@
-// Loaded by the tests of `npm run test:acl`, and by the processes that they start: the connections of the library, which it
-// names after their namespace, log in as the user of that name. What Redis denies them is written to $ACL_DENIED.
+// Loaded by the tests of `npm run test:acl`, and by the processes that they start: the connections of the library,
+// which it names after their namespace, log in as the user of that name. What Redis denies them is written to
+// $ACL_DENIED.
 import { appendFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 

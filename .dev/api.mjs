@@ -1,5 +1,5 @@
-// npm run api: writes the public surface of each entry point of the published packages to docs/evidence/api, as a report that a
-// change of the surface shows up in. With --check: fails where a report is not what the surface is.
+// npm run api: writes the public surface of each entry point of the published packages to docs/evidence/api, as a
+// report that a change of the surface shows up in. With --check: fails where a report is not what the surface is.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';

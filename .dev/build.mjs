@@ -1,5 +1,5 @@
-// npm run build: compiles every package and the demo into their `dist` folders. Published packages have each module twice:
-// as an ES module in `dist`, and as CommonJS in `dist/cjs`.
+// npm run build: compiles every package and the demo into their `dist` folders. Published packages have each module
+// twice: as an ES module in `dist`, and as CommonJS in `dist/cjs`.
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import embedScripts from './embed-scripts.mjs';
@@ -32,7 +32,9 @@ function removeLeftovers(folder) {
   }
 }
 
-/** tsc copies nothing but TypeScript: the C source of the clock that tests step belongs beside the module that reads it. */
+/**
+ * tsc copies nothing but TypeScript: the C source of the clock that tests step belongs beside the module that reads it.
+ */
 function copyClock() {
   const [source, target] = ['src', 'dist'].map((each) => `libs/test-infrastructure/${each}/redis/redis.clock.c`);
   copyChanged(join(root, source), join(root, target));

@@ -1,5 +1,5 @@
-// npm run check:docs: whether every public name, members included, has a doc comment, and whether the links in them lead
-// somewhere. What is inherited counts: TypeDoc shows a class the comment of what it implements.
+// npm run check:docs: whether every public name, members included, has a doc comment, and whether the links in them
+// lead somewhere. What is inherited counts: TypeDoc shows a class the comment of what it implements.
 import { ReflectionKind } from 'typedoc';
 import { entryPoints } from './entry-points.mjs';
 import { main, runQuietly } from './processes.mjs';

@@ -1,5 +1,6 @@
-// npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and CommonJS, and
-// npm would take it. The packages are packed out of a copy that has an address of the repository, since ours may have none yet.
+// npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and
+// CommonJS, and npm would take it. The packages are packed out of a copy that has an address of the repository, since
+// ours may have none yet.
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -73,9 +74,9 @@ function wantedEntries({ exports }) {
 }
 
 /**
- * `module-sync` is what Node.js asks for where it can require() ES modules, and `module` what bundlers ask for: both get
- * the ES modules for `import` and for `require`, so that no process has two copies of a package. The CommonJS build is
- * for whoever cannot require() ES modules, such as Jest.
+ * `module-sync` is what Node.js asks for where it can require() ES modules, and `module` what bundlers ask for: both
+ * get the ES modules for `import` and for `require`, so that no process has two copies of a package. The CommonJS build
+ * is for whoever cannot require() ES modules, such as Jest.
  */
 function conditionsOf(name) {
   return {

@@ -1,5 +1,6 @@
-// npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are" and "Redis
-// scripts": which folder may import from which, what files are called, how long they may be, and that they load anywhere.
+// npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are" and
+// "Redis scripts": which folder may import from which, what files are called, how long they may be, and that they load
+// anywhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { luaProblems } from './lua-structure.mjs';
@@ -7,6 +8,8 @@ import { root } from './processes.mjs';
 import { publishedPackages } from './workspaces.mjs';
 
 const MOST_LINES = 300;
+// Prettier keeps code to this width, and leaves comments as they are.
+const WIDE_COMMENT = /^(?=.{121})\s*(?:\/\/|\/?\*)/;
 // One check after the other, as a store author reads them.
 const LONG_FILES = /\.checks\.ts$/;
 const OF_CORE = /^(?:import|export) (?:type )?\{([^}]*)\} from '(@nest-session\/[^']+)';/gm;
@@ -89,8 +92,11 @@ function* nameProblems(file, text) {
 }
 
 function* lengthProblems(file, text) {
-  const lines = text.split('\n').length - 1;
-  if (lines > MOST_LINES && !LONG_FILES.test(file)) yield `has ${lines} lines, more than ${MOST_LINES}`;
+  const lines = text.split('\n');
+  const count = lines.length - 1;
+  if (count > MOST_LINES && !LONG_FILES.test(file)) yield `has ${count} lines, more than ${MOST_LINES}`;
+  for (const [index, line] of lines.entries())
+    if (WIDE_COMMENT.test(line)) yield `line ${index + 1} is a comment of more than 120 columns`;
 }
 
 /** CommonJS has no `import.meta`, and nothing lies beside a bundle. */

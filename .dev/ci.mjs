@@ -2,12 +2,12 @@
 import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
 
-// Of the suites that take long: the packages of docs/works-with.md, what a client hears of a failed save, requests at once
-// and replies that are lost, expiries during outages and crashes, timers outside of Redis, requests and events on a Cluster,
-// the contract of stores with all that a store can have, a move to other partitions, what managed services forbid, what
-// telemetry shows on a Cluster and with a Sentinel, deadlines in several partitions and on a Cluster, sessions shared with
-// Spring while connections are cut, groups that are absent or slow, stores that fail and recover, several times too, and
-// the demo that fails.
+// Of the suites that take long: the packages of docs/works-with.md, what a client hears of a failed save, requests at
+// once and replies that are lost, expiries during outages and crashes, timers outside of Redis, requests and events on
+// a Cluster, the contract of stores with all that a store can have, a move to other partitions, what managed services
+// forbid, what telemetry shows on a Cluster and with a Sentinel, deadlines in several partitions and on a Cluster,
+// sessions shared with Spring while connections are cut, groups that are absent or slow, stores that fail and recover,
+// several times too, and the demo that fails.
 const SHORT_CHAOS =
   'saved-before-answered|failed-save|concurrency|lost-replies|lost-notifications|exactly-once|killed-while-sweeping|' +
   'cluster-timers|docs/test/timers|cluster.connection|cluster-application|cluster-delivery|redis-cluster|' +

@@ -1,5 +1,5 @@
-// For the workers of Jest: every test file loads its modules anew, Express, Fastify and ioredis among them. This keeps the
-// scripts that V8 has compiled for the next file of the same worker.
+// For the workers of Jest: every test file loads its modules anew, Express, Fastify and ioredis among them. This keeps
+// the scripts that V8 has compiled for the next file of the same worker.
 import vm from 'node:vm';
 
 const { compileFunction } = vm;

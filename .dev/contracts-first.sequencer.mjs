@@ -1,6 +1,6 @@
-// The order in which Jest starts the test files. By itself, Jest starts those first that took long in an earlier run, or,
-// in a fresh clone, the large ones. The suite of a contract is a small file, and one of those that take longest: it would
-// start last, and run alone in the end.
+// The order in which Jest starts the test files. By itself, Jest starts those first that took long in an earlier run,
+// or, in a fresh clone, the large ones. The suite of a contract is a small file, and one of those that take longest: it
+// would start last, and run alone in the end.
 import TestSequencer from '@jest/test-sequencer';
 
 const OF_A_CONTRACT = /contract\.spec\.ts$/;

@@ -1,8 +1,8 @@
 // Writes packages/session-redis/src/scripts/lua-sources.ts, the text of every .lua file beside it,
 // packages/session-admin/src/page/page-files.ts, the text of every file of the page beside it, and for both packages
 // configuration/version.ts, the version of the package.json, so that no program has to find these files when it runs,
-// wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first; with --watch,
-// it runs until it is stopped and follows changes of scripts.
+// wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first; with
+// --watch, it runs until it is stopped and follows changes of scripts.
 import { existsSync, readdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

@@ -10,8 +10,8 @@ export default class GuaranteesReporter {
   #documents;
 
   /**
-   * `documents`: Markdown files in which a test is a list item of its own, `- [title](path of its file)`, or such a link
-   * in the last cell of a table.
+   * `documents`: Markdown files in which a test is a list item of its own, `- [title](path of its file)`, or such a
+   * link in the last cell of a table.
    */
   constructor(globalConfig, { documents }) {
     this.#globalConfig = globalConfig;

@@ -1,5 +1,5 @@
-// Installs what `npm start` and `npm test` need; `npm run setup` installs this, and what `npm run site` needs. Runs before any
-// package is there, so it imports Node's modules only.
+// Installs what `npm start` and `npm test` need; `npm run setup` installs this, and what `npm run site` needs. Runs
+// before any package is there, so it imports Node's modules only.
 import { createHash } from 'node:crypto';
 import { accessSync, constants, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

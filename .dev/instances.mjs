@@ -1,5 +1,5 @@
-// The demo as several processes on one port, and beside it as many of the shop with express-session: `npm start` runs this. An
-// instance that is killed is started again.
+// The demo as several processes on one port, and beside it as many of the shop with express-session: `npm start` runs
+// this. An instance that is killed is started again.
 import cluster from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 

@@ -1,5 +1,5 @@
-// The environment of the tests: that of Node.js, which leaves no AsyncLocalStorage behind. Before Node.js 24, every promise
-// of the process pays for each one, and a worker of Jest runs many files, all of which load their modules anew.
+// The environment of the tests: that of Node.js, which leaves no AsyncLocalStorage behind. Before Node.js 24, every
+// promise of the process pays for each one, and a worker of Jest runs many files, all of which load their modules anew.
 import asyncHooks from 'node:async_hooks';
 import { TestEnvironment } from 'jest-environment-node';
 import { compileOnce } from './compile-once.mjs';

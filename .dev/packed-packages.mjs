@@ -1,5 +1,6 @@
 // The packages as they would be published, for applications outside of the repository.
-// `npm run release:pack -- FOLDER` packs them into a folder. With TARBALLS, the path of that folder, tests use what is there.
+// `npm run release:pack -- FOLDER` packs them into a folder. With TARBALLS, the path of that folder, tests use what is
+// there.
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -33,7 +33,9 @@ export async function runQuietly(command, args) {
   return output;
 }
 
-/** Runs a command and resolves to its exit code, null when it was killed, and its output. Takes options of `spawn()`. */
+/**
+ * Runs a command and resolves to its exit code, null when it was killed, and its output. Takes options of `spawn()`.
+ */
 export async function capture(command, args, options = {}) {
   const child = spawn(command, args, { cwd: root, ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

@@ -1,5 +1,5 @@
-// npm run release:address -- URL: writes the address of the repository wherever it belongs: into the package.json files of
-// the published packages and of the top, into their READMEs, and into SECURITY.md. Once more changes nothing, and
+// npm run release:address -- URL: writes the address of the repository wherever it belongs: into the package.json files
+// of the published packages and of the top, into their READMEs, and into SECURITY.md. Once more changes nothing, and
 // another address replaces the former one.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// node .dev/release-publish.mjs FOLDER: publishes the tarballs of a folder, which were packed and tested before. What npm has
-// already is left out, so it can be called again after it has failed. With --dry-run, nothing is asked or sent.
+// node .dev/release-publish.mjs FOLDER: publishes the tarballs of a folder, which were packed and tested before. What
+// npm has already is left out, so it can be called again after it has failed. With --dry-run, nothing is asked or sent.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,5 +1,5 @@
-// npm run release:version -- 1.0.0: gives all packages one version, and what is under Unreleased in CHANGELOG.md its heading.
-// Once more changes nothing.
+// npm run release:version -- 1.0.0: gives all packages one version, and what is under Unreleased in CHANGELOG.md its
+// heading. Once more changes nothing.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { main, root } from './processes.mjs';

@@ -1,5 +1,5 @@
-// npm run site: builds the documentation as a site, into docs/site/dist. It fails if a link leads nowhere, and needs no network
-// once the packages are installed.
+// npm run site: builds the documentation as a site, into docs/site/dist. It fails if a link leads nowhere, and needs no
+// network once the packages are installed.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkHeadings } from '../docs/site/check-headings.mjs';

@@ -1,5 +1,6 @@
-// npm start: the demo on a private Redis, or on that of REDIS_URL, as two processes, beside a shop with express-session. With
-// --instances 3: as three processes. With --watch: as one, again whenever a source file changes, without that shop.
+// npm start: the demo on a private Redis, or on that of REDIS_URL, as two processes, beside a shop with
+// express-session. With --instances 3: as three processes. With --watch: as one, again whenever a source file changes,
+// without that shop.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';

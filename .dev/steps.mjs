@@ -1,5 +1,5 @@
-// Runs one step after the other, and those of a list two at a time. At the end it tells what came of each and how long it
-// took, and counts all tests in the last line.
+// Runs one step after the other, and those of a list two at a time. At the end it tells what came of each and how long
+// it took, and counts all tests in the last line.
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -21,8 +21,8 @@ export function temporaryFolder(purpose) {
 }
 
 /**
- * Runs a command to its end, for twenty minutes at the most. Resolves to its exit code, null when it did not end by itself,
- * and output.
+ * Runs a command to its end, for twenty minutes at the most. Resolves to its exit code, null when it did not end by
+ * itself, and output.
  */
 export async function runIn(folder, command, args, env = {}) {
   const { code, output } = await capture(command, args, {

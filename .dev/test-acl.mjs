@@ -1,6 +1,6 @@
 // npm run test:acl: the tests of session-redis on servers where each namespace has a user with the rights of
-// docs/securing-redis.md. All connections of the library log in as that user (acl-login.mjs), those of the tests do not. It fails
-// when Redis denies the library something, also where no test notices. Arguments are those of Jest.
+// docs/securing-redis.md. All connections of the library log in as that user (acl-login.mjs), those of the tests do
+// not. It fails when Redis denies the library something, also where no test notices. Arguments are those of Jest.
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

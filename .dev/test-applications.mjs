@@ -1,7 +1,7 @@
-// npm run test:applications: the packages in applications as other tools make them. The Nest CLI generates each outside of
-// the repository, the packed packages are installed, and the files of .dev/applications/added are added. Its own test
-// commands run, with the configuration that was generated. Then it is built in several ways, in one file as well, started,
-// and visited: a session is kept in Redis, and its end is heard of. Words choose applications by their names.
+// npm run test:applications: the packages in applications as other tools make them. The Nest CLI generates each outside
+// of the repository, the packed packages are installed, and the files of .dev/applications/added are added. Its own
+// test commands run, with the configuration that was generated. Then it is built in several ways, in one file as well,
+// started, and visited: a session is kept in Redis, and its end is heard of. Words choose applications by their names.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

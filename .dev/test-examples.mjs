@@ -1,6 +1,6 @@
 // npm run test:examples: each application of `examples` as somebody has it who has installed the packages. It is copied
-// out of the repository, the packed packages are installed, and its scripts run: `types`, and all that begin with `test`.
-// The recipes of the documentation are one more: their tests run with the packed packages.
+// out of the repository, the packed packages are installed, and its scripts run: `types`, and all that begin with
+// `test`. The recipes of the documentation are one more: their tests run with the packed packages.
 import { readdirSync } from 'node:fs';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

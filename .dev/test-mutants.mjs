@@ -1,6 +1,7 @@
-// npm run test:mutants: whether the tests would notice a mistake. Without a folder, those of .dev/mutants/lua.mutants.mjs;
-// words choose the ones that have them in their sentence, and with --model the tests that draw sequences of requests have
-// to find by themselves what they can. With a folder of sources, Stryker makes mistakes there, and words choose the specs.
+// npm run test:mutants: whether the tests would notice a mistake. Without a folder, those of
+// .dev/mutants/lua.mutants.mjs; words choose the ones that have them in their sentence, and with --model the tests that
+// draw sequences of requests have to find by themselves what they can. With a folder of sources, Stryker makes mistakes
+// there, and words choose the specs.
 import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { sumUp } from './checks.mjs';

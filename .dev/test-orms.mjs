@@ -1,6 +1,6 @@
-// npm run test:orms: the packages as they would be published, beside each ORM of .dev/orms. They are packed, and installed
-// outside of the repository with what the folder of the ORM asks for. The application of .dev/orms is compiled with the
-// module of that folder, and its checks run. Words choose folders: `npm run test:orms -- typeorm`.
+// npm run test:orms: the packages as they would be published, beside each ORM of .dev/orms. They are packed, and
+// installed outside of the repository with what the folder of the ORM asks for. The application of .dev/orms is
+// compiled with the module of that folder, and its checks run. Words choose folders: `npm run test:orms -- typeorm`.
 import { readdirSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
-// npm run test:spring: a running Spring Boot beside NestJS, on one Redis. Maven packages .dev/spring/application once, and
-// the jar is kept outside of the repository. For each repository and serializer of Spring, the checks of
-// .dev/spring/read-mode run beside it. The programs of docs/spring-boot.md run together, with the checks of .dev/spring/page
-// and .dev/spring/shared-page. Without a JDK, Maven or what Maven fetches, all of this is skipped, loudly. Words choose by
-// repository, serializer and heading of the page: `npm run test:spring -- indexed`.
+// npm run test:spring: a running Spring Boot beside NestJS, on one Redis. Maven packages .dev/spring/application once,
+// and the jar is kept outside of the repository. For each repository and serializer of Spring, the checks of
+// .dev/spring/read-mode run beside it. The programs of docs/spring-boot.md run together, with the checks of
+// .dev/spring/page and .dev/spring/shared-page. Without a JDK, Maven or what Maven fetches, all of this is skipped,
+// loudly. Words choose by repository, serializer and heading of the page: `npm run test:spring -- indexed`.
 import { cp, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -18,7 +18,9 @@ const REPOSITORIES = { simple: { REPOSITORY: 'simple' }, indexed: { REPOSITORY: 
 const SORTED_SET = { REPOSITORY: 'indexed', EXPIRATIONS: 'sorted-set' };
 const SERIALIZERS = ['jdk', 'plain', 'typed', 'security'];
 
-/** Checks of a folder, and the environments in which they run. `heading`: of the programs of the page that they need. */
+/**
+ * Checks of a folder, and the environments in which they run. `heading`: of the programs of the page that they need.
+ */
 const SUITES = [
   {
     checks: 'read-mode',

@@ -1,5 +1,5 @@
-// npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis. The environment
-// variables IOREDIS and BULLMQ are the folders of packages in the place of those of the workspace.
+// npm test: everything the tests need, then Jest, which gets the arguments. Never skips for lack of Redis. The
+// environment variables IOREDIS and BULLMQ are the folders of packages in the place of those of the workspace.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { ensureTests } from './install.mjs';

@@ -2,7 +2,9 @@
 import { join } from 'node:path';
 import { Application, Converter, ReflectionKind } from 'typedoc';
 
-/** Resolves to the application of TypeDoc and what it has read, which is undefined when the package does not compile. */
+/**
+ * Resolves to the application of TypeDoc and what it has read, which is undefined when the package does not compile.
+ */
 export async function readPackage(folder, entries) {
   const application = await Application.bootstrap({
     name: entries[0].name,

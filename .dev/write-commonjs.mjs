@@ -1,5 +1,5 @@
-// The CommonJS build of a package: its ES modules with `require` and `exports` instead of `import` and `export`, and the
-// same declarations. Everything else is what tsc has compiled.
+// The CommonJS build of a package: its ES modules with `require` and `exports` instead of `import` and `export`, and
+// the same declarations. Everything else is what tsc has compiled.
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { writeChanged } from './write-changed.mjs';

@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /**
- * Starts an application with the added files, and is a customer of its shop: it stores an item, reads it, leaves, and asks
- * until the application has heard that the session expired. Resolves to the output, with what went wrong at its end.
+ * Starts an application with the added files, and is a customer of its shop: it stores an item, reads it, leaves, and
+ * asks until the application has heard that the session expired. Resolves to the output, with what went wrong at its
+ * end.
  */
 export async function visit(folder, program, redis) {
   // Built by the time it is asked for.

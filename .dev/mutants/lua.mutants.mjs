@@ -1,6 +1,6 @@
-// Mistakes in the Redis scripts, one for each rule that matters most. `code` stands once in the script `in`, however its
-// words are spaced; `instead` replaces it; the `test` of `spec` has to fail then. `model`: the tests that draw sequences of
-// requests at random find it by themselves.
+// Mistakes in the Redis scripts, one for each rule that matters most. `code` stands once in the script `in`, however
+// its words are spaced; `instead` replaces it; the `test` of `spec` has to fail then. `model`: the tests that draw
+// sequences of requests at random find it by themselves.
 export const mutants = [
   // The shadow key alone says whether a session is alive.
   {

@@ -3,8 +3,9 @@ import { availableParallelism } from 'node:os';
 import { temporaryFolder } from '../temporary-folder.mjs';
 
 /**
- * Makes every mistake that Stryker knows in the files of a folder, or in one file. For each, it runs specs of the package
- * that import the file: those whose paths have one of the words, or all. Prints the score and what no test noticed.
+ * Makes every mistake that Stryker knows in the files of a folder, or in one file. For each, it runs specs of the
+ * package that import the file: those whose paths have one of the words, or all. Prints the score and what no test
+ * noticed.
  */
 export async function mutate(path, words) {
   // Not before it may have been installed.

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { root } from '../processes.mjs';
 
 /**
- * Writes the files under a heading of the second level: the line above a block, such as "`src/main.ts`:", names its file.
- * Those of Java get into the folder `java`, where each program has the only pom.xml of the page.
+ * Writes the files under a heading of the second level: the line above a block, such as "`src/main.ts`:", names its
+ * file. Those of Java get into the folder `java`, where each program has the only pom.xml of the page.
  */
 export async function writePrograms(heading, folder) {
   const page = await readFile(join(root, 'docs/spring-boot.md'), 'utf8');

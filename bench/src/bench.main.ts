@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { resultsFile, staleDocuments, USUAL, writeDocuments } from './documents.js';
 
-// Behind `npm run bench`: runs the subjects that are named, or the usual ones, each in a process of its own. `--write` also
-// records the results, and writes the tables anew; `--append` does so with the rounds of the recorded runs and of this one.
-// `--check` compares with the recorded results.
+// Behind `npm run bench`: runs the subjects that are named, or the usual ones, each in a process of its own. `--write`
+// also records the results, and writes the tables anew; `--append` does so with the rounds of the recorded runs and of
+// this one. `--check` compares with the recorded results.
 const { positionals, values: options } = parseArgs({
   allowPositionals: true,
   options: {

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 
-// What an operation costs at least: each script does the least that the operation needs, and checks only that the session
-// lives, or that a new id is free. KEYS: session hash, shadow key, then those of the operation.
+// What an operation costs at least: each script does the least that the operation needs, and checks only that the
+// session lives, or that a new id is free. KEYS: session hash, shadow key, then those of the operation.
 const SAVE = `
 if redis.call('PEXPIRE', KEYS[2], ARGV[1]) == 0 then return 'gone' end
 if tonumber(redis.call('HGET', KEYS[1], 'lastAccessedTime')) < tonumber(ARGV[3]) then

@@ -1,7 +1,7 @@
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
-// A program that only takes processor time. Argument: the share of a processor. It works in bursts as long as a batch of
-// claims takes Redis, and tells on request how many of them the system has stretched to more than 3 ms.
+// A program that only takes processor time. Argument: the share of a processor. It works in bursts as long as a batch
+// of claims takes Redis, and tells on request how many of them the system has stretched to more than 3 ms.
 const BURST = 0.7;
 const LONG = 3;
 

@@ -1,7 +1,9 @@
 import { type Results } from './results.js';
 import { medianOf, number, ratio, roundsOf, table } from './table.js';
 
-/** Each operation on a Cluster beside as many servers with its number of partitions, and with a single partition each. */
+/**
+ * Each operation on a Cluster beside as many servers with its number of partitions, and with a single partition each.
+ */
 export function clusterReport({ comparisons }: Results): string {
   const rows = comparisons.map((comparison) => {
     const of = (name: string, figure: string) => roundsOf(comparison, name, figure);

@@ -9,8 +9,8 @@ import { interleave, quantile } from './rounds.js';
 import { inFlight, startStore, type StoreContext } from './store.context.js';
 import { medianOf, number, ratio, table } from './table.js';
 
-// What a save costs when a replica must have it before the request succeeds. The replica is on this machine; the network
-// between two of them is a relay that delays what it passes on.
+// What a save costs when a replica must have it before the request succeeds. The replica is on this machine; the
+// network between two of them is a relay that delays what it passes on.
 const ROUNDS = process.env.BENCH_QUICK ? 5 : 15;
 const WARM_UP = 1;
 const SAVES = 2000;

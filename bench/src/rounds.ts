@@ -16,8 +16,8 @@ interface Result {
 }
 
 /**
- * Measures all contenders in turn, in many rounds, so that a disturbance of the machine affects all of them. Every round
- * starts with another contender. The first rounds are a warm-up and do not count. Resolves to the values of each
+ * Measures all contenders in turn, in many rounds, so that a disturbance of the machine affects all of them. Every
+ * round starts with another contender. The first rounds are a warm-up and do not count. Resolves to the values of each
  * contender, one for each round.
  */
 export async function interleave<Value>(
@@ -45,7 +45,9 @@ export async function runRounds(contenders: readonly Contender[], rounds: number
   });
 }
 
-/** The ratio of two contenders in the same round: its median, and the range that holds the middle half of the rounds. */
+/**
+ * The ratio of two contenders in the same round: its median, and the range that holds the middle half of the rounds.
+ */
 export function ratioOf(values: readonly number[], beside: readonly number[]) {
   const ratios = values.map((value, round) => value / beside[round]!);
   const sorted = ratios.toSorted((one, other) => one - other);

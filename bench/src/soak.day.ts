@@ -4,7 +4,10 @@ import { type Answers, SoakInstance } from './soak.instance.js';
 import { type RedisFigures, type SoakRedis } from './soak.redis.js';
 
 const MINUTE = 60_000;
-/** Milliseconds that a minute takes at least while sessions end: the cleanup, and what it finds, has its turn once a second. */
+/**
+ * Milliseconds that a minute takes at least while sessions end: the cleanup, and what it finds, has its turn once a
+ * second.
+ */
 const WITH_ENDS = 1000;
 const AT_REST = 250;
 

@@ -55,8 +55,8 @@ export class SoakRedis {
 
   async step(milliseconds: number): Promise<void> {
     await Promise.all([this.primary, this.replica].map((server) => server.stepClock(milliseconds)));
-    // A server reads its clock at a command, or 100 ms later. A replica that loses its primary in between dates that back
-    // to before the step, and a Sentinel does not promote a replica that has been alone for a minute.
+    // A server reads its clock at a command, or 100 ms later. A replica that loses its primary in between dates that
+    // back to before the step, and a Sentinel does not promote a replica that has been alone for a minute.
     await Promise.all([...this.#clients.values()].map((client) => client.ping()));
   }
 

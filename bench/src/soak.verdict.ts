@@ -4,15 +4,18 @@ import { medianOf } from './table.js';
 
 /** The memory of the last quarter, divided by that of the second one, may be so much at most. */
 const MOST_GROWTH = 1.1;
-/** Bytes that Redis may have at the end more than at the start, for what a hash table or a stream has that was once full. */
+/**
+ * Bytes that Redis may have at the end more than at the start, for what a hash table or a stream has that was once
+ * full.
+ */
 const MOST_LEFT = 2 ** 21;
 /** Keys that Redis may have at the end more than at the start: those of the store, of which none is a session's. */
 const MOST_KEYS_LEFT = 10;
 
 /**
- * What is wrong with a soak. A call that failed may have taken effect or not, and a handler may have heard of a change that a
- * failover has lost: only such calls explain that two counts differ. Deadlines do not wait for a replica, so a failover may
- * lose as many again that were acknowledged.
+ * What is wrong with a soak. A call that failed may have taken effect or not, and a handler may have heard of a change
+ * that a failover has lost: only such calls explain that two counts differ. Deadlines do not wait for a replica, so a
+ * failover may lose as many again that were acknowledged.
  */
 export function problemsOf(results: Results): string[] {
   const figures = new SoakFigures(results);

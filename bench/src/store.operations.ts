@@ -35,8 +35,8 @@ export function operationsOf(store: StorePrimitives): Operations {
 }
 
 /**
- * What an operation costs, on average, with so many of them in flight. `mayReplace`: which id a session may get. `settled`:
- * resolves when what the operations have caused is over; by default they cause nothing.
+ * What an operation costs, on average, with so many of them in flight. `mayReplace`: which id a session may get.
+ * `settled`: resolves when what the operations have caused is over; by default they cause nothing.
  */
 export async function measureOperation(
   operations: Operations,

@@ -29,7 +29,10 @@ export function publicEntryPoints() {
   return entryPoints().filter(({ name }) => !name.endsWith('/internal'));
 }
 
-/** The groups of docs/README.md with the pages to which they lead, each page once: its title, its path in the site and a question. */
+/**
+ * The groups of docs/README.md with the pages to which they lead, each page once: its title, its path in the site and a
+ * question.
+ */
 export function contents() {
   const [, ...groups] = read('docs/README.md').split(/^## /m);
   const listed = new Set();

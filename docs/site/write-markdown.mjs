@@ -1,4 +1,5 @@
-// The pages as they are written, for programs that read text: beside each page in HTML, listed in llms.txt, and all in llms-full.txt.
+// The pages as they are written, for programs that read text: beside each page in HTML, listed in llms.txt, and all in
+// llms-full.txt.
 // See https://llmstxt.org.
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// Copies the pages into the folder of the site. Their links lead to files of the repository; in the site they lead to its pages,
-// and for what is no page to the repository. As long as that has no address, the words stay without a link.
+// Copies the pages into the folder of the site. Their links lead to files of the repository; in the site they lead to
+// its pages, and for what is no page to the repository. As long as that has no address, the words stay without a link.
 import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { address, pages, read, top } from './pages.mjs';

@@ -76,7 +76,9 @@ describe('docs/from-spring-session.md', () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  /** `await session.save()`, `timeout: '30m'`, `cookie.path`, `@Session()`: the last name before a bracket or a colon. */
+  /**
+   * `await session.save()`, `timeout: '30m'`, `cookie.path`, `@Session()`: the last name before a bracket or a colon.
+   */
   function exists(code: string): boolean {
     if (/^(spring|server)\./.test(code) || code.startsWith('@nestjs/')) return true;
     const [, name = ''] = /(\w+)(?:\(.*\))?(?:: .*)?$/.exec(code) ?? [];

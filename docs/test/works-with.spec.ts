@@ -142,7 +142,9 @@ describe('docs/works-with.md', () => {
   });
 });
 
-/** Whether a path of the lock file is the package that the tests import: at the top, or in the folder of a workspace. */
+/**
+ * Whether a path of the lock file is the package that the tests import: at the top, or in the folder of a workspace.
+ */
 function isDirect(path: string, name: string): boolean {
   return (
     path === `node_modules/${name}` || (/^packages\/[^/]+\/node_modules\//.test(path) && path.endsWith(`/${name}`))

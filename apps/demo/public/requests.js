@@ -8,7 +8,10 @@ export async function request(method, path, body, headers = {}, signal) {
   return answer;
 }
 
-/** A request that changes something. Its token is a fresh one: after a sign-in in another tab, one from before is invalid. */
+/**
+ * A request that changes something. Its token is a fresh one: after a sign-in in another tab, one from before is
+ * invalid.
+ */
 export async function change(method, path, body) {
   const { token } = await request('GET', '/csrf');
   return request(method, path, body, { 'X-CSRF-Token': token });

@@ -7,8 +7,9 @@ import { Program } from '@nest-session/test-infrastructure';
 export const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 /**
- * Compiles projects, all in one run of the compiler, which reads the declarations of packages once. A project has the path
- * of its tsconfig.json, and files beside that. Resolves to what the compiler prints: nothing, unless it reports errors.
+ * Compiles projects, all in one run of the compiler, which reads the declarations of packages once. A project has the
+ * path of its tsconfig.json, and files beside that. Resolves to what the compiler prints: nothing, unless it reports
+ * errors.
  */
 export async function compile(projects: ReadonlyMap<string, readonly string[]>, options: object = {}): Promise<string> {
   const compilerOptions = { composite: false, declaration: false, declarationMap: false, sourceMap: false, ...options };

@@ -8,8 +8,8 @@ import {
 } from '../../../packages/session-opentelemetry/src/metrics/instrument-table.js';
 
 /**
- * Who writes the names. OpenTelemetry's exporter for Node.js leaves out units; its Collector, and Prometheus as a receiver
- * of OTLP, append them.
+ * Who writes the names. OpenTelemetry's exporter for Node.js leaves out units; its Collector, and Prometheus as a
+ * receiver of OTLP, append them.
  */
 export const WRITERS = ['exporter', 'collector'] as const;
 export type Writer = (typeof WRITERS)[number];

@@ -77,8 +77,8 @@ export function systemShell(cwd: string): Shell {
 }
 
 /**
- * The features of curl that the texts use, for machines without curl: -i, -d, --json, -H, -A, -X, and a cookie jar for -b
- * and -c. Each jar is a client of its own.
+ * The features of curl that the texts use, for machines without curl: -i, -d, --json, -H, -A, -X, and a cookie jar for
+ * -b and -c. Each jar is a client of its own.
  */
 export function curlStandIn(origin: string): { shell: Shell; close: () => void } {
   const agents = new Map<string, HttpAgent>();

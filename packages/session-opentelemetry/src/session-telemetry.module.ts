@@ -22,9 +22,9 @@ import { SessionMeter } from './metrics/session-meter.js';
 import { TelemetryLifecycle } from './telemetry.lifecycle.js';
 
 /**
- * Gives OpenTelemetry metrics and spans of the sessions and of the deadlines, by whatever SDK the application registers.
- * Import it once, in the root module, together with `SessionModule`, `DeadlineModule` or both, and the modules of their
- * stores.
+ * Gives OpenTelemetry metrics and spans of the sessions and of the deadlines, by whatever SDK the application
+ * registers. Import it once, in the root module, together with `SessionModule`, `DeadlineModule` or both, and the
+ * modules of their stores.
  */
 @Global()
 @Module({

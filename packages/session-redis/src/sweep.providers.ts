@@ -62,7 +62,10 @@ function sortedSetStore(
   return new SortedSetExpirationStore(client, scripts, batchSize, limiter);
 }
 
-/** Where the sessions are those of Spring, their ends are not noted in our form, and a script for that would report live ones. */
+/**
+ * Where the sessions are those of Spring, their ends are not noted in our form, and a script for that would report live
+ * ones.
+ */
 function expirationSweeper(
   client: Redis,
   scripts: SessionScripts,

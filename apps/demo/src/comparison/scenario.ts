@@ -19,7 +19,9 @@ export interface Scenario {
   breakRedis?(redis: Redis): Promise<unknown>;
   /** Resolves to what was found, or to nothing where that shows only later, in how the session ended. */
   act(visitor: Visitor): Promise<Finding | undefined>;
-  /** Returns what the end of a session led to, or undefined as long as that is open. `begun` is in epoch milliseconds. */
+  /**
+   * Returns what the end of a session led to, or undefined as long as that is open. `begun` is in epoch milliseconds.
+   */
   find?(entries: readonly EndEntry[], begun: number): Finding | undefined;
 }
 

@@ -27,7 +27,9 @@ export class FaultsController {
     return Object.fromEntries(FAULTS.map((fault) => [fault, this.faults.reason(fault)]));
   }
 
-  /** Causes the fault, and lets the visitor's own session expire soon. For an order, the visitor places it after this. */
+  /**
+   * Causes the fault, and lets the visitor's own session expire soon. For an order, the visitor places it after this.
+   */
   @Post(':fault')
   @HttpCode(204)
   async begin(

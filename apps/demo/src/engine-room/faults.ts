@@ -26,8 +26,8 @@ interface Occasion {
 }
 
 /**
- * A fault is an attribute of the visitor's own session. It strikes when that session ends, or when its next order is due,
- * and affects no other visitor.
+ * A fault is an attribute of the visitor's own session. It strikes when that session ends, or when its next order is
+ * due, and affects no other visitor.
  */
 @Injectable()
 export class Faults {

@@ -31,8 +31,8 @@ const GROUPS_OF_CHECKS: readonly DeadlineCheckGroup[] = [
 ];
 
 /**
- * Returns the checks that every store of deadlines must pass, through the public API of applications that run. Checks of
- * parts that a store does not offer are included and marked as skipped.
+ * Returns the checks that every store of deadlines must pass, through the public API of applications that run. Checks
+ * of parts that a store does not offer are included and marked as skipped.
  */
 export function deadlineContract(options: DeadlineContractOptions): readonly ContractCheck[] {
   return GROUPS_OF_CHECKS.flatMap(({ name: group, needs, checks }) => {

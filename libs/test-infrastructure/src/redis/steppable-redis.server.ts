@@ -1,7 +1,9 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { RedisClock } from './redis.clock.js';
 
-/** A thread of the memory allocator sleeps until a time of the clock. Where the clock is behind, it would never sleep. */
+/**
+ * A thread of the memory allocator sleeps until a time of the clock. Where the clock is behind, it would never sleep.
+ */
 const NO_THREAD_BY_THE_CLOCK = ['--jemalloc-bg-thread', 'no'];
 
 /**

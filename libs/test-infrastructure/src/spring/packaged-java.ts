@@ -12,8 +12,8 @@ const JAR = 'application.jar';
 const UNFETCHED = /Could not (?:find|resolve|transfer)|Non-resolvable|could not be resolved|UnknownHostException/;
 
 /**
- * Packages an application of Spring Boot with Maven: `folder` has its pom.xml and its sources. Resolves to the path of the
- * jar, which is kept outside of the repository until a source changes.
+ * Packages an application of Spring Boot with Maven: `folder` has its pom.xml and its sources. Resolves to the path of
+ * the jar, which is kept outside of the repository until a source changes.
  * @throws UnfetchedPackagesError when Maven cannot fetch what it needs, and Error with what Maven prints
  */
 export async function packagedJava(folder: string): Promise<string> {

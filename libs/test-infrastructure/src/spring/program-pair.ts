@@ -2,7 +2,10 @@ import { freePort, RedisServer } from '@nest-session/testing';
 import { BoundProcess } from '../processes/bound.process.js';
 import { SpringProgram } from './spring-program.js';
 
-/** A program of NestJS, `src/main.js` in the working directory, and one of Spring Boot, in the folder `java`, on one Redis. */
+/**
+ * A program of NestJS, `src/main.js` in the working directory, and one of Spring Boot, in the folder `java`, on one
+ * Redis.
+ */
 export class ProgramPair {
   private constructor(
     private readonly redis: RedisServer,

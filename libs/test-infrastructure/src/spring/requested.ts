@@ -1,7 +1,8 @@
 import type { HttpAgent } from '@nest-session/testing';
 
 /**
- * Resolves to the JSON that a route of an application of Spring answers with, undefined without any, and null for a 404.
+ * Resolves to the JSON that a route of an application of Spring answers with, undefined without any, and null for a
+ * 404.
  * @throws Error with the status and the text of any other failure
  */
 export async function requested<T>(agent: HttpAgent, method: string, path: string, body?: unknown): Promise<T> {

@@ -15,8 +15,8 @@ export interface SpringApplicationOptions {
   readonly expirations?: 'buckets' | 'sorted-set' | undefined;
   /**
    * That of Java; JSON; JSON with the class of each object and list; the same by the modules of Spring Security. Spring
-   * Security has its context in the session with the first and the last. With the others, it has name and authorities in
-   * attributes, because such a serializer could not read the context again.
+   * Security has its context in the session with the first and the last. With the others, it has name and authorities
+   * in attributes, because such a serializer could not read the context again.
    */
   readonly serializer: 'jdk' | 'plain' | 'typed' | 'security';
   readonly namespace: string;
@@ -24,8 +24,8 @@ export interface SpringApplicationOptions {
 }
 
 /**
- * A running Spring Boot with Spring Session and Spring Security, for tests. It ends with this process. A route that fails
- * rejects with what Java throws.
+ * A running Spring Boot with Spring Session and Spring Security, for tests. It ends with this process. A route that
+ * fails rejects with what Java throws.
  */
 export class SpringApplication {
   /** Without cookies. */

@@ -34,8 +34,8 @@ export class AdminActions {
   ) {}
 
   /**
-   * Does it and, where it was done, tells of it. An action that fails is told of as well, with the reason `failed`: it may
-   * have had an effect.
+   * Does it and, where it was done, tells of it. An action that fails is told of as well, with the reason `failed`: it
+   * may have had an effect.
    */
   async run<Result>(
     request: object,

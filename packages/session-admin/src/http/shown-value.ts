@@ -6,7 +6,9 @@ export interface ShownValue {
   readonly isUnreadable?: true;
 }
 
-/** The value that the application shows, if it shows one. One that cannot be read keeps nothing else from being shown. */
+/**
+ * The value that the application shows, if it shows one. One that cannot be read keeps nothing else from being shown.
+ */
 export function shownValue(show: (() => unknown) | undefined): ShownValue {
   if (!show) return {};
   try {

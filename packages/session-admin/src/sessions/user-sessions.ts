@@ -96,7 +96,9 @@ export class UserSessions {
     return this.#indexed.endAll(username);
   }
 
-  /** An id that is a token is never shown, and opens nothing here: its fingerprint is looked up among those of a user. */
+  /**
+   * An id that is a token is never shown, and opens nothing here: its fingerprint is looked up among those of a user.
+   */
   async #storedId(shownId: string, username: string | undefined): Promise<string | undefined> {
     if (this.#shown(shownId) === shownId) return shownId;
     if (username === undefined) throw new NotFoundException(FINGERPRINT_ALONE);

@@ -68,7 +68,8 @@ export interface SessionModuleOptions extends BoundsOptions {
    * `'strict'` is for production: other defaults, such as a cookie for https only and an absolute timeout, and an error
    * at start for options that OWASP ASVS 5.0 forbids: see the page "Security" of the documentation. A request
    * that presents live sessions of two principals gets a `ConflictException`, 409, where it uses the session, because
-   * somebody may have planted a cookie. With `'standard'` the first counts, with a security event, or a warning once. @default 'standard'
+   * somebody may have planted a cookie. With `'standard'` the first counts, with a security event, or a warning once.
+   * @default 'standard'
    */
   security?: SecurityLevel;
   /**

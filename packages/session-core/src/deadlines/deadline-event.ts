@@ -35,8 +35,8 @@ export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /** Your key, as it was scheduled. */
   readonly key: string;
   /**
-   * The data with which it was scheduled; undefined without any. @throws DeadlineDataError where they cannot be read, such
-   * as without their key
+   * The data with which it was scheduled; undefined without any. @throws DeadlineDataError where they cannot be read,
+   * such as without their key
    */
   declare readonly data: DataOf<D>;
   /** When it was due: epoch milliseconds by the store's clock. */

@@ -23,8 +23,8 @@ interface DeadlineHandler extends BoundMethod {
 }
 
 /**
- * Calls the `@OnDeadline` methods of this application. It calls and awaits each on its own, logs one that fails, and keeps
- * no record: the caller decides whether to retry.
+ * Calls the `@OnDeadline` methods of this application. It calls and awaits each on its own, logs one that fails, and
+ * keeps no record: the caller decides whether to retry.
  */
 @Injectable()
 export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {

@@ -4,8 +4,9 @@ import { HttpException, HttpStatus } from '@nestjs/common';
 export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
 
 /**
- * Thrown when a deadline would exceed a bound of `DeadlineModule`. It was not scheduled; what stood under its key stays.
- * Nest turns this HTTP exception into a 413 or 503 response without details unless an exception filter decides otherwise.
+ * Thrown when a deadline would exceed a bound of `DeadlineModule`. It was not scheduled; what stood under its key
+ * stays. Nest turns this HTTP exception into a 413 or 503 response without details unless an exception filter decides
+ * otherwise.
  */
 export class DeadlineBoundError extends HttpException {
   constructor(
@@ -34,8 +35,8 @@ const REASONS: Readonly<Record<DeadlineBound, (limit: number) => string>> = {
 };
 
 /**
- * Thrown when the data of a deadline cannot be stored as they are. Nothing was scheduled. The message names the deadline
- * and, for a nested value, its path. It never quotes a value.
+ * Thrown when the data of a deadline cannot be stored as they are. Nothing was scheduled. The message names the
+ * deadline and, for a nested value, its path. It never quotes a value.
  */
 export class DeadlineDataError extends Error {
   /** Always 'DeadlineDataError'. */

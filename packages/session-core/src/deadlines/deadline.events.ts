@@ -9,8 +9,8 @@ export type DeadlineDeadLetter = DeadLetter<DeadlineEvent>;
 export type DeadlineGroupInfo = EventGroupInfo;
 
 /**
- * Lists and changes the groups that handle deadlines, and their dead letters. Inject it: the module of the store provides
- * it. A call rejects with a SessionStoreError when the store fails.
+ * Lists and changes the groups that handle deadlines, and their dead letters. Inject it: the module of the store
+ * provides it. A call rejects with a SessionStoreError when the store fails.
  */
 export abstract class DeadlineEvents {
   /** All groups, ordered by name. The numbers are read one after the other, so they may not fit together exactly. */
@@ -24,8 +24,8 @@ export abstract class DeadlineEvents {
   abstract create(name: string, options?: { readonly from?: 'oldest' | 'now' }): Promise<boolean>;
 
   /**
-   * Removes a group that is no longer used, so that nothing is kept for it. Its dead letters stay. Resolves to `live`, and
-   * removes nothing, while one of its instances is alive.
+   * Removes a group that is no longer used, so that nothing is kept for it. Its dead letters stay. Resolves to `live`,
+   * and removes nothing, while one of its instances is alive.
    */
   abstract remove(name: string): Promise<RemoveGroupReply>;
 
@@ -38,8 +38,8 @@ export abstract class DeadlineEvents {
   ): Promise<DeadlineDeadLetter[]>;
 
   /**
-   * Replays a dead letter: its group handles the deadline again, with new attempts, the same `event.id` and the same data.
-   * Only the handlers that have not succeeded are called.
+   * Replays a dead letter: its group handles the deadline again, with new attempts, the same `event.id` and the same
+   * data. Only the handlers that have not succeeded are called.
    */
   abstract replay(id: string): Promise<ReplayReply>;
 

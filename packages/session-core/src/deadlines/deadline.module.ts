@@ -17,8 +17,8 @@ import {
 import { Deadlines } from './deadlines.js';
 
 /**
- * Provides `Deadlines` to the whole application. Import it once, in the root module, together with the module of a store:
- * `RedisDeadlineModule` of `@nest-session/redis/deadlines`, or `MapDeadlineModule`. It needs no sessions.
+ * Provides `Deadlines` to the whole application. Import it once, in the root module, together with the module of a
+ * store: `RedisDeadlineModule` of `@nest-session/redis/deadlines`, or `MapDeadlineModule`. It needs no sessions.
  */
 @Global()
 @Module({
@@ -48,7 +48,9 @@ import { Deadlines } from './deadlines.js';
   exports: [Deadlines, SecurityEvents],
 })
 export class DeadlineModule {
-  /** Returns the module for the imports of the root module. Wrong options fail the start with an error that names all. */
+  /**
+   * Returns the module for the imports of the root module. Wrong options fail the start with an error that names all.
+   */
   static forRoot(options: DeadlineModuleOptions = {}): DynamicModule {
     return DeadlineOptionsModule.forRoot(options);
   }

@@ -55,8 +55,8 @@ export interface DeadlinePage {
 }
 
 /**
- * Where deadlines wait. Each call for one key is atomic: a deadline is either cancelled or fired, never both. Rejects with
- * a SessionStoreError when the store fails.
+ * Where deadlines wait. Each call for one key is atomic: a deadline is either cancelled or fired, never both. Rejects
+ * with a SessionStoreError when the store fails.
  */
 export abstract class DeadlineStore {
   /** Tells the store from others in tracing channels; empty for one without a namespace. */

@@ -1,8 +1,8 @@
 declare const DATA: unique symbol;
 
 /**
- * A kind of deadlines, such as that of all unpaid orders: its name, and the type of the data that each deadline carries.
- * See `deadline()`.
+ * A kind of deadlines, such as that of all unpaid orders: its name, and the type of the data that each deadline
+ * carries. See `deadline()`.
  */
 export interface Deadline<T = undefined> {
   /** The name, which stands in keys, log lines and metrics. */
@@ -17,9 +17,10 @@ export type DataOf<D> = D extends Deadline<infer T> ? T : never;
 const NAME = /^[A-Za-z0-9][\w.:-]{0,99}$/;
 
 /**
- * Makes a kind of deadlines: `const paymentDue = deadline<{ total: number }>('order.payment-due')`. Two with one name are
- * the same. Without a type, its deadlines carry no data.
- * @throws TypeError unless the name has 1 to 100 letters, digits, `.`, `:`, `-` and `_`, and begins with a letter or digit
+ * Makes a kind of deadlines: `const paymentDue = deadline<{ total: number }>('order.payment-due')`. Two with one name
+ * are the same. Without a type, its deadlines carry no data.
+ * @throws TypeError unless the name has 1 to 100 letters, digits, `.`, `:`, `-` and `_`, and begins with a letter or
+ *   digit
  */
 export function deadline<T = undefined>(name: string): Deadline<T> {
   if (typeof name !== 'string' || !NAME.test(name)) {

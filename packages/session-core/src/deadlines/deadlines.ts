@@ -33,8 +33,8 @@ export type DeadlineData<T> = undefined extends T ? { readonly data?: T } : { re
 export type ScheduleOptions<T> = DeadlineTime &
   DeadlineData<T> & {
     /**
-     * What happens to the deadline that waits under the same key. `'replace'`: the new one takes its place. `'keep'`: it
-     * stays. `'earlier'` and `'later'`: the one that is due earlier, or later, stays. @default 'replace'
+     * What happens to the deadline that waits under the same key. `'replace'`: the new one takes its place. `'keep'`:
+     * it stays. `'earlier'` and `'later'`: the one that is due earlier, or later, stays. @default 'replace'
      */
     readonly ifExists?: IfScheduled;
   };
@@ -46,8 +46,8 @@ export type ScheduleOutcome = Exclude<ScheduleReply, 'full'>;
 export type RescheduleOutcome = RescheduleReply;
 
 /**
- * How `cancel()` answers. `'cancelled'`: no handler is ever called with it. `'fired'`: it came within the last hour, so its
- * handlers are called, or were. `'none'`: none waits under this key.
+ * How `cancel()` answers. `'cancelled'`: no handler is ever called with it. `'fired'`: it came within the last hour, so
+ * its handlers are called, or were. `'none'`: none waits under this key.
  */
 export type CancelOutcome = CancelReply;
 
@@ -85,8 +85,8 @@ const STORE_MISSING =
  * Schedules moments of your application under keys of your own: "order 42 is due in 15 minutes". `@OnDeadline` methods
  * hear of each when it comes. Inject it: `DeadlineModule` provides it.
  *
- * A key is a text of 1 to 1,024 bytes; each kind has keys of its own. A call that fails rejects with a SessionStoreError,
- * and may still take effect. It throws a TypeError or RangeError for arguments that cannot be meant.
+ * A key is a text of 1 to 1,024 bytes; each kind has keys of its own. A call that fails rejects with a
+ * SessionStoreError, and may still take effect. It throws a TypeError or RangeError for arguments that cannot be meant.
  */
 @Injectable()
 export class Deadlines {
@@ -115,8 +115,8 @@ export class Deadlines {
 
   /**
    * Schedules many deadlines of a kind, each as `schedule()` does, and returns their outcomes in the same order. Of two
-   * with the same key, the later one comes second. They are not one step: when it rejects, any of them may be scheduled, and
-   * you can repeat the call.
+   * with the same key, the later one comes second. They are not one step: when it rejects, any of them may be
+   * scheduled, and you can repeat the call.
    */
   async scheduleMany<T>(
     kind: Deadline<T>,

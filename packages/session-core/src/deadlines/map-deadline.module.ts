@@ -25,8 +25,8 @@ const OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
 /**
  * Keeps deadlines in memory, for an application of a single process and for tests. Import the class, or `forRoot()` for
  * another serializer. **A restart loses everything**: what waits, what is retried, and the dead letters. There is one
- * group, `default`. After 10 attempts, a deadline is a dead letter; the last 1,000 are kept. Otherwise it behaves like a
- * store that many instances share.
+ * group, `default`. After 10 attempts, a deadline is a dead letter; the last 1,000 are kept. Otherwise it behaves like
+ * a store that many instances share.
  */
 @Global()
 @Module({

@@ -76,7 +76,9 @@ export class MapDeadlineStore extends DeadlineStore {
     return Math.min(...names.map((name) => this.#of(name).nextDue));
   }
 
-  /** Removes the deadlines of these names that are due, and returns them in the order of their times: they have fired. */
+  /**
+   * Removes the deadlines of these names that are due, and returns them in the order of their times: they have fired.
+   */
   takeDue(names: readonly string[]): FiredDeadline[] {
     const at = this.clock.now();
     const taken = names.flatMap((name) =>

@@ -19,10 +19,10 @@ export interface HandledDeadline {
 const HANDLED_DEADLINES = Symbol('@nest-session/core:handled-deadlines');
 
 /**
- * Calls a method of a provider or controller with each deadline of a kind that has come; use it several times for several
- * kinds. One instance of each group is called, at least once, in no promised order. A promise that the method returns is
- * awaited. If the method throws, the deadline is retried, and becomes a dead letter in the end. `event.id` is the same at
- * every delivery.
+ * Calls a method of a provider or controller with each deadline of a kind that has come; use it several times for
+ * several kinds. One instance of each group is called, at least once, in no promised order. A promise that the method
+ * returns is awaited. If the method throws, the deadline is retried, and becomes a dead letter in the end. `event.id`
+ * is the same at every delivery.
  * @throws TypeError for anything but what `deadline()` returns, and for other options
  */
 export function OnDeadline<T>(kind: Deadline<T>, options: OnDeadlineOptions = {}) {

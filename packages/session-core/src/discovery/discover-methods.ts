@@ -22,7 +22,9 @@ export interface DiscoveredMethod {
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/** The methods of all providers and controllers of the application. `module`: whose decorators mark them, for errors. */
+/**
+ * The methods of all providers and controllers of the application. `module`: whose decorators mark them, for errors.
+ */
 export function* discoverMethods(
   discovery: DiscoveryService,
   scanner: MetadataScanner,

@@ -115,9 +115,9 @@ export class SessionCreatedEvent extends SessionEvent {
 }
 
 /**
- * Somebody signed in by `signIn()`, whether the visitor had a session or not. `sessionId` is the id since then. The session
- * was created, or rotated, by the same change, whose event comes first. `principalName` and `device` are those of the
- * sign-in, even if the rest of the data was lost. A store may skip the event while no handler wants it.
+ * Somebody signed in by `signIn()`, whether the visitor had a session or not. `sessionId` is the id since then. The
+ * session was created, or rotated, by the same change, whose event comes first. `principalName` and `device` are those
+ * of the sign-in, even if the rest of the data was lost. A store may skip the event while no handler wants it.
  */
 export class SessionSignedInEvent extends SessionEvent {
   constructor(init: SessionEventInit) {

@@ -2,7 +2,9 @@ import { logger } from '../logging/session.logger.js';
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import type { RequestSession } from './request-session.js';
 
-/** Warns of a change that was made after the end of the response and is not being saved. Returns whether it was lost. */
+/**
+ * Warns of a change that was made after the end of the response and is not being saved. Returns whether it was lost.
+ */
 export async function reportLateChange({ existing, request }: RequestSession): Promise<boolean> {
   try {
     await existing?.saver.last;
@@ -19,7 +21,9 @@ export async function reportLateChange({ existing, request }: RequestSession): P
   return true;
 }
 
-/** Warns of changes that were made after the headers were sent, unless they are being saved: the client may have left. */
+/**
+ * Warns of changes that were made after the headers were sent, unless they are being saved: the client may have left.
+ */
 export function reportUnsaved({ existing }: RequestSession, isUnsaved: () => boolean): void {
   const report = () => {
     if (isUnsaved()) logger.warn(`Changes of session ${existing?.shownId} are ${LOST}`);

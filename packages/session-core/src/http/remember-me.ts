@@ -42,8 +42,8 @@ export class RememberMe {
 }
 
 /**
- * Without a new token, no cookie would be sent. The result is the session behind `req.session` of express-session, whose
- * timeouts cannot be assigned.
+ * Without a new token, no cookie would be sent. The result is the session behind `req.session` of express-session,
+ * whose timeouts cannot be assigned.
  */
 function rotated(session: Session): TrackedSession {
   const tracked = TrackedSession.of(session);

@@ -174,7 +174,10 @@ function takesRequest(controller: Type, name: string): boolean {
 
 const WITH_SESSION = new Set<number>([RouteParamtypes.REQUEST, RouteParamtypes.SESSION]);
 
-/** The types of the parameters that get something of the request: a number each, or more than that for a decorator of its own. */
+/**
+ * The types of the parameters that get something of the request: a number each, or more than that for a decorator of
+ * its own.
+ */
 function parametersOf(controller: Type, name: string): string[] {
   const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;
   // A key is the type of the parameter and its index, as in `7:0`. A type of its own begins with random digits.

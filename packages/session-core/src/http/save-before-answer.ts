@@ -8,9 +8,9 @@ type PlatformResponse = Partial<Pick<ServerResponse, 'req'>> & { readonly raw?: 
 let isInstalled = false;
 
 /**
- * From now on, Nest saves the session of a request before it sends what the handler returned, as SessionInterceptor does,
- * and a failed save reaches the exception filters. Unlike an interceptor, it costs a request no chain of Observables.
- * For all applications of the process, because they share the class.
+ * From now on, Nest saves the session of a request before it sends what the handler returned, as SessionInterceptor
+ * does, and a failed save reaches the exception filters. Unlike an interceptor, it costs a request no chain of
+ * Observables. For all applications of the process, because they share the class.
  */
 export function saveBeforeAnswers(): void {
   if (isInstalled) return;

@@ -10,8 +10,8 @@ import { shownError } from '../logging/shown-error.js';
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
 
 /**
- * Milliseconds after which a session has to be renewed because it was last renewed `touchInterval` ago; 0 or less when that
- * is due. Undefined for one that never expires, and that only saves renew.
+ * Milliseconds after which a session has to be renewed because it was last renewed `touchInterval` ago; 0 or less when
+ * that is due. Undefined for one that never expires, and that only saves renew.
  */
 export function touchDueIn({ idleTime, maxInactiveInterval }: TrackedSession, options: Options): number | undefined {
   return idleTime === undefined ? undefined : touchIntervalOf(maxInactiveInterval, options) - idleTime;

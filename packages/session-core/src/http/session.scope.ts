@@ -56,8 +56,8 @@ export class SessionScope implements OnApplicationShutdown {
   }
 
   /**
-   * Node.js emits the events of a body on behalf of its connection. Middleware that reads the body itself would pass the
-   * request on from there, where no session is known. Not enumerable, like everything that requests are given.
+   * Node.js emits the events of a body on behalf of its connection. Middleware that reads the body itself would pass
+   * the request on from there, where no session is known. Not enumerable, like everything that requests are given.
    */
   #bindEvents(session: RequestSession): void {
     const { request } = session;
@@ -67,8 +67,8 @@ export class SessionScope implements OnApplicationShutdown {
   }
 
   /**
-   * Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application. Events of
-   * requests may follow, and must not enable it again.
+   * Before Node.js 24, every promise of the process pays for each storage, also for that of a closed application.
+   * Events of requests may follow, and must not enable it again.
    */
   onApplicationShutdown(): void {
     this.#hasShutDown = true;

@@ -22,8 +22,8 @@ export class Sessions {
    *
    * Resolves to null when the request presents no live session or is excluded, and for a WebSocket that a page of a
    * foreign origin opens. While the store is down, it resolves to an empty session in an HTTP request whose route has
-   * `@SessionOutagePolicy('anonymous')`. Changes are saved by `await session.save()`. Over an open connection, the session
-   * id cannot be changed.
+   * `@SessionOutagePolicy('anonymous')`. Changes are saved by `await session.save()`. Over an open connection, the
+   * session id cannot be changed.
    * @throws SessionStoreError when the store failed; ConflictException when the request presents the sessions of two
    *   principals, with `security: 'strict'`; TypeError for anything but a request
    */
@@ -59,8 +59,8 @@ export class Sessions {
 
   /**
    * Ends a session and records its deleted event. With `of`, only if it is a session of this principal, which the store
-   * checks in the same step: pass it whenever the id comes from a client. No session is of `undefined`, the principal of
-   * a visitor. False when there is no such session.
+   * checks in the same step: pass it whenever the id comes from a client. No session is of `undefined`, the principal
+   * of a visitor. False when there is no such session.
    * @throws SessionStoreError when the store failed
    */
   async end(id: string, options: { readonly of?: string | undefined } = {}): Promise<boolean> {

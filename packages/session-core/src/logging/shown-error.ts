@@ -10,7 +10,9 @@ export function textOf(thrown: unknown): string {
   }
 }
 
-/** Formats an error for a log line. Quotes the message, because it may contain text that a client sent. Never throws. */
+/**
+ * Formats an error for a log line. Quotes the message, because it may contain text that a client sent. Never throws.
+ */
 export function shownError(error: unknown): string {
   try {
     return shown(error);

@@ -98,8 +98,8 @@ export function signOutById(repository: SessionRepository, id: string): Promise<
  *
  * To write a store, extend this class and implement `load()` and `write()`. The library calls them at any time and
  * concurrently. Throw a `SessionStoreError` whose reason quotes no value, because the reason is logged, and a
- * `SessionStateError` for what the store never does, which reaches the caller as it is. Any other error becomes the `cause` of a
- * `SessionStoreError`.
+ * `SessionStateError` for what the store never does, which reaches the caller as it is. Any other error becomes the
+ * `cause` of a `SessionStoreError`.
  */
 export abstract class SessionRepository {
   static {

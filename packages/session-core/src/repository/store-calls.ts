@@ -50,7 +50,9 @@ export class StoreCalls {
     );
   }
 
-  /** Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one. */
+  /**
+   * Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one.
+   */
   async takeOver(id: string, call: Call<boolean>): Promise<void> {
     if (!saveChannel.hasSubscribers) return void (await this.run(call, 'save'));
     const context = { operation: 'create', namespace: this.namespace, sessionId: this.#shown(id) } as const;
@@ -71,8 +73,8 @@ export class StoreCalls {
   }
 
   /**
-   * A call that no channel tells of. @throws SessionStateError for what the store never does, SessionStoreError for any other
-   * error of it
+   * A call that no channel tells of. @throws SessionStateError for what the store never does, SessionStoreError for any
+   * other error of it
    */
   async run<T>(call: Call<T>, kind: StoreCallKind = 'other'): Promise<T> {
     try {

@@ -9,8 +9,8 @@ const CALM = 5000;
 export type StoreCallKind = 'save' | 'other';
 
 /**
- * Logs one line when calls to the session store begin to fail, one for each further reason, and one when none has failed
- * for five seconds and one succeeds: a save if saves had failed.
+ * Logs one line when calls to the session store begin to fail, one for each further reason, and one when none has
+ * failed for five seconds and one succeeds: a save if saves had failed.
  */
 export class StoreFailureLog {
   readonly #reasons = new FailureReasons();

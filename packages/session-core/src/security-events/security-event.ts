@@ -91,13 +91,16 @@ export class SecurityEvent implements SecurityFacts {
   /** The name of the option whose limit was reached. */
   readonly limit: string | undefined;
   /**
-   * What an admin did: `end-session`, `end-sessions`, `replay`, `replay-all`, `discard`, `discard-all`, `remove-group` or
-   * `cancel-deadline`.
+   * What an admin did: `end-session`, `end-sessions`, `replay`, `replay-all`, `discard`, `discard-all`, `remove-group`
+   * or `cancel-deadline`.
    */
   readonly action: string | undefined;
   /** The name of the admin: the option `by` of `SessionAdminModule` or, without it, the user of their session. */
   readonly by: string | undefined;
-  /** What the action was for, if it was no session and no user: a group, a dead letter, or the name and id of a deadline. */
+  /**
+   * What the action was for, if it was no session and no user: a group, a dead letter, or the name and id of a
+   * deadline.
+   */
   readonly target: string | undefined;
 
   /** Use it in tests of your handlers. `at` defaults to now, and `suppressed` to 0. */

@@ -1,8 +1,8 @@
 import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionResponse } from './session-response.js';
 
-// Once the headers of the response were sent, its request starts no session and changes no token, because the client would
-// not get the cookie.
+// Once the headers of the response were sent, its request starts no session and changes no token, because the client
+// would not get the cookie.
 
 /**
  * For a change that starts a new session.

@@ -30,7 +30,8 @@ type SignInTimes = Pick<SessionInfo, 'authenticatedAt' | 'creationTime'>;
 /**
  * The sessions that end so that a change may list one more under its principal: the earliest sign-in first. Or that the
  * change is refused. In Redis, limit-in-one-partition.lua decides that, or limit-across-partitions.ts with several
- * partitions. `othersOf`: the other live sessions of a principal. Of two sign-ins at one time, the later one comes last.
+ * partitions. `othersOf`: the other live sessions of a principal. Of two sign-ins at one time, the later one comes
+ * last.
  */
 export function sessionsToEnd<Session extends SignInTimes>(
   { limit, indexes }: Pick<CreateSession, 'limit' | 'indexes'>,

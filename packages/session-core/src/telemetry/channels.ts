@@ -19,7 +19,10 @@ export interface SessionLoadContext {
   found?: number;
   /** Bytes of the names and texts of all attributes; undefined where only some attributes were read. */
   size?: number;
-  /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
+  /**
+   * Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote
+   * anything.
+   */
   error?: SessionStoreError;
 }
 
@@ -40,7 +43,10 @@ export interface SessionSaveContext {
    * for `end_all`. When it changed nothing: `gone`, `collision`, `refused`, `full` or `conflict`.
    */
   outcome?: string;
-  /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
+  /**
+   * Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote
+   * anything.
+   */
   error?: SessionStoreError;
 }
 
@@ -60,7 +66,9 @@ export interface SessionHandlerContext {
   readonly attempt: number;
   /** Whether every instance calls the handler, or only one of the group. */
   readonly broadcast: boolean;
-  /** The W3C traceparent of the span that caused the event, if there was one: link to it, it may have ended long ago. */
+  /**
+   * The W3C traceparent of the span that caused the event, if there was one: link to it, it may have ended long ago.
+   */
   readonly traceparent?: string | undefined;
   /** What the handler threw. It may quote anything. */
   error?: unknown;
@@ -76,13 +84,19 @@ export interface DeadlineContext {
   readonly deadline: string;
   /** How the store answered: the word of the method, of several the first; undefined for the methods that only read. */
   outcome?: string;
-  /** Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote anything. */
+  /**
+   * Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote
+   * anything.
+   */
   error?: unknown;
 }
 
 /** What a message of `nest-session:sweep` is about: a search for sessions that are due. See `SessionLoadContext`. */
 export interface SessionSweepContext {
-  /** `sweep`: the cleanup job. `poll`: the poller of deadlines, and of `expirations: 'sorted-set'`. `key_event`: Redis. `timer`: a timer. */
+  /**
+   * `sweep`: the cleanup job. `poll`: the poller of deadlines, and of `expirations: 'sorted-set'`. `key_event`: Redis.
+   * `timer`: a timer.
+   */
   readonly noticedBy: 'sweep' | 'poll' | 'key_event' | 'timer';
   /** The namespace of the store. */
   readonly namespace: string;

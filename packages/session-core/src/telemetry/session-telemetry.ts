@@ -86,7 +86,9 @@ export interface SessionReader extends StoreReader<SessionReading> {
 /** The injection token of a `SessionReader`, which a store with work in the background provides globally. */
 export const SESSION_READER = Symbol('SESSION_READER');
 
-/** The injection token of a `StoreReader<DeadlineReading>`, which a store with work in the background provides globally. */
+/**
+ * The injection token of a `StoreReader<DeadlineReading>`, which a store with work in the background provides globally.
+ */
 export const DEADLINE_READER = Symbol('DEADLINE_READER');
 
 /** What a look at the sessions has found. */

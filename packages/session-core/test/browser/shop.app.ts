@@ -72,7 +72,9 @@ class ShopController {
     return `<form method="${method === 'post' ? 'post' : 'get'}" action="${url}">${field}</form>`;
   }
 
-  /** A page with a form that changes something, and with a policy that makes browsers hide the origin of its requests. */
+  /**
+   * A page with a form that changes something, and with a policy that makes browsers hide the origin of its requests.
+   */
   @Get('transfer')
   @Header('Content-Type', 'text/html')
   @Header('Referrer-Policy', 'no-referrer')

@@ -20,8 +20,8 @@ import { requestWith } from '../support/node.request.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
 import { SIGNING_KEYS } from '../support/signing.keys.js';
 
-// What OWASP ASVS 5.0 asks of a session library, where docs/evidence/asvs.md names no other test. In strict mode, with its
-// defaults.
+// What OWASP ASVS 5.0 asks of a session library, where docs/evidence/asvs.md names no other test. In strict mode, with
+// its defaults.
 
 LeakGuard.install();
 afterEach(closeApps);

@@ -32,8 +32,8 @@ interface Observation<Reading> {
 }
 
 /**
- * Reads each store once for each collection of the SDK. When that fails, only what the instance knows is observed: the SDK
- * repeats the rest.
+ * Reads each store once for each collection of the SDK. When that fails, only what the instance knows is observed: the
+ * SDK repeats the rest.
  */
 export function observeStores(meter: Meter, { sessions, deadlines }: StoreReaders): () => void {
   const observables = make(meter);

@@ -1,6 +1,6 @@
 /**
- * Remembers what has been observed by its name. The SDK repeats the last value of what is no longer observed, so what is gone
- * is observed as empty.
+ * Remembers what has been observed by its name. The SDK repeats the last value of what is no longer observed, so what
+ * is gone is observed as empty.
  */
 export class RecentNames<Reading extends { readonly name: string }> {
   readonly #emptied = new Map<string, Reading>();

@@ -55,8 +55,8 @@ export class Cleanup {
   }
 
   /**
-   * `period`: milliseconds until the next tick. Resolves to whether every partition has been cleaned up by then. Rejects
-   * with the first error, after everything else is done.
+   * `period`: milliseconds until the next tick. Resolves to whether every partition has been cleaned up by then.
+   * Rejects with the first error, after everything else is done.
    */
   async run(period: number, signal: AbortSignal): Promise<boolean> {
     const end = performance.now() + period;

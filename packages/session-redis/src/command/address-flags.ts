@@ -25,8 +25,9 @@ type Given = Readonly<Record<string, string | boolean | undefined>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The address that the options of a command line say. Of the environment, `REDIS_URL` is the default, and with a Cluster or
- * Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials: other users of a machine see command lines.
+ * The address that the options of a command line say. Of the environment, `REDIS_URL` is the default, and with a
+ * Cluster or Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials: other users of a machine see command
+ * lines.
  */
 export function addressOf(given: Given, environment: Environment): StoreAddress {
   const text = (name: string) => given[name] as string | undefined;

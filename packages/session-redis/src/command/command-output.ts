@@ -13,7 +13,10 @@ export class CommandOutput {
   readonly #closed = new AbortController();
   #hasProgress = false;
 
-  /** `isJson`: the result is JSON, for programs. `onFailure`: is called when the result cannot be written, as on a full disk. */
+  /**
+   * `isJson`: the result is JSON, for programs. `onFailure`: is called when the result cannot be written, as on a full
+   * disk.
+   */
   constructor(
     private readonly isJson: boolean,
     private readonly result: Terminal,
@@ -51,7 +54,9 @@ export class CommandOutput {
     this.others.write(`${text.split('\n').map(printable).join('\n')}\n`);
   }
 
-  /** How far the work is, for a person who waits at a terminal. The last one stays in sight until there is another line. */
+  /**
+   * How far the work is, for a person who waits at a terminal. The last one stays in sight until there is another line.
+   */
   progress(text: string): void {
     if (!this.others.isTTY) return;
     this.#hasProgress = true;

@@ -39,8 +39,8 @@ export interface OpenStore<Kind = SessionPartitions | DeadlinePartitions> extend
 type Call = Pick<CommandCall, 'address' | 'signal'>;
 
 /**
- * Connects, does the work, and closes the connections, at once when the signal comes. Changes nothing itself: a command is
- * no instance.
+ * Connects, does the work, and closes the connections, at once when the signal comes. Changes nothing itself: a command
+ * is no instance.
  * @throws SessionStoreError when Redis cannot be reached, or does not reply, and whatever else the work throws
  */
 export async function withRedis<T>({ address, signal }: Call, work: (redis: ReachedRedis) => Promise<T>): Promise<T> {

@@ -26,8 +26,8 @@ export interface StoreEvents {
 }
 
 /**
- * How many instances of a group are alive. `alive`: the names of all instances that are; with a long lease, one that waits for
- * events is silent for longer than a command can tell from its group.
+ * How many instances of a group are alive. `alive`: the names of all instances that are; with a long lease, one that
+ * waits for events is silent for longer than a command can tell from its group.
  */
 export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>, alive: InstanceStates['alive']): number {
   return consumers.filter(({ name, idle }) => idle < livenessOf(LEASE) || alive.includes(name)).length;

@@ -24,8 +24,8 @@ export interface SessionsOfUser {
 }
 
 /**
- * Reads a page of the sessions of a user. It sends commands that read and nothing else: the script for this removes what an
- * outage has left in the index.
+ * Reads a page of the sessions of a user. It sends commands that read and nothing else: the script for this removes
+ * what an outage has left in the index.
  */
 export async function sessionsOfUser(
   store: OpenStore<SessionPartitions>,

@@ -4,8 +4,8 @@ import { UsageError } from './usage.error.js';
 const FORM = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
 
 /**
- * The time that an option has, in epoch milliseconds; undefined for `now`. It has a zone: without one, it would be another
- * time on each machine.
+ * The time that an option has, in epoch milliseconds; undefined for `now`. It has a zone: without one, it would be
+ * another time on each machine.
  */
 export function zonedTime(option: string, given: string): number | undefined {
   if (given === 'now') return undefined;

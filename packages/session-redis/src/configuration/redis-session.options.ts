@@ -100,8 +100,8 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
      */
     attempts?: number;
     /**
-     * Dead letters. All of them take at most 64 MiB, about. Beyond it, the oldest go of that handler in that group whose
-     * dead letters take most room. What goes unseen is logged, and counted in `SessionEventGroups.list()`.
+     * Dead letters. All of them take at most 64 MiB, about. Beyond it, the oldest go of that handler in that group
+     * whose dead letters take most room. What goes unseen is logged, and counted in `SessionEventGroups.list()`.
      */
     deadLetters?: {
       /** How long a dead letter is kept. At least 1m. @default '30d' */
@@ -119,8 +119,8 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * The sessions are those that Spring Session keeps in this Redis. Needs `SessionModule.forRoot(springSessions())`.
    * `namespace` is `'spring:session'` by default then. See
    * the page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this library
-   * - `'read'`: they are found, and `SessionRepository.touch()` renews them. What would change one throws a SessionStateError,
-   *   and no event reaches your handlers.
+   * - `'read'`: they are found, and `SessionRepository.touch()` renews them. What would change one throws a
+   *   SessionStateError, and no event reaches your handlers.
    * - `'shared'`: both applications create, change and end them, and hear of all events. Spring must use
    *   `RedisIndexedSessionRepository` and JSON.
    */

@@ -37,8 +37,8 @@ function close(client: Redis | Cluster): Promise<void> {
 }
 
 /**
- * A client of a Cluster that is closed while it asks a node for the slots sets its timer for the next time, again and again. It
- * would keep the process alive.
+ * A client of a Cluster that is closed while it asks a node for the slots sets its timer for the next time, again and
+ * again. It would keep the process alive.
  */
 function endRefreshes(client: Cluster): void {
   Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });

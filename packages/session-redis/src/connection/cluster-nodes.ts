@@ -15,8 +15,8 @@ interface Change {
 
 // Milliseconds. A slot whose keys move, or that has no primary at the moment.
 const PAUSE = 20;
-// The reply to a script that derives a key which has moved before the keys that the call names. It reads each key before its
-// first write.
+// The reply to a script that derives a key which has moved before the keys that the call names. It reads each key
+// before its first write.
 const OF_MOVED_KEY = /^ERR Script attempted to access a non local key/;
 
 /**

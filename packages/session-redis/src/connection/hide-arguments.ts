@@ -65,8 +65,8 @@ export type CommandArgument = string | number | Buffer;
 const AS_TEXT = { replyEncoding: 'utf8' } as const;
 
 /**
- * A command whose arguments only Redis sees: see hideArguments(). Requests send most of their commands so, because it costs
- * less than a method of a client, whose command has to be changed.
+ * A command whose arguments only Redis sees: see hideArguments(). Requests send most of their commands so, because it
+ * costs less than a method of a client, whose command has to be changed.
  * @param shown what everybody sees of the arguments `sent`
  */
 export function hiddenCommand(

@@ -12,8 +12,8 @@ export interface NodeMemory {
 }
 
 /**
- * Asks the nodes of all partitions, each once, by INFO, because CONFIG is forbidden more often. A node that does not say
- * in time is left out. Never rejects.
+ * Asks the nodes of all partitions, each once, by INFO, because CONFIG is forbidden more often. A node that does not
+ * say in time is left out. Never rejects.
  */
 export async function nodeMemory(
   connection: Connection,

@@ -38,9 +38,9 @@ export function handleErrorsOfStreams(client: Redis): Redis {
 }
 
 /**
- * Node.js runs timers before it reads sockets and sends what waits for the end of a turn. After a long pause of the process, or
- * of a handler, the timer of `socketTimeout` would close a connection whose replies have arrived, or whose commands leave only
- * then.
+ * Node.js runs timers before it reads sockets and sends what waits for the end of a turn. After a long pause of the
+ * process, or of a handler, the timer of `socketTimeout` would close a connection whose replies have arrived, or whose
+ * commands leave only then.
  */
 function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
   const destroy = stream.destroy.bind(stream);

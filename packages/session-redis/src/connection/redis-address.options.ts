@@ -36,8 +36,8 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
 export interface RedisAddressOptions {
   /**
    * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`. Percent-encode user and password, as
-   * `encodeURIComponent()` does. Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined`, such as
-   * that of an unset environment variable, is logged as a warning, and gives the default.
+   * `encodeURIComponent()` does. Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined`, such
+   * as that of an unset environment variable, is logged as a warning, and gives the default.
    * @default 'redis://localhost:6379'
    */
   url?: string | undefined;

@@ -21,8 +21,8 @@ import { isShared } from './sharing.js';
 import { isAnswer } from './reply.errors.js';
 import { RequestConnection } from './request.connection.js';
 
-// Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose error
-// says more.
+// Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose
+// error says more.
 const LONGEST_START = 11_000;
 
 /**

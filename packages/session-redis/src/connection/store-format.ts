@@ -28,8 +28,8 @@ export function raised([version, minReader, minWriter]: Recorded, own: StoreForm
 }
 
 /**
- * Why a version cannot read, or write, data with these `FORMAT_FIELDS`; undefined when it can. Without the last two, the
- * first one counts for them.
+ * Why a version cannot read, or write, data with these `FORMAT_FIELDS`; undefined when it can. Without the last two,
+ * the first one counts for them.
  */
 export function formatProblem(
   [version, minReader, minWriter]: Recorded,

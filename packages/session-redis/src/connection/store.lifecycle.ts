@@ -24,8 +24,8 @@ export interface ServicesOfStore {
 const PATIENCE = 5000;
 
 /**
- * Starts the background work of a module when the application is complete, and ends it in the order that loses nothing: it
- * begins nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
+ * Starts the background work of a module when the application is complete, and ends it in the order that loses nothing:
+ * it begins nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
  * connections.
  */
 export abstract class StoreLifecycle

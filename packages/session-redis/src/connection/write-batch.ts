@@ -5,15 +5,15 @@ type Stream = Redis['stream'];
 type Write = Stream['write'];
 
 /**
- * Characters after which a batch leaves early, about 20 saves. Redis works on them while Node.js goes on with the turn. With
- * 50 connections this gave 5 to 12 % more writes per second, and 12 to 20 % more logins, than one write for the whole turn.
- * Limits below 6 KB cost Redis more time; those from 6 to 12 KB hardly differ.
+ * Characters after which a batch leaves early, about 20 saves. Redis works on them while Node.js goes on with the turn.
+ * With 50 connections this gave 5 to 12 % more writes per second, and 12 to 20 % more logins, than one write for the
+ * whole turn. Limits below 6 KB cost Redis more time; those from 6 to 12 KB hardly differ.
  */
 const MOST_TEXT = 8192;
 
 /**
- * Sends the commands of one turn of the event loop in one write, at the end of the turn; many of them in a few writes. As
- * one text they cost less than in a stream that is corked, which keeps an object for each of them.
+ * Sends the commands of one turn of the event loop in one write, at the end of the turn; many of them in a few writes.
+ * As one text they cost less than in a stream that is corked, which keeps an object for each of them.
  */
 export class WriteBatch {
   static readonly #batches = new WeakMap<Redis, WriteBatch>();
@@ -47,7 +47,10 @@ export class WriteBatch {
     if (text !== '' && stream?.writable) this.#write?.call(stream, text);
   }
 
-  /** From now on, what is written to a stream waits for the end of the turn. `stream`: undefined until the client connects. */
+  /**
+   * From now on, what is written to a stream waits for the end of the turn. `stream`: undefined until the client
+   * connects.
+   */
   #gather(stream: Stream | undefined): void {
     if (stream === undefined || stream === this.#stream) return;
     this.flush();

@@ -12,9 +12,10 @@ import {
 import { REDIS_DEADLINE_PROVIDERS } from './redis-deadline.providers.js';
 
 /**
- * Keeps the deadlines of `DeadlineModule` in Redis, and delivers them when they come. It is global: import it once, in the
- * root module, with `forRoot()` or `forRootAsync()`. Without an address in its options it uses the connections of
- * `RedisSessionModule`, where that is imported. In a test, replace it by its name: `overrideModule(RedisDeadlineModule)`.
+ * Keeps the deadlines of `DeadlineModule` in Redis, and delivers them when they come. It is global: import it once, in
+ * the root module, with `forRoot()` or `forRootAsync()`. Without an address in its options it uses the connections of
+ * `RedisSessionModule`, where that is imported. In a test, replace it by its name:
+ * `overrideModule(RedisDeadlineModule)`.
  */
 @Global()
 @Module({

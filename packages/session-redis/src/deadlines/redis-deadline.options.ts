@@ -34,7 +34,8 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
   commandTimeout?: Duration;
   /**
    * How deadlines that have come reach the handlers of this process: as the events of sessions do. The default of
-   * `retention` is `'7d'`. While `maxLength` events wait for their groups, later deadlines go on waiting, and nothing is lost.
+   * `retention` is `'7d'`. While `maxLength` events wait for their groups, later deadlines go on waiting, and nothing
+   * is lost.
    */
   events?: RedisSessionModuleOptions['events'];
   /** Turns data into text and back. @default JSON */

@@ -24,8 +24,8 @@ import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './red
 import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 
 /**
- * Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns; a list also reads
- * each deadline of its page.
+ * Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns; a list also
+ * reads each deadline of its page.
  */
 @Injectable()
 export class RedisDeadlineStore extends DeadlineStore {

@@ -97,8 +97,8 @@ export class ConsumerGroupMember {
   }
 
   /**
-   * Records the handlers of this instance. Resolves to the handlers of another living instance when they differ, or want
-   * other events.
+   * Records the handlers of this instance. Resolves to the handlers of another living instance when they differ, or
+   * want other events.
    */
   async register(
     handlers: RegisteredHandlers,

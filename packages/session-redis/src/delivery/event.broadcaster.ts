@@ -52,7 +52,9 @@ export class EventBroadcaster<Event> implements BackgroundService {
   /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
   #canWait = true;
   readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
-  /** The partitions that may not have recorded events that it wants, with the position there, until that is reported. */
+  /**
+   * The partitions that may not have recorded events that it wants, with the position there, until that is reported.
+   */
   readonly #lapsed = new Map<PartitionKeys, string>();
   readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
@@ -155,8 +157,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
   }
 
   /**
-   * Where it begins: after the last event. Where Redis could not be reached until the application had become ready, with
-   * the first event since then.
+   * Where it begins: after the last event. Where Redis could not be reached until the application had become ready,
+   * with the first event since then.
    */
   #beginning(last: string, time: number): string {
     if (this.#readyAt === undefined) return last;

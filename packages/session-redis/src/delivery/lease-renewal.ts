@@ -2,7 +2,8 @@ import { PollingLoop } from '@nest-session/core/store';
 import type { ConcurrencyLimiter } from './concurrency.limiter.js';
 import type { ConsumerGroupMember } from './consumer-group-member.js';
 
-// Milliseconds. Each instance takes events over by its own lease: during a deployment, others may have the default of 30 s.
+// Milliseconds. Each instance takes events over by its own lease: during a deployment, others may have the default of
+// 30 s.
 const LONGEST_INTERVAL = 10_000;
 
 /** What `leaseRenewal()` needs of the group. */

@@ -10,8 +10,8 @@ export interface RingKey {
   readonly bytes: Uint8Array;
 }
 
-// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. Scripts
-// compare its beginning: see scripts/library/data-keys.lua.
+// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it.
+// Scripts compare its beginning: see scripts/library/data-keys.lua.
 const FORM = /^1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)$/;
 
 /** Whether a key can have this id. */

@@ -19,8 +19,8 @@ const AT_ONCE = 50;
 const UNTIL_SPRING_HEARS = 1000;
 
 /**
- * Erases what is kept of a user where sessions are shared with Spring: the sessions of Spring, and our events and dead letters.
- * Spring hears of each end before the data is gone.
+ * Erases what is kept of a user where sessions are shared with Spring: the sessions of Spring, and our events and dead
+ * letters. Spring hears of each end before the data is gone.
  */
 export class SharedUserErasure extends UserErasure {
   readonly #keys: SharedKeys;

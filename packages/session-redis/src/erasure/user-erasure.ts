@@ -41,9 +41,9 @@ const LETTERS_PER_CALL = 10;
 const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE;
 
 /**
- * Erases what a namespace keeps of a user: sessions, also those that have ended and whose data was kept for handlers; events
- * and dead letters with the name or with the data. It finds the sessions by the index of principals, which is not encrypted,
- * and what has no session any more by the name itself.
+ * Erases what a namespace keeps of a user: sessions, also those that have ended and whose data was kept for handlers;
+ * events and dead letters with the name or with the data. It finds the sessions by the index of principals, which is
+ * not encrypted, and what has no session any more by the name itself.
  */
 export class UserErasure {
   readonly #scripts: ErasureScripts;

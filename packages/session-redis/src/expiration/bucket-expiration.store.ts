@@ -88,8 +88,8 @@ export class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'swe
   }
 
   /**
-   * The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. `hasMet`: whether
-   * others have claimed most of the last batch; true once for each batch.
+   * The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. `hasMet`:
+   * whether others have claimed most of the last batch; true once for each batch.
    */
   async *#batches(bucket: Bucket, hasMet: () => boolean): AsyncIterable<string[]> {
     // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next
@@ -141,8 +141,8 @@ function isMostlyTaken(claims: readonly Claim[]): boolean {
 }
 
 /**
- * All pages of a scan, and before most of them some from a random cursor on: instances that scan the same set at the same
- * time begin at different places, and part where they meet.
+ * All pages of a scan, and before most of them some from a random cursor on: instances that scan the same set at the
+ * same time begin at different places, and part where they meet.
  */
 async function* pagesFromAnywhere(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
   const [second, items] = await read('0');

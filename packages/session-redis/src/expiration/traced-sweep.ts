@@ -3,7 +3,9 @@ import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telem
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { Claim, Found, SweepCounter } from '../cleanup/sweep.counter.js';
 
-/** Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result. */
+/**
+ * Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result.
+ */
 export function tracedSweep<T>(
   noticedBy: SessionSweepContext['noticedBy'],
   { namespace }: Pick<SessionPartitions, 'namespace'>,

@@ -29,16 +29,16 @@ export class SessionHealthIndicator {
    * rejects because of Redis, and resolves within `commandTimeout`.
    *
    * - `down`: the load failed. `reasons` says why.
-   * - `degraded`, in Terminus 11 `up` with `degraded: true`: sessions can be loaded, but something else is wrong. `reasons`
-   *   says what: Redis is full, so that sessions cannot be saved; Redis does not announce expired sessions; two ticks have
-   *   passed without a whole cleanup; the groups cannot be read; a group is late; or this instance has noticed within the
-   *   last hour that a group lost events or dead letters.
+   * - `degraded`, in Terminus 11 `up` with `degraded: true`: sessions can be loaded, but something else is wrong.
+   *   `reasons` says what: Redis is full, so that sessions cannot be saved; Redis does not announce expired sessions;
+   *   two ticks have passed without a whole cleanup; the groups cannot be read; a group is late; or this instance has
+   *   noticed within the last hour that a group lost events or dead letters.
    * - `up`: all of it is well.
    *
    * Beside `reasons`, the result has `redis` (`'up'` or `'down'`), `notifications` (a `KeyspaceState`, or `'off'`) and
    * `groups`: `name`, `lag` (unread events, of which at most 100 are counted in each partition), `oldestUnreadAge` (the
-   * age of the oldest of them in seconds), and `dropped` and `lostDeadLetters` as in `SessionEventGroups.list()`. It has no
-   * address, password, id, value or name of a user.
+   * age of the oldest of them in seconds), and `dropped` and `lostDeadLetters` as in `SessionEventGroups.list()`. It
+   * has no address, password, id, value or name of a user.
    *
    * A check costs one load, one INFO on each node and one read-only script in each partition, all in one round trip.
    * Without `RedisSessionModule`, as in a test that replaces it, it looks at nothing and reports `up`.

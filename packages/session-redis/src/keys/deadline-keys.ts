@@ -4,7 +4,9 @@ import { type NamespaceOwner, Partitions } from '../partitions/partitions.js';
 
 /** The names of the keys of one partition of deadlines. A deadline is a member: the hash of its name and key. */
 export class DeadlineKeys extends PartitionKeys {
-  /** ZSET of the names of which deadlines wait. The score is the time of the first one in epoch ms, or an earlier one. */
+  /**
+   * ZSET of the names of which deadlines wait. The score is the time of the first one in epoch ms, or an earlier one.
+   */
   readonly names: string;
   /** What the keys of deadlines begin with. */
   readonly deadlines: string;
@@ -39,8 +41,8 @@ export class DeadlinePartitions extends Partitions<DeadlineKeys> {
 const HASH_BYTES = 20;
 
 /**
- * The member of a key. A key may be a name or an address, and stands in no name of a key of Redis. Digits and lower case
- * letters, so that scripts order members as Redis does in every locale.
+ * The member of a key. A key may be a name or an address, and stands in no name of a key of Redis. Digits and lower
+ * case letters, so that scripts order members as Redis does in every locale.
  */
 export function memberOf(name: string, key: string): string {
   return createHash('sha256')

@@ -35,8 +35,8 @@ export class ListedSessions {
   }
 
   /**
-   * Ends all sessions except some ids. Returns the number of sessions that this call ended, which `onProgress` receives after
-   * each batch.
+   * Ends all sessions except some ids. Returns the number of sessions that this call ended, which `onProgress` receives
+   * after each batch.
    */
   async end(
     indexName: string,

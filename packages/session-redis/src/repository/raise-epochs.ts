@@ -4,8 +4,9 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /**
- * Says that every session that was created and signed in to until a time is over, and tells the instances. They record the
- * ends. Returns the time until which that holds in all partitions; it is later than `at` if sessions were ended so before.
+ * Says that every session that was created and signed in to until a time is over, and tells the instances. They record
+ * the ends. Returns the time until which that holds in all partitions; it is later than `at` if sessions were ended so
+ * before.
  * @param at epoch milliseconds, by default now
  */
 export async function raiseEpochs(

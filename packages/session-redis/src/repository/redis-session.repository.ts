@@ -38,8 +38,8 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 /**
  * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one: a single
  * script makes the whole change or none of it. A call that fails, or takes longer than `commandTimeout`, throws a
- * SessionStoreError. A write may still take effect after that. With the option `spring`, whoever injects this class gets
- * the repository of the sessions of Spring instead.
+ * SessionStoreError. A write may still take effect after that. With the option `spring`, whoever injects this class
+ * gets the repository of the sessions of Spring instead.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
@@ -139,7 +139,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return live.some(lacksEnd) ? this.#withoutStrays(keys, live) : live;
   }
 
-  /** A stray key in the place of a shadow key is no session. It costs a round trip only where that has no time to live. */
+  /**
+   * A stray key in the place of a shadow key is no session. It costs a round trip only where that has no time to live.
+   */
   async #withoutStrays(keys: SessionKeys, records: SessionRecord[]): Promise<SessionRecord[]> {
     const doubtful = records.filter(lacksEnd);
     const types = await this.#connection.run(

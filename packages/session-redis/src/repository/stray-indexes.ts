@@ -8,8 +8,8 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /**
- * Keeps a key of another type in the place of an index from locking a user out, such as an index that another version of
- * this library wrote in another form: it is set aside, and the index is built anew.
+ * Keeps a key of another type in the place of an index from locking a user out, such as an index that another version
+ * of this library wrote in another form: it is set aside, and the index is built anew.
  */
 export class StrayIndexes {
   constructor(

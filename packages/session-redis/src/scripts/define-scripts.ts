@@ -28,7 +28,8 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
 }
 
 /**
- * The source of each script by the name of its function. `family`: the folder of the scripts. `store`: see loadScript().
+ * The source of each script by the name of its function. `family`: the folder of the scripts. `store`: see
+ * loadScript().
  */
 export function loadScripts<Name extends string>(
   family: string,
@@ -49,8 +50,9 @@ export function defineScripts<Name extends string>(
 }
 
 /**
- * A script. Each socket sends its text once, and then its hash, by which Redis knows it. So no call needs a second round
- * trip, and nothing loads scripts in advance. Where Redis has forgotten a script, the call sends its text after all.
+ * A script. Each socket sends its text once, and then its hash, by which Redis knows it. So no call needs a second
+ * round trip, and nothing loads scripts in advance. Where Redis has forgotten a script, the call sends its text after
+ * all.
  */
 class Script {
   readonly #hash: string;

@@ -8,7 +8,9 @@ const MINUTE = 60_000;
 const PER_PAGE = 500;
 const MEMBER = 'expires:';
 
-/** Pages of the ids that Spring has in the buckets of some minutes from `now` on, and in its sorted set of expirations. */
+/**
+ * Pages of the ids that Spring has in the buckets of some minutes from `now` on, and in its sorted set of expirations.
+ */
 export async function* idsEndingSoon(
   client: Redis,
   keys: SpringKeys,

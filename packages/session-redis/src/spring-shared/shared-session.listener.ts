@@ -30,8 +30,9 @@ interface Collected extends Heard {
 }
 
 /**
- * Hears what Spring does to shared sessions: its own created message, and key events of ends and new ids. It only makes events
- * faster: the sweeper finds what it misses, except for the creation of a session that nobody has heard of for two minutes.
+ * Hears what Spring does to shared sessions: its own created message, and key events of ends and new ids. It only makes
+ * events faster: the sweeper finds what it misses, except for the creation of a session that nobody has heard of for
+ * two minutes.
  */
 @Injectable()
 export class SharedSessionListener implements BackgroundService {

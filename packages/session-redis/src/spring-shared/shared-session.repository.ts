@@ -38,9 +38,9 @@ const LOADED_AT_ONCE = 500;
 const MOST_READS = 5;
 
 /**
- * Shares sessions with an application of Spring Session that keeps them in its indexed repository, as JSON. What Spring reads is
- * written as Spring writes it; what else we need is in keys of our own. A load takes one round trip, and so does a change, which
- * is one script. Spring hears of changes as of those of another of its instances.
+ * Shares sessions with an application of Spring Session that keeps them in its indexed repository, as JSON. What Spring
+ * reads is written as Spring writes it; what else we need is in keys of our own. A load takes one round trip, and so
+ * does a change, which is one script. Spring hears of changes as of those of another of its instances.
  */
 @Injectable()
 export class SharedSessionRepository extends IndexedSessionRepository {
@@ -164,7 +164,10 @@ function touching(id: string): UpdateSession {
   return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
 }
 
-/** A name that the context of Spring Security has, too, is left to that: it would stay when somebody else signs in there. */
+/**
+ * A name that the context of Spring Security has, too, is left to that: it would stay when somebody else signs in
+ * there.
+ */
 function inSpring(attributes: AttributeChanges): AttributeChanges {
   const context = attributes.get(SECURITY_CONTEXT);
   const named =

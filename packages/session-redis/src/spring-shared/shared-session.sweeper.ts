@@ -24,8 +24,8 @@ const LONGEST_PAGE = 10_000;
 const UNTIL_NEXT_TRY = 500;
 
 /**
- * Finds what happened to shared sessions and nobody has told us: it looks at those that are due by our own list, and at those that
- * Spring expects to end soon, which may have been there before us.
+ * Finds what happened to shared sessions and nobody has told us: it looks at those that are due by our own list, and at
+ * those that Spring expects to end soon, which may have been there before us.
  */
 @Injectable()
 export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<SessionKeys> {
@@ -75,8 +75,8 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
   }
 
   /**
-   * Looks at all sessions, because something may have happened while nothing was heard: at those that are known, and then at all
-   * that Spring has, no faster than a bounded rate. For the latter, one instance at a time is enough.
+   * Looks at all sessions, because something may have happened while nothing was heard: at those that are known, and
+   * then at all that Spring has, no faster than a bounded rate. For the latter, one instance at a time is enough.
    */
   async lookAtAll(signal: AbortSignal): Promise<void> {
     const { own, scanning } = this.keys;
@@ -93,7 +93,9 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     }
   }
 
-  /** False when another instance looks at all of them, or has just done so. One that has died meanwhile does not count. */
+  /**
+   * False when another instance looks at all of them, or has just done so. One that has died meanwhile does not count.
+   */
   async #takeTurn(signal: AbortSignal): Promise<boolean> {
     const { scanning } = this.keys;
     const end = performance.now() + LONGEST_PAGE;

@@ -29,7 +29,10 @@ const PLAIN =
   'keeps plain JSON. If it does not, its requests fail at objects and lists that are written here: say ' +
   "`new SpringJsonSerializer('typed')`, or 'security'";
 
-/** Looks at some sessions at the start, for the JSON that the Spring application keeps, and refuses what cannot be shared. */
+/**
+ * Looks at some sessions at the start, for the JSON that the Spring application keeps, and refuses what cannot be
+ * shared.
+ */
 @Injectable()
 export class SpringApplicationCheck implements BackgroundService {
   constructor(

@@ -12,8 +12,8 @@ const KNOWN: ReadonlyMap<string, JavaReading> = new Map([...JAVA_SCALARS, ...JAV
 const OF_JAVA = /^(?:java|javax|jdk|sun|com\.sun)\./;
 
 /**
- * Says what a tree of a Java stream means, as data of JSON: numbers, texts, lists, maps and times as Jackson writes them, objects
- * of an application by their fields. Undefined for what is unknown, and for an object inside of itself.
+ * Says what a tree of a Java stream means, as data of JSON: numbers, texts, lists, maps and times as Jackson writes
+ * them, objects of an application by their fields. Undefined for what is unknown, and for an object inside of itself.
  */
 export class JavaMeaning {
   readonly #limits: ReadingLimits;

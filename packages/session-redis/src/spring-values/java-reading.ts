@@ -5,8 +5,8 @@ import type { PlainValue } from './plain-value.js';
 export type ReadJava = (value: JavaValue | undefined) => PlainValue | undefined;
 
 /**
- * What an object of a class means, by the part that the class has written, and those of its superclasses before it. Undefined
- * if they are not as they should be.
+ * What an object of a class means, by the part that the class has written, and those of its superclasses before it.
+ * Undefined if they are not as they should be.
  */
 export type JavaReading = (part: JavaPart, read: ReadJava, parts: readonly JavaPart[]) => PlainValue | undefined;
 

@@ -36,8 +36,8 @@ const FIRST_HANDLE = 0x7e_0000;
 const MOST_SUPERCLASSES = 50;
 
 /**
- * Reads the first value of a stream of the Java Object Serialization Stream Protocol into a tree. It knows no class and makes
- * no object of any.
+ * Reads the first value of a stream of the Java Object Serialization Stream Protocol into a tree. It knows no class and
+ * makes no object of any.
  */
 export class JavaStreamReader {
   readonly #bytes: JavaBytes;

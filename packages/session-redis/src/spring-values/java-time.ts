@@ -6,7 +6,9 @@ const NANOS = 1_000_000_000;
 /** The offset of the last moment that Date knows, in seconds. */
 const MOST_SECONDS = 8_640_000_000_000n;
 
-/** The classes of java.time, which Java writes in a form of their own. They are as in ISO 8601, and as Jackson has them. */
+/**
+ * The classes of java.time, which Java writes in a form of their own. They are as in ISO 8601, and as Jackson has them.
+ */
 export const JAVA_TIME: JavaReadings = new Map<string, JavaReading>([
   [
     'java.time.Ser',

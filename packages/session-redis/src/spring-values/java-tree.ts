@@ -1,4 +1,6 @@
-/** What a Java stream says, without any object of its classes. `bigint` is a long, and a text of one unit may be a char. */
+/**
+ * What a Java stream says, without any object of its classes. `bigint` is a long, and a text of one unit may be a char.
+ */
 export type JavaValue = null | boolean | number | bigint | string | JavaObject | JavaArray | JavaEnum | JavaClass;
 
 /** The description of a class. */

@@ -2,7 +2,10 @@ import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { readSecurityContext, SECURITY_CONTEXT } from './security.context.js';
 import { readStoredValue } from './stored-value.js';
 
-/** Spring's name of the index of principals, and of the attribute that an application sets for it without Spring Security. */
+/**
+ * Spring's name of the index of principals, and of the attribute that an application sets for it without Spring
+ * Security.
+ */
 export const SPRING_PRINCIPAL_NAME =
   'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
 
@@ -18,8 +21,8 @@ export function nameInSpring(attribute: string): string {
 }
 
 /**
- * Adds to the texts of attributes, by their names here, the name of the user where only a context of Spring Security has it.
- * Returns that name.
+ * Adds to the texts of attributes, by their names here, the name of the user where only a context of Spring Security
+ * has it. Returns that name.
  */
 export function addPrincipal(attributes: Map<string, string>): string | undefined {
   const context = attributes.get(SECURITY_CONTEXT);

@@ -10,7 +10,10 @@ interface RememberedText {
 
 const TEXTS = new WeakMap<object, RememberedText>();
 
-/** The value of a text of JSON that Spring keeps. An object remembers its text, which says which classes of Java it is of. */
+/**
+ * The value of a text of JSON that Spring keeps. An object remembers its text, which says which classes of Java it is
+ * of.
+ */
 export function valueOfText(text: string): PlainValue {
   const value = readStoredJson(text, READING_LIMITS);
   if (typeof value === 'object' && value !== null) TEXTS.set(value, { text, plain: JSON.stringify(value) });

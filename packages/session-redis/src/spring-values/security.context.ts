@@ -16,8 +16,8 @@ const IDENTITY = /^[\w.$]+@[0-9a-f]{1,8}$/;
 const ANONYMOUS = 'ROLE_ANONYMOUS';
 
 /**
- * Reads the attribute `SPRING_SECURITY_CONTEXT`, of any kind of authentication. Undefined if nobody is signed in, or if the
- * data does not have the name: a class of the application may compute it.
+ * Reads the attribute `SPRING_SECURITY_CONTEXT`, of any kind of authentication. Undefined if nobody is signed in, or if
+ * the data does not have the name: a class of the application may compute it.
  */
 export function readSecurityContext(context: PlainValue | undefined): SpringAuthentication | undefined {
   const authentication = membersOf(membersOf(context)?.['authentication']);

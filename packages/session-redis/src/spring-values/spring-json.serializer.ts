@@ -28,16 +28,16 @@ const UNKNOWN =
   "`serializer: new SpringJsonSerializer('plain')` of RedisSessionModule, or 'typed', or 'security'";
 
 /**
- * Turns attributes into the JSON that a Spring application keeps, and back: the serializer of `spring: 'shared'`. An object
- * that Java has written reads as its fields, and is written as it was. It refuses what Java could not read.
+ * Turns attributes into the JSON that a Spring application keeps, and back: the serializer of `spring: 'shared'`. An
+ * object that Java has written reads as its fields, and is written as it was. It refuses what Java could not read.
  */
 export class SpringJsonSerializer extends JsonAttributeSerializer {
   #form: SpringJson | undefined;
   readonly #isStated: boolean;
 
   /**
-   * Writes the JSON that the Spring application keeps. `form`: which one that is; by default it is seen in Redis, and objects and
-   * lists are refused until then.
+   * Writes the JSON that the Spring application keeps. `form`: which one that is; by default it is seen in Redis, and
+   * objects and lists are refused until then.
    * @throws TypeError for another form
    */
   constructor(form?: SpringJson) {

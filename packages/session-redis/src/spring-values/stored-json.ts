@@ -15,8 +15,8 @@ const BIG = /^"java\.math\.Big(?:Decimal|Integer)"$/;
 
 /**
  * Reads the JSON of Spring's serializers: the plain one, and those that write the class of each object and list, as
- * `{"@class":"java.util.HashMap"}` and `["java.util.ArrayList",[]]`. The classes are left out. A number that JavaScript does
- * not have is a text.
+ * `{"@class":"java.util.HashMap"}` and `["java.util.ArrayList",[]]`. The classes are left out. A number that JavaScript
+ * does not have is a text.
  * @throws SyntaxError when it is no JSON, and UnreadableValueError beyond the limits
  */
 export function readStoredJson(text: string, limits: ReadingLimits): PlainValue {

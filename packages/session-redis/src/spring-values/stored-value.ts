@@ -23,7 +23,9 @@ function isJavaStream(stored: Buffer): boolean {
   return stored.subarray(0, JAVA_STREAM.length).equals(JAVA_STREAM);
 }
 
-/** The value that a serializer of Spring has stored, whichever it was, as data of JSON. Undefined if it cannot be read. */
+/**
+ * The value that a serializer of Spring has stored, whichever it was, as data of JSON. Undefined if it cannot be read.
+ */
 export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_LIMITS): PlainValue | undefined {
   if (stored.length > limits.bytes) return undefined;
   try {

@@ -32,7 +32,10 @@ interface Suspects {
 /** Which session a member is for, and the key that is there as long as it means something. */
 type ReadMember = (value: string) => { readonly id: string; readonly key: string } | undefined;
 
-/** Looks for what Spring leaves behind. What looks like it is looked at again, by a script, when Spring has had its time. */
+/**
+ * Looks for what Spring leaves behind. What looks like it is looked at again, by a script, when Spring has had its
+ * time.
+ */
 export class LeftoverSearch {
   readonly #found = new FindingCounter<SpringRule>();
   /** By the set. */

@@ -3,8 +3,9 @@ import { valueOfText } from '../spring-values/remembered-texts.js';
 import { SECURITY_CONTEXT, type SpringAuthentication } from '../spring-values/security.context.js';
 
 /**
- * Signs a user in to NestJS and to Spring Security, as `session.signIn()` does: `spring: 'shared'` with a Spring application
- * that keeps its sessions by SecurityJacksonModules. Spring finds a `User` without password, with these authorities.
+ * Signs a user in to NestJS and to Spring Security, as `session.signIn()` does: `spring: 'shared'` with a Spring
+ * application that keeps its sessions by SecurityJacksonModules. Spring finds a `User` without password, with these
+ * authorities.
  * @throws SessionAttributeError when Spring is not known to keep its sessions so
  */
 export function signInAs(

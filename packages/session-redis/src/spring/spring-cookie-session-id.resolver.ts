@@ -9,11 +9,13 @@ import {
 } from '@nest-session/core';
 
 /**
- * Carries the id of a session of Spring Session in its cookie, by default `SESSION`. It reads the id as Spring Boot writes
- * it, in Base64, and plain, as with `useBase64Encoding = false`. It sends Base64.
+ * Carries the id of a session of Spring Session in its cookie, by default `SESSION`. It reads the id as Spring Boot
+ * writes it, in Base64, and plain, as with `useBase64Encoding = false`. It sends Base64.
  */
 export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
-  /** Keeps the id in the cookie that the options describe. @throws InvalidSessionOptionsError that names all problems */
+  /**
+   * Keeps the id in the cookie that the options describe. @throws InvalidSessionOptionsError that names all problems
+   */
   constructor(options?: CookieOptions) {
     super({ name: 'SESSION', ...options });
   }

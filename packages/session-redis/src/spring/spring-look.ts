@@ -34,8 +34,8 @@ const SCANNED_PER_CALL = 500;
 const LARGEST_DIFFERENCE = 2000;
 
 /**
- * Looks at the keys of Spring Session in a namespace, beside the applications that use it. It changes nothing unless it mends,
- * and then nothing but what it finds.
+ * Looks at the keys of Spring Session in a namespace, beside the applications that use it. It changes nothing unless it
+ * mends, and then nothing but what it finds.
  */
 export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions): Promise<SpringLook> {
   const { mends, sample, pace, onProgress } = options;

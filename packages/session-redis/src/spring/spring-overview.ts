@@ -68,8 +68,9 @@ function serializerOf(forms: ReadonlySet<StoredForm>): SpringOverview['serialize
 }
 
 /**
- * The indexed repository lets the session hash expire at a time after the save, and writes by its own clock when the request
- * began, so the shortest request tells the difference. The simple one computes both, and only the future betrays it.
+ * The indexed repository lets the session hash expire at a time after the save, and writes by its own clock when the
+ * request began, so the shortest request tells the difference. The simple one computes both, and only the future
+ * betrays it.
  */
 function clockAhead(samples: readonly SampledSession[], isIndexed: boolean): number | undefined {
   const differences = samples.flatMap(({ session: { lastAccessedTime, maxInactiveInterval }, ttl, at }) => {

@@ -33,10 +33,10 @@ const ON_SEVERAL_NODES =
 const LOADED_AT_ONCE = 500;
 
 /**
- * Reads the sessions that Spring Session keeps in Redis: of either repository, with any of its serializers. A load takes one
- * round trip. A session is alive until `lastAccessedTime` and `maxInactiveInterval` have passed, by the clock of Redis. Loads
- * renew nothing. `touch()` renews a session as a request of Spring does. Calls that would change something else throw a
- * SessionStateError.
+ * Reads the sessions that Spring Session keeps in Redis: of either repository, with any of its serializers. A load
+ * takes one round trip. A session is alive until `lastAccessedTime` and `maxInactiveInterval` have passed, by the clock
+ * of Redis. Loads renew nothing. `touch()` renews a session as a request of Spring does. Calls that would change
+ * something else throw a SessionStateError.
  */
 @Injectable()
 export class SpringSessionRepository extends IndexedSessionRepository {

@@ -15,8 +15,8 @@ export interface SpringSession {
 const ATTRIBUTE = 'sessionAttr:';
 
 /**
- * The session in a session hash of Spring, whichever serializer wrote it. Undefined if the hash is not a whole one: a request of
- * Spring that ends after its session writes some fields of it again.
+ * The session in a session hash of Spring, whichever serializer wrote it. Undefined if the hash is not a whole one: a
+ * request of Spring that ends after its session writes some fields of it again.
  */
 export function readSpringSession(
   fields: Iterable<readonly [name: string, stored: Buffer]>,

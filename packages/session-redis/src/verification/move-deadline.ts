@@ -11,8 +11,8 @@ export interface DeadlineMove {
 }
 
 /**
- * Moves a waiting deadline to another partition. It is there before it leaves, so it is not lost when this is interrupted.
- * One that waits there under its key stays, as a key has one deadline.
+ * Moves a waiting deadline to another partition. It is there before it leaves, so it is not lost when this is
+ * interrupted. One that waits there under its key stays, as a key has one deadline.
  */
 export async function moveDeadline(
   client: Redis,

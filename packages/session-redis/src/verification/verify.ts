@@ -47,8 +47,8 @@ const RATE = 20_000;
 const MOST_PASSES = 5;
 
 /**
- * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing unless
- * `repair` is asked for.
+ * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing
+ * unless `repair` is asked for.
  */
 export async function verify(
   store: VerifiedStore,

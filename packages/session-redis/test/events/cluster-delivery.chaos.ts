@@ -227,7 +227,8 @@ it(
         return new Promise((resolve) => open.push(resolve));
       }
     }
-    // The other one has looked for abandoned events when there were none, and does so again after the lease. It is busy.
+    // The other one has looked for abandoned events when there were none, and does so again after the lease. It is
+    // busy.
     const busy = new Gate();
     handlerGate = busy;
     const staying = await start({ events: { lease: '1h', concurrency: 1 } });

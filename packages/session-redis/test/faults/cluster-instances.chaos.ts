@@ -21,7 +21,9 @@ const INSTANCES = [
   { name: 'three', group: 'audit' },
 ];
 const MINUTE = 60_000;
-/** Milliseconds. How long a primary is frozen, and how long an event may be on its way when a node or an instance ends. */
+/**
+ * Milliseconds. How long a primary is frozen, and how long an event may be on its way when a node or an instance ends.
+ */
 const FROZEN = 10_000;
 const ON_ITS_WAY = 5000;
 

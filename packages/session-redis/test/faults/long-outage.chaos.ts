@@ -137,7 +137,9 @@ describe.each([
       }
     });
 
-    /** Expects a live session in its index, and in its recorded bucket or the sorted set, neither past nor late there. */
+    /**
+     * Expects a live session in its index, and in its recorded bucket or the sorted set, neither past nor late there.
+     */
     async function isInOrder(id: string): Promise<void> {
       const keys = partitions.of(id);
       const [bucket, name] = await client.hmget(keys.session(id), 'bucket', `sessionAttr:${PRINCIPAL_ATTRIBUTE}`);

@@ -12,8 +12,8 @@ LeakGuard.install();
 const POLL = 1000;
 const POLLS = 4;
 /**
- * The read and the poll of its group, and the read of broadcast events, whose script has most of these commands. One of them
- * is the second read of a group whose first one ended a moment before the poll was due.
+ * The read and the poll of its group, and the read of broadcast events, whose script has most of these commands. One of
+ * them is the second read of a group whose first one ended a moment before the poll was due.
  */
 const COMMANDS_PER_POLL = 18;
 

@@ -89,8 +89,8 @@ describe.each([1, 4])(
     }
 
     /**
-     * Redis refuses something to each part of the instance, on the connections before and after. Resolves when it does its
-     * work again.
+     * Redis refuses something to each part of the instance, on the connections before and after. Resolves when it does
+     * its work again.
      */
     async function failAndRecover(round: number): Promise<void> {
       await rights(...NO_RIGHTS);

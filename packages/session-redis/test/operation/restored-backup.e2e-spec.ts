@@ -145,7 +145,9 @@ describe.each([
     return { ann, bob, cat, dan, eve, fay, handled: due[0]!.id, at: await restore() };
   }
 
-  /** What `verify` finds in the sessions; `verify --repair` leaves nothing of it. Nothing is wrong with the deadlines. */
+  /**
+   * What `verify` finds in the sessions; `verify --repair` leaves nothing of it. Nothing is wrong with the deadlines.
+   */
   async function findings(): Promise<string[]> {
     const options = resolveRedisSessionOptions({});
     const sessions = { client, partitions: new SessionPartitions('nest:session', partitions), options };

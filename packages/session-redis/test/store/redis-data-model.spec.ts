@@ -88,7 +88,8 @@ describe.each([
     events: RedisSessionModuleOptions['events'],
     expirations: RedisSessionModuleOptions['expirations'] = 'buckets',
   ): Promise<void> {
-    // One event and a dead letter or two are kept, and the job runs every second: it removes an event that was not handled.
+    // One event and a dead letter or two are kept, and the job runs every second: it removes an event that was not
+    // handled.
     const redis = {
       url: server.url,
       partitions,

@@ -1,5 +1,5 @@
-// An application that keeps changing sessions and deadlines at random, in a process that a test can kill. It runs the built
-// packages. Some of its handlers fail.
+// An application that keeps changing sessions and deadlines at random, in a process that a test can kill. It runs the
+// built packages. Some of its handlers fail.
 import { setTimeout as pause } from 'node:timers/promises';
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';

@@ -1,5 +1,5 @@
-// An instance that reads, writes, rotates, ends and creates sessions on a Cluster, in a process of its own. It writes a journal:
-// before each write what may be stored after it, then what is. It runs the built packages.
+// An instance that reads, writes, rotates, ends and creates sessions on a Cluster, in a process of its own. It writes a
+// journal: before each write what may be stored after it, then what is. It runs the built packages.
 import { openSync, readFileSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -49,8 +49,8 @@ const app = await NestFactory.createApplicationContext(WorkerModule, { logger: [
 const repository = app.get(IndexedSessionRepository, { strict: false });
 
 /**
- * Each slot is the place of one session. `versions`: what may be stored of it, one version unless the outcome of a write is
- * unknown. A version is `{ id, n, principal }`, with `ended: true` when the session has ended.
+ * Each slot is the place of one session. `versions`: what may be stored of it, one version unless the outcome of a
+ * write is unknown. A version is `{ id, n, principal }`, with `ended: true` when the session has ended.
  */
 const slots = JSON.parse(readFileSync(SLOTS, 'utf8'));
 const partitionOf = ({ versions }) => partitions.all.indexOf(partitions.of(versions[0].id));

@@ -24,8 +24,8 @@ export interface CompanionOptions {
 }
 
 /**
- * An application with a companion package, in a process of its own. It runs the built packages. Use it for a package that
- * Jest cannot load, such as a CommonJS one that requires NestJS 12.
+ * An application with a companion package, in a process of its own. It runs the built packages. Use it for a package
+ * that Jest cannot load, such as a CommonJS one that requires NestJS 12.
  */
 export class CompanionProcess {
   private constructor(

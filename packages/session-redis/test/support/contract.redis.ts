@@ -35,7 +35,10 @@ import { sessionEvents } from './event-scripts.js';
 const BATCH_SIZE = 100;
 const NAME = 'contract';
 
-/** What instrumentations of ioredis may see: hidden arguments, scripts and their hashes, and those of reading the events stream. */
+/**
+ * What instrumentations of ioredis may see: hidden arguments, scripts and their hashes, and those of reading the events
+ * stream.
+ */
 const HARMLESS = /^(\?|[0-9a-f]{40}|#!lua[^]*|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\d-]+\}:|nest:)?events)$/;
 
 /** The connections of one node of an application. */
@@ -44,7 +47,10 @@ type Connections = Pick<RedisConnections, 'request' | 'background'>;
 // A node of a Cluster that cannot be reached is waited for.
 const CLUSTER_TIMEOUT = 5000;
 
-/** A Redis, or a Redis Cluster, whose clock stands still, and stores in it, each in a namespace of its own and with two nodes. */
+/**
+ * A Redis, or a Redis Cluster, whose clock stands still, and stores in it, each in a namespace of its own and with two
+ * nodes.
+ */
 export class ContractRedis {
   #stores = 0;
 

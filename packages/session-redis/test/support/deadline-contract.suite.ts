@@ -16,8 +16,8 @@ export interface DeadlineServer {
 }
 
 /**
- * The contract of deadlines, for applications with these options. `take`: returns a server that no other check has, because
- * several run at the same time and wait for its clock. `without`: groups of checks that are left out.
+ * The contract of deadlines, for applications with these options. `take`: returns a server that no other check has,
+ * because several run at the same time and wait for its clock. `without`: groups of checks that are left out.
  */
 export function describeDeadlineContract(
   what: string,

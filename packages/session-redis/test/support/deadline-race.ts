@@ -106,7 +106,10 @@ export interface RaceSize {
   readonly operationsOfEach: number;
 }
 
-/** So many plans of what the clients of each racer do. A counterexample would not fail again: no other run has its timing. */
+/**
+ * So many plans of what the clients of each racer do. A counterexample would not fail again: no other run has its
+ * timing.
+ */
 export function plannedRaces(
   count: number,
   { racers, keys, clientsOfEach, operationsOfEach }: RaceSize,
@@ -126,7 +129,9 @@ export function plannedRaces(
 
 let runs = 0;
 
-/** Lets the racers race, under keys that nobody has used before, and checks that all answers agree with what was heard. */
+/**
+ * Lets the racers race, under keys that nobody has used before, and checks that all answers agree with what was heard.
+ */
 export async function checkRace(racers: readonly Racer[], plans: Operation[][][], app: INestApplicationContext) {
   const run = `${(runs += 1)}:`;
   const own = plans.map((clients) =>

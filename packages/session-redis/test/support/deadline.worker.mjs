@@ -1,5 +1,5 @@
-// An application that handles deadlines, in a process that a test can kill. It runs the built packages. It prints a line for
-// each deadline, and takes commands as lines of JSON.
+// An application that handles deadlines, in a process that a test can kill. It runs the built packages. It prints a
+// line for each deadline, and takes commands as lines of JSON.
 import { createInterface } from 'node:readline';
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';

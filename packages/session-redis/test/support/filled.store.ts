@@ -97,7 +97,9 @@ function nodesOf(client: Redis | Cluster): Redis[] {
   return isCluster(client) ? client.nodes('master') : [client];
 }
 
-/** Everything that is there, wherever it is, but for the keys of others. Fails when something is not in its partition. */
+/**
+ * Everything that is there, wherever it is, but for the keys of others. Fails when something is not in its partition.
+ */
 export async function contentOf(
   client: Redis,
   partitions: SessionPartitions,

@@ -1,4 +1,5 @@
-// Moves the sessions of a namespace on a Cluster: CLUSTER has the addresses of its nodes as JSON, TO the number of partitions.
+// Moves the sessions of a namespace on a Cluster: CLUSTER has the addresses of its nodes as JSON, TO the number of
+// partitions.
 import { repartition } from '@nest-session/redis';
 
 const { CLUSTER, NAMESPACE, TO } = process.env;

@@ -1,6 +1,6 @@
 /**
- * The run to repeat, from the environment variable `REPEAT`: `<seed>`, or `<seed>/<path>` for one example of that run, as
- * the message of a failure has it. Empty when there is none.
+ * The run to repeat, from the environment variable `REPEAT`: `<seed>`, or `<seed>/<path>` for one example of that run,
+ * as the message of a failure has it. Empty when there is none.
  */
 export function repeated(): { seed?: number; path?: string } {
   const [, seed, path] = /^(-?\d+)(?:\/([\d:]+))?$/.exec(process.env['REPEAT'] ?? '') ?? [];

@@ -1,6 +1,7 @@
 /**
- * The checks of the contract that use what Spring does not have: an absolute timeout, a session that never ends, an index of the
- * application, or a name of more than 256 bytes. Each must be refused by an error that says so. By group; all of a group: `true`.
+ * The checks of the contract that use what Spring does not have: an absolute timeout, a session that never ends, an
+ * index of the application, or a name of more than 256 bytes. Each must be refused by an error that says so. By group;
+ * all of a group: `true`.
  */
 export const REFUSED: Readonly<Record<string, true | readonly string[]>> = {
   'absolute timeout': true,
@@ -73,6 +74,7 @@ export const NOT_SHARED: Readonly<Record<string, true | readonly string[]>> = {
   // Option `devices`.
   listing: ['shows the device of the last change that has one'],
   events: ['record a sign-in, whatever the visitor had before, with who and which device'],
-  // A session of Spring is alive until `lastAccessedTime` and its interval are over, so a step back of the clock prolongs it.
+  // A session of Spring is alive until `lastAccessedTime` and its interval are over, so a step back of the clock
+  // prolongs it.
   saving: ['counts from now when the clock has stepped back behind the last access'],
 };

@@ -1,6 +1,6 @@
-// Signs in, many at once, in a process of its own. It runs the built packages. A line of its input is a JSON object: the
-// principal, the kinds of requests to make at once, and the seed of their order. When all of them are answered, it prints
-// how many sign-ins were made and how many refused.
+// Signs in, many at once, in a process of its own. It runs the built packages. A line of its input is a JSON object:
+// the principal, the kinds of requests to make at once, and the seed of their order. When all of them are answered, it
+// prints how many sign-ins were made and how many refused.
 import { createInterface } from 'node:readline';
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';

@@ -32,7 +32,10 @@ export function updateOf(id: string, { attributes = [], indexes = [], ...others 
   return { kind: 'update', id, ...others, attributes: new Map(attributes), indexes: new Map(indexes) };
 }
 
-/** For scripts of events: as long as dead letters live, and as much room as they have, where a test does not ask for less. */
+/**
+ * For scripts of events: as long as dead letters live, and as much room as they have, where a test does not ask for
+ * less.
+ */
 export const DEAD_LETTERS = { retention: 30 * 24 * 60 * MINUTE, maxSize: 10_000_000, maxDataSize: 100_000 };
 
 /** The scripts on a Redis of the suite's own, and reads of the keys that they write. */

@@ -61,7 +61,9 @@ export class TimedApplication {
   }
 }
 
-/** Resolves when the ends of all these sessions are handled; expects that of each once, with its data, and none early. */
+/**
+ * Resolves when the ends of all these sessions are handled; expects that of each once, with its data, and none early.
+ */
 export async function untilEnded(
   store: RecordedStore,
   applications: readonly TimedApplication[],

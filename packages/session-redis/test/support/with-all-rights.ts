@@ -2,8 +2,8 @@
 export const ALL_RIGHTS = { username: 'default', password: 'any' } as const;
 
 /**
- * The address for connections that do more than the library does, such as for notifications of the application. Unless it
- * names a user, they log in as the one with all rights, also in `npm run test:acl`.
+ * The address for connections that do more than the library does, such as for notifications of the application. Unless
+ * it names a user, they log in as the one with all rights, also in `npm run test:acl`.
  */
 export function withAllRights(url: string): string {
   const address = new URL(url);

@@ -145,7 +145,9 @@ function endAfter(operation: SessionOperation, { count }: KnownSession): string 
   return `expired ${'count' in operation ? operation.count : count}`;
 }
 
-/** Each event that it must have, once, and one end with what was saved last; no event of a session that was not created. */
+/**
+ * Each event that it must have, once, and one end with what was saved last; no event of a session that was not created.
+ */
 function isReported({ events, perhaps, ends }: KnownSession, heard: readonly HeardEvent[]): boolean {
   if (heard.length === 0) return events.length === 0;
   const [ended, others] = [heard.filter(isEnd), heard.filter((event) => !isEnd(event))];

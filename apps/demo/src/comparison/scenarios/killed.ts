@@ -3,7 +3,9 @@ import { good, type Scenario, duration, wrong } from '../scenario.js';
 /** Milliseconds after which a killed instance runs again, and nothing more is to come. */
 const OVER = 13_000;
 
-/** The end of a session, with a mail about its cart: the instance that is about to write it is killed with `kill -9`. */
+/**
+ * The end of a session, with a mail about its cart: the instance that is about to write it is killed with `kill -9`.
+ */
 export const killed: Scenario = {
   needsInstances: true,
   prepare: (visitor) => visitor.add('lantern'),

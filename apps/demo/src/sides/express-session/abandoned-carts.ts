@@ -9,8 +9,8 @@ const SECONDS_KEPT = 3600;
 
 /**
  * Writes a mail about the cart of a session that expired. express-session tells nobody of an end, so this is what one
- * builds: a copy of the cart that outlives the session, Redis' notification of the end, and a claim, so that one instance
- * writes the mail.
+ * builds: a copy of the cart that outlives the session, Redis' notification of the end, and a claim, so that one
+ * instance writes the mail.
  */
 @Injectable()
 export class AbandonedCarts implements OnApplicationBootstrap, OnApplicationShutdown {

@@ -6,7 +6,8 @@ import { contentOf } from '../store-content.js';
 import type { OpenStore } from '../store-access.js';
 import { type Check, error, ok, seePage, warning } from './finding.js';
 
-// Milliseconds. A turn is free for the last tenth of the time between two ticks, and before the first tick: a minute by default.
+// Milliseconds. A turn is free for the last tenth of the time between two ticks, and before the first tick: a minute by
+// default.
 const LONGEST_GAP = 65_000;
 const INTERVAL = 500;
 const LATE = 120_000;

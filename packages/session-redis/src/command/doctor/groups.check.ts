@@ -7,7 +7,9 @@ import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
 // Milliseconds.
 const LATE = 300_000;
 
-/** Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended. */
+/**
+ * Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended.
+ */
 export const GROUPS: Check = {
   name: 'groups',
   ofStore: true,

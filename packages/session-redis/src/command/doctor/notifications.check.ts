@@ -4,7 +4,9 @@ import type { OpenStore } from '../store-access.js';
 import { inTime } from './examined-node.js';
 import { type Check, ok, orOk, warning } from './finding.js';
 
-/** What a Redis must announce, by one of some settings, of which the first is best. And what is missing without that. */
+/**
+ * What a Redis must announce, by one of some settings, of which the first is best. And what is missing without that.
+ */
 const OF_OWN = {
   flags: ['Kx', 'Ex'],
   what: 'expired sessions',

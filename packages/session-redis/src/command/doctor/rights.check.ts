@@ -59,8 +59,8 @@ function findingOf(who: string, denied: readonly string[]): Finding {
 }
 
 /**
- * The names of the commands that are denied. Redis compares the rights before the arguments, so any other error says that a
- * command is allowed.
+ * The names of the commands that are denied. Redis compares the rights before the arguments, so any other error says
+ * that a command is allowed.
  */
 async function deniedAmong(
   { connection, partitions }: OpenStore,

@@ -1,6 +1,6 @@
 /**
- * The commands that every process sends, each so that it changes nothing: `<key>` does not exist, and `<meta>` is a hash. The
- * names are those of the block "every process" in the page "Securing Redis".
+ * The commands that every process sends, each so that it changes nothing: `<key>` does not exist, and `<meta>` is a
+ * hash. The names are those of the block "every process" in the page "Securing Redis".
  */
 export const RIGHTS: readonly string[] = [
   'client SETNAME doctor',

@@ -19,8 +19,8 @@ local erases, principal, text = ARGV[1] == '1', ARGV[3], ARGV[4]
 local partition, reply = { prefix = ARGV[2], bucket_list = KEYS[1], events = KEYS[2] }, {}
 local ending = { how = 'deleted', cause = 'revoked', at = now_in_ms(), retention = 1 }
 
--- Whether an attribute has the name as a text of its own. The name of another principal may end with the same characters,
--- behind a quotation mark, which has a backslash before it.
+-- Whether an attribute has the name as a text of its own. The name of another principal may end with the same
+-- characters, behind a quotation mark, which has a backslash before it.
 local function has_name(attribute)
   local at = string.find(attribute, text, 1, true)
   while at and string.sub(attribute, at - 1, at - 1) == '\\' do at = string.find(attribute, text, at + 1, true) end

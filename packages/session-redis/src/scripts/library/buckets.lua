@@ -1,8 +1,8 @@
 -- include: keys
 -- The buckets in which the sweeper finds sessions that have ended.
 
--- The minute of the bucket for an end. Rounded up as in Spring Session: an end on a full minute belongs to the next one.
--- When a stray key stands in the way, it is the nearest earlier one: a member may be early, never late.
+-- The minute of the bucket for an end. Rounded up as in Spring Session: an end on a full minute belongs to the next
+-- one. When a stray key stands in the way, it is the nearest earlier one: a member may be early, never late.
 local function bucket_for(prefix, ends_at)
   local minute = math.floor((ends_at + 60000) / 60000) * 60000
   while true do

@@ -4,8 +4,8 @@
 --   1: keep the session idle: this is no access, and the idle timeout counts from the last access
 --   1: nobody is signed in any more
 --   which attributes a sign-in keeps: a KeptAttributes of session-core as JSON; empty: nobody signs in
---   a field that must have the expected text, and the SHA-1 of that, in hex; empty: there must be no such field. Without a
---     condition both are empty
+--   a field that must have the expected text, and the SHA-1 of that, in hex; empty: there must be no such field.
+--     Without a condition both are empty
 --   most attributes and most bytes of the session; empty: any
 --   limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>' when
 --     there is room for a session of this principal until then; empty: none

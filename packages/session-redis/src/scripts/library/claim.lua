@@ -1,10 +1,10 @@
 -- include: keys, bury, buckets, place, join, digits, wanted, keep-ended, index, session-timeouts
--- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were found, in the
--- bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them; `now`, and `at` as a text;
--- the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.
--- What leaves, leaves together at the end: should the call fail before, the next one finds that it has nothing else to do.
--- By bucket, the members of sessions whose end is recorded; those in the sorted set; and the session hashes whose data nobody
--- wants, which until then tell that the end is recorded.
+-- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were
+-- found, in the bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them;
+-- `now`, and `at` as a text; the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.
+-- What leaves, leaves together at the end: should the call fail before, the next one finds that it has nothing else to
+-- do. By bucket, the members of sessions whose end is recorded; those in the sorted set; and the session hashes whose
+-- data nobody wants, which until then tell that the end is recorded.
 local function begin_claims(partition, place, now, retention, dead, most_bytes)
   read_typed('zset', 'ZCARD', partition.bucket_list)
   read_typed('stream', 'XLEN', partition.events)

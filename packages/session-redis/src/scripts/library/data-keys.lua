@@ -7,9 +7,9 @@ local function data_key_for(id, change)
   end
 end
 
--- The reply to a change that has to be made again; nil when it may be made. So must one that brings another data key than the
--- session has, from a request that knew of none, and a rotation that brings none: the data key has to be wrapped for the new
--- id. One of an equal beginning is the same one, wrapped for another id or under another key.
+-- The reply to a change that has to be made again; nil when it may be made. So must one that brings another data key
+-- than the session has, from a request that knew of none, and a rotation that brings none: the data key has to be
+-- wrapped for the new id. One of an equal beginning is the same one, wrapped for another id or under another key.
 local function other_data_key(session, change)
   local current, brought, same = session.data_key, change.data_keys[2], '^%d+:[^:]*'
   local fits = not brought or data_key_for(session.id, change)

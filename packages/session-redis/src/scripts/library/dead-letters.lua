@@ -1,7 +1,7 @@
 -- include: fields
 -- The dead letters of a partition. Their bytes have a limit, and every kind has its share: when there are too many, the
--- oldest of the kind that takes most room goes. A kind is a group and the first handler that failed there; stray keys and
--- members are one as well.
+-- oldest of the kind that takes most room goes. A kind is a group and the first handler that failed there; stray keys
+-- and members are one as well.
 
 -- The dead letters in the stream `dead`, and what is recorded of them.
 local function dead_letters(dead)

@@ -1,7 +1,7 @@
 -- include: keys
--- Leads along the forwarding marks of an id to the live session: its id, its keys, and the rules of the sign-ins on the way;
--- nil when there is none. `text`: the reply for the shadow key of the id. A mark has the later id, and after a sign-in also
--- the rule which attributes that keeps.
+-- Leads along the forwarding marks of an id to the live session: its id, its keys, and the rules of the sign-ins on the
+-- way; nil when there is none. `text`: the reply for the shadow key of the id. A mark has the later id, and after a
+-- sign-in also the rule which attributes that keeps.
 local function follow_marks(prefix, id, key, shadow, text)
   local seals = {}
   -- A chain of marks is short, because they do not live long. The limit stops a planted circle.

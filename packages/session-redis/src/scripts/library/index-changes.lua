@@ -1,7 +1,7 @@
 -- include: index
--- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter. Where
--- the change lists it under a principal, its limit makes room; `retention`: of the data of the sessions that end for it. The
--- second result is the reply to a change for which there is no room, or not yet.
+-- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter.
+-- Where the change lists it under a principal, its limit makes room; `retention`: of the data of the sessions that end
+-- for it. The second result is the reply to a change for which there is no room, or not yet.
 local function index_changes(partition, session, change, retention, now)
   local before, after, changed, limit = {}, new_entries(partition.prefix, change.indexes), {}, change.limit
   if session.index then before = recorded_entries(partition.prefix, session.index) end

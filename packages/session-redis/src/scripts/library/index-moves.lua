@@ -1,5 +1,6 @@
 -- include: put, index-score
--- Moves a session to its index entries after a change, where it has the id `new_id`, and adds to the change the field for them.
+-- Moves a session to its index entries after a change, where it has the id `new_id`, and adds to the change the field
+-- for them.
 local function move_entries(session, new_id, entries, change, now)
   for _, entry in ipairs(entries.after) do
     -- A rotation keeps the score.

@@ -1,6 +1,6 @@
 -- include: keys
--- The index entries of a session: a list of {name, value, set}, with the key of the index, a sorted set of ids. The score is
--- the time of the sign-in, or of the creation when there was none; a rotation keeps it.
+-- The index entries of a session: a list of {name, value, set}, with the key of the index, a sorted set of ids. The
+-- score is the time of the sign-in, or of the creation when there was none; a rotation keeps it.
 
 -- An entry; the second result is the error for a stray key in the place of the index, nil when there is none.
 local function index_entry(prefix, name, value)
@@ -10,8 +10,8 @@ local function index_entry(prefix, name, value)
 end
 
 -- The entries in the field `index` of a session hash; none without the field. A field that somebody else wrote must not
--- prevent the end of the session. A stray key in the place of an index is left out, and its error is the second result: it
--- prevents neither a renewal nor the end.
+-- prevent the end of the session. A stray key in the place of an index is left out, and its error is the second result:
+-- it prevents neither a renewal nor the end.
 local function recorded_entries(prefix, field)
   local entries, problem = {}, nil
   local readable, decoded = pcall(cjson.decode, field)
@@ -47,8 +47,8 @@ local function principal_in(entries)
   end
 end
 
--- The field `index` for these entries. A principal alone takes 61 bytes: up to 64 in each field, Redis keeps the hash in its
--- compact form.
+-- The field `index` for these entries. A principal alone takes 61 bytes: up to 64 in each field, Redis keeps the hash
+-- in its compact form.
 local function recorded_form(entries)
   local pairs_of = {}
   for i, entry in ipairs(entries) do pairs_of[i] = { entry.name, entry.value } end

@@ -1,5 +1,5 @@
--- Which attributes a sign-in keeps: a function that tells it of a field, as isKept() of session-core does. `rule`: a KeptAttributes
--- of session-core as JSON. The prefix is VISITOR_PREFIX there.
+-- Which attributes a sign-in keeps: a function that tells it of a field, as isKept() of session-core does. `rule`: a
+-- KeptAttributes of session-core as JSON. The prefix is VISITOR_PREFIX there.
 local function keeps_by(rule)
   local lists, named = cjson.decode(rule), {}
   for _, name in ipairs(lists.only or lists.butNot) do named['sessionAttr:' .. name] = true end

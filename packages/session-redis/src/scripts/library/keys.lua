@@ -13,8 +13,8 @@ local function read(...)
   return checked(redis.pcall(...))
 end
 
--- The error for a key that is not of the type `kind`. Errors are logged, so they do not show `hidden`, the end of the key:
--- an id, which may be a token, or the value of an attribute.
+-- The error for a key that is not of the type `kind`. Errors are logged, so they do not show `hidden`, the end of the
+-- key: an id, which may be a token, or the value of an attribute.
 local function wrong_type(kind, key, hidden)
   local shown = hidden and string.sub(key, 1, -1 - #hidden) .. '...' or key
   return redis.error_reply('WRONGTYPE ' .. shown .. ' is a ' .. redis.call('TYPE', key).ok .. ', not a ' .. kind)

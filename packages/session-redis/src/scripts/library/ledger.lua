@@ -1,8 +1,8 @@
--- The ledger of a principal: a place for each of its sessions, and for each that is about to be one. A place is the field
--- of the id with which it was taken. Its value: when it was taken; a number that grows whenever somebody asks for it, or
--- gives it up; for whose session this one is to end (the field of that place, its own when it is refused, `-` for none); and
--- the ids that its session may have. Before each id stands until when the session may still be stored under it, 0 when it
--- was; or `-`: the session had that id, as somebody else's, when a sign-in began to change it.
+-- The ledger of a principal: a place for each of its sessions, and for each that is about to be one. A place is the
+-- field of the id with which it was taken. Its value: when it was taken; a number that grows whenever somebody asks for
+-- it, or gives it up; for whose session this one is to end (the field of that place, its own when it is refused, `-`
+-- for none); and the ids that its session may have. Before each id stands until when the session may still be stored
+-- under it, 0 when it was; or `-`: the session had that id, as somebody else's, when a sign-in began to change it.
 -- include: digits
 -- The places in the order in which they were taken.
 local function sort_places(ledger)
@@ -81,8 +81,9 @@ local function remove_place(ledger, place)
   ledger.by_field[place.field] = nil
 end
 
--- Gives up places whose sessions are over: a list of the field of each, and its version as a script replied it. Not when that
--- has changed, because another request is storing the session. Nor what ends for another session than that of `own`.
+-- Gives up places whose sessions are over: a list of the field of each, and its version as a script replied it. Not
+-- when that has changed, because another request is storing the session. Nor what ends for another session than that of
+-- `own`.
 local function remove_over(ledger, own, list)
   for i = 1, #list, 2 do
     local over = ledger.by_field[list[i]]

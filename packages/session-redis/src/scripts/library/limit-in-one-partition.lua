@@ -1,8 +1,9 @@
 -- include: end-by-id, epoch, is-live
--- The limit of the sessions of a principal that are all in one partition. limits/limit-across-partitions.ts has it for several.
+-- The limit of the sessions of a principal that are all in one partition. limits/limit-across-partitions.ts has it for
+-- several.
 
--- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides the
--- session `own`; and how many are found. One that the epoch ends is not live.
+-- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides
+-- the session `own`; and how many are found. One that the epoch ends is not live.
 local function look_for_live(prefix, index, own, most)
   local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
   local sessions = prefix .. 'sessions:'
@@ -18,8 +19,8 @@ local function look_for_live(prefix, index, own, most)
   return looked, live
 end
 
--- Makes room in the index of a principal for the session `own`, which is about to be listed there: ends the sessions that are
--- too many, at most 50 at once. Returns the reply when there is none, or not yet; nil when there is.
+-- Makes room in the index of a principal for the session `own`, which is about to be listed there: ends the sessions
+-- that are too many, at most 50 at once. Returns the reply when there is none, or not yet; nil when there is.
 local function make_room(partition, index, own, limit, ending)
   if limit.latest then return ending.at > limit.latest and { 'late' } or nil end
   local size, most_others = redis.call('ZCARD', index), limit.refuses and limit.most or limit.most - 1

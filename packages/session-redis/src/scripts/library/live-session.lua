@@ -1,7 +1,7 @@
--- The live session of `id`, whose session hash is at `key` and whose shadow key is at `shadow`, or the later session to which
--- its forwarding marks lead. Returns the fields of its hash (these four, and those that the script names), its id, its two keys,
--- and the rules of the sign-ins on the way (`seals`); nil when there is none. What it returns is no table, and what is included
--- for most calls is little: every save and every touch pays for it.
+-- The live session of `id`, whose session hash is at `key` and whose shadow key is at `shadow`, or the later session to
+-- which its forwarding marks lead. Returns the fields of its hash (these four, and those that the script names), its
+-- id, its two keys, and the rules of the sign-ins on the way (`seals`); nil when there is none. What it returns is no
+-- table, and what is included for most calls is little: every save and every touch pays for it.
 local function live_session(prefix, id, key, shadow, ...)
   local seals = nil
   local text = redis.pcall('GET', shadow)

@@ -1,8 +1,9 @@
 -- The member of a session: it stands in the bucket of a minute, or else in the sorted set of ends.
 
--- Looks where it really stands; a record that is trusted never repairs a lost member. Returns whether it belongs elsewhere
--- when the session ends then, whether it is in the recorded `bucket`, and its time in the sorted set. It may be early, never
--- late: it moves only when the end comes before it, or when the minute of the bucket has passed without a sweep.
+-- Looks where it really stands; a record that is trusted never repairs a lost member. Returns whether it belongs
+-- elsewhere when the session ends then, whether it is in the recorded `bucket`, and its time in the sorted set. It may
+-- be early, never late: it moves only when the end comes before it, or when the minute of the bucket has passed without
+-- a sweep.
 local function is_misplaced(prefix, id, bucket, ends_at, now)
   local minute, reply, due = tonumber(bucket), nil, nil
   if minute then

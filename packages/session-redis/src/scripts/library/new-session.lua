@@ -1,10 +1,10 @@
 -- include: session-timeouts, place, join, record, wanted, hash-fields
--- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for none; its
--- `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the event has it; and
--- `most`, after how many ms it ends at the latest until it is renewed.
+-- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for
+-- none; its `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the
+-- event has it; and `most`, after how many ms it ends at the latest until it is renewed.
 
--- Adds to a new session what it begins with: its times, the `place` for its end, its index `entries`. This reads each key that
--- store_session() writes.
+-- Adds to a new session what it begins with: its times, the `place` for its end, its index `entries`. This reads each
+-- key that store_session() writes.
 local function begin_session(partition, new, now)
   if new.timeout >= 0 then new.absolute_expiry = now + new.timeout * 1000 end
   new.ends_at = end_after(now, new.interval, new.absolute_expiry)

@@ -12,8 +12,8 @@ local function record_end(place, session, how, cause, at, spring_name)
   redis.call('SET', place.own .. 'sessions:ended:' .. session.id, '', 'PX', math.max(session.interval, 0) * 1000 + 2 * SPRING_GRACE)
 end
 
--- Ends a live session as Spring does, whose applications hear of it by what happens to the shadow key: deleted or expired. For
--- them too, nothing is left to load, and the data stays for a while.
+-- Ends a live session as Spring does, whose applications hear of it by what happens to the shadow key: deleted or
+-- expired. For them too, nothing is left to load, and the data stays for a while.
 local function end_shared(place, session, how, cause, at, spring_name)
   record_end(place, session, how, cause, at, spring_name)
   redis.call('SET', session.shadow, '', 'PX', 1000)

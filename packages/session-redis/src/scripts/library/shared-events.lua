@@ -15,8 +15,8 @@ local function data_of_session(place, session)
   return cjson.encode(data)
 end
 
--- Records an event with more fields. Nothing is recorded of what happens at the beginning of a session and nobody wants.
--- `place.erases`: the data is not to be kept.
+-- Records an event with more fields. Nothing is recorded of what happens at the beginning of a session and nobody
+-- wants. `place.erases`: the data is not to be kept.
 local function record_shared(place, kind, session, at, ...)
   local has_readers = is_wanted(place.events, kind)
   if not has_readers and (kind == 'created' or kind == 'signed-in') then return end
@@ -29,8 +29,8 @@ local NEW = 120000
 -- After so many ms, nobody will hear of it any more.
 local PATIENCE = 5000
 
--- Notes that the beginning of an id is still to be recorded, by whoever hears whether Spring has created the session or changed
--- its id: a change of ours was faster.
+-- Notes that the beginning of an id is still to be recorded, by whoever hears whether Spring has created the session or
+-- changed its id: a change of ours was faster.
 local function await_beginning(place, session, now)
   if redis.call('ZSCORE', place.own .. 'ends', session.id) or now - session.created_at > NEW then return end
   redis.call('ZADD', place.own .. 'awaited', now + PATIENCE, session.id)

@@ -1,6 +1,6 @@
 -- include: keys, spring-bucket
--- Where Spring notes when a session ends: in the bucket of a minute, or in a sorted set where its application keeps one.
--- How long we know at least what Spring does not, in ms.
+-- Where Spring notes when a session ends: in the bucket of a minute, or in a sorted set where its application keeps
+-- one. How long we know at least what Spring does not, in ms.
 local DAY = 86400000
 
 local function sorted_set_of(place) return place.prefix .. 'sessions:expirations' end

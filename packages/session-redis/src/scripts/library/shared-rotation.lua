@@ -1,7 +1,8 @@
 -- include: shared-index, shared-session
 -- A new id for a session that is shared with Spring.
 
--- The reply to a rotation that was sent twice, which finds the forwarding mark that it left itself; nil for any other one.
+-- The reply to a rotation that was sent twice, which finds the forwarding mark that it left itself; nil for any other
+-- one.
 local function reply_of_rotation(place, id, new_id, mark, signs_in, now)
   if redis.call('GET', place.own .. 'sessions:forwarded:' .. id) ~= mark then return nil end
   local session = live_shared(place, new_id, now)

@@ -1,6 +1,6 @@
 -- include: keys
--- Sessions as the indexed repository of Spring Session keeps them, in JSON. `place` says where: what the keys of Spring begin
--- with (`prefix`), what ours beside them begin with (`own`), the events stream (`events`), and the `trace`.
+-- Sessions as the indexed repository of Spring Session keeps them, in JSON. `place` says where: what the keys of Spring
+-- begin with (`prefix`), what ours beside them begin with (`own`), the events stream (`events`), and the `trace`.
 local PRINCIPAL_FIELD = 'sessionAttr:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'
 
 -- An integer, with its class or without; nil for anything else.
@@ -15,8 +15,8 @@ local function text_in(json)
   return is_json and type(text) == 'string' and text or nil
 end
 
--- The session of an id, alive or not; nil when there is none, or no whole one: a request of Spring that ends after its session
--- writes some fields of it again. Raises an error when another serializer has written it.
+-- The session of an id, alive or not; nil when there is none, or no whole one: a request of Spring that ends after its
+-- session writes some fields of it again. Raises an error when another serializer has written it.
 local function stored_session(place, id)
   local key = place.prefix .. 'sessions:' .. id
   local fields = read('HMGET', key, 'creationTime', 'lastAccessedTime', 'maxInactiveInterval', PRINCIPAL_FIELD)
@@ -44,8 +44,8 @@ local function is_alive(session, now)
   return session.interval ~= 0 and (not ends_at or ends_at > now)
 end
 
--- The live session of an id, or the later one to which our forwarding marks lead, with the rules of the sign-ins on the way
--- (`seals`); nil when there is none.
+-- The live session of an id, or the later one to which our forwarding marks lead, with the rules of the sign-ins on the
+-- way (`seals`); nil when there is none.
 local function live_shared(place, id, now)
   local seals = {}
   for _ = 1, 15 do

@@ -1,6 +1,6 @@
 -- include: digits
--- What the serializers of Spring write: a number as digits, as `["java.lang.Long",5]`, or as an object of Java whose last bytes
--- are the number; a text as JSON, or as Java does.
+-- What the serializers of Spring write: a number as digits, as `["java.lang.Long",5]`, or as an object of Java whose
+-- last bytes are the number; a text as JSON, or as Java does.
 
 -- `most`: beyond it, Lua cannot tell a long from its neighbours.
 local LONG = { class = 'java.lang.Long', size = 8, most = 9007199254740991 }

@@ -19,8 +19,9 @@ local function scanned_position(stream, key)
   return before(last, scanned) and '0-0' or scanned
 end
 
--- The events behind a position that make room now: `positions`; `scanned`, the position up to which they do; by type, `last`,
--- the position of the last one. `surplus`: how many have to, whatever their age. nil when no event is left to look at.
+-- The events behind a position that make room now: `positions`; `scanned`, the position up to which they do; by type,
+-- `last`, the position of the last one. `surplus`: how many have to, whatever their age. nil when no event is left to
+-- look at.
 local function room_behind(stream, scanned, slowest, surplus, types)
   local room = { positions = {}, last = {} }
   local late = age_to_make_room(stream)

@@ -1,6 +1,6 @@
 -- include: session-timeouts
--- The times of a session after a change, in epoch ms: when it ends, nil for never, and its end by the absolute timeout. Then
--- whether the change sets the end at all, and whether that has passed.
+-- The times of a session after a change, in epoch ms: when it ends, nil for never, and its end by the absolute timeout.
+-- Then whether the change sets the end at all, and whether that has passed.
 local function times_after(session, change, now)
   local interval, absolute_expiry, since = change.interval or session.interval, session.absolute_expiry, now
   if change.timeout then

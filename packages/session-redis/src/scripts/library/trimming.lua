@@ -1,6 +1,7 @@
 -- include: groups, pending, positions, types
--- Which of the oldest events may go, and what groups lose with them. `stream` is a table: `events`, its key; `now`, `grace` and
--- `retention`, in ms; `trimmed`, the position of the last trimmed event; `limit`, the number of events per call.
+-- Which of the oldest events may go, and what groups lose with them. `stream` is a table: `events`, its key; `now`,
+-- `grace` and `retention`, in ms; `trimmed`, the position of the last trimmed event; `limit`, the number of events per
+-- call.
 
 -- A position as {milliseconds, sequence}, to be compared many times.
 local function pair_of(position)
@@ -33,7 +34,8 @@ local function is_given_up(stream, name, read)
     and not has_active_instance(stream, name)
 end
 
--- A group: the pair of what it has read, that of its first pending event from a position on, and the keys of its records.
+-- A group: the pair of what it has read, that of its first pending event from a position on, and the keys of its
+-- records.
 local function group_of(stream, name, read, from)
   local pending = redis.call('XPENDING', stream.events, name, from, '+', 1)[1]
   local failing, retries = stream.events .. ':failing:' .. name, stream.events .. ':retries:' .. name
@@ -73,7 +75,8 @@ local function may_go(stream, groups, entry)
   return age >= stream.retention or (age >= stream.grace and is_handled(groups, pair_of(entry[1])))
 end
 
--- Whether the age of the oldest event or their number allow that any go. Young events do only when they are more than `most`.
+-- Whether the age of the oldest event or their number allow that any go. Young events do only when they are more than
+-- `most`.
 local function may_have_to_trim(stream, oldest, most)
   return age_of(stream, oldest) >= math.min(stream.grace, stream.retention) or redis.call('XLEN', stream.events) > most
 end
@@ -94,8 +97,8 @@ local function abandon(stream, group, position)
   return settle(stream.events, group.name, group.failing, group.retries, position) == 1
 end
 
--- Calls `drop` for each group: it returns how many events the group loses. Counts them in the hash `key`, and returns group
--- and count in turn.
+-- Calls `drop` for each group: it returns how many events the group loses. Counts them in the hash `key`, and returns
+-- group and count in turn.
 local function count_dropped(groups, key, drop)
   local dropped = {}
   for _, group in ipairs(groups) do

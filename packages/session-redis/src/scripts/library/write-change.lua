@@ -1,8 +1,8 @@
 -- include: put, hash-fields
 -- What a change writes into the session hash.
 
--- Adds to a change what it does to a session, whether that goes on or ends: the attributes that are `lost`, the end by the
--- absolute timeout, the time of the sign-in, and the data key for the id that it has then.
+-- Adds to a change what it does to a session, whether that goes on or ends: the attributes that are `lost`, the end by
+-- the absolute timeout, the time of the sign-in, and the data key for the id that it has then.
 local function add_changes(session, change, absolute_expiry, data_key, now)
   if change.clears or change.sign_in then
     -- include: kept-attributes

@@ -35,7 +35,8 @@ local function take(ledger, field, at)
   return ledger.by_field[field] or add_place(ledger, place)
 end
 
--- Gives a place to each session that has none. A principal may have thousands, so the list is read once for all of them.
+-- Gives a place to each session that has none. A principal may have thousands, so the list is read once for all of
+-- them.
 local function add_sessions(ledger)
   local known = {}
   for _, place in ipairs(sessions[1] and ledger.list or {}) do
@@ -73,9 +74,10 @@ local function own_place(ledger)
   return own, was_known, entry.latest
 end
 
--- The places that may end for the session, and how many have to. Another sign-in that is under way is stored in the room of
--- those that end for it: `waits` has such sign-ins. It may find that it does not need all of them. So this one ends no others
--- instead of the `extra` ones, but waits for it; only for an earlier one, so that no two wait for each other.
+-- The places that may end for the session, and how many have to. Another sign-in that is under way is stored in the
+-- room of those that end for it: `waits` has such sign-ins. It may find that it does not need all of them. So this one
+-- ends no others instead of the `extra` ones, but waits for it; only for an earlier one, so that no two wait for each
+-- other.
 local function pool_for(ledger, own)
   local pool, waiting, extra, waits = {}, 0, 0, {}
   for _, place in ipairs(ledger.list) do

@@ -216,8 +216,8 @@ export class SessionScripts {
   }
 
   /**
-   * Makes room for an index where a key of another type stands in its place. `key`: where that is for 30 days; `listed`: how
-   * many of the sessions that it had the new index lists. Undefined where there is no such key.
+   * Makes room for an index where a key of another type stands in its place. `key`: where that is for 30 days;
+   * `listed`: how many of the sessions that it had the new index lists. Undefined where there is no such key.
    */
   async setAsideIndex(partition: SessionKeys, name: string, hash: string): Promise<StrayIndex | undefined> {
     const key = partition.strayIndex(name, hash);
@@ -228,7 +228,7 @@ export class SessionScripts {
     return { type, key, listed };
   }
 
-  /** Raises the epoch of a partition to a time in epoch ms, by default now. Returns its epoch, which never goes back. */
+  /** Raises the epoch of a partition to a time in ms, by default now. Returns its epoch, which never goes back. */
   async raiseEpoch({ epoch }: SessionKeys, at?: number): Promise<string> {
     return (await this.#run('raiseEpoch', [epoch], [at ?? ''])) as string;
   }
@@ -274,7 +274,7 @@ export class SessionScripts {
     return toDueEntries((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
   }
 
-  /** Looks at the buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set. */
+  /** Looks at buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set. */
   async lookAt({ bucketList, ends, prefix }: SessionKeys, first: number, most: number): Promise<SessionsLook> {
     const reply = await this.#run('lookAtSessions', [bucketList, ends], [prefix, first, most]);
     const [sessions, overdue, buckets] = reply as [number, number, number];

@@ -24,7 +24,8 @@ local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1] }
 local most, named, now = tonumber(ARGV[3]), part_of(ARGV, 4, #ARGV), now_in_ms()
 local ends, awaited = place.own .. 'ends', place.own .. 'awaited'
 
--- When a live session is over; nil when it is. An application of Spring may have another clock, so its shadow key has a say.
+-- When a live session is over; nil when it is. An application of Spring may have another clock, so its shadow key has a
+-- say.
 local function next_look(session)
   if session.interval == 0 then return nil end
   local ends_at = math.max(end_of(session) or now + DAY, redis.call('PEXPIRETIME', session.shadow) + 1)

@@ -23,8 +23,8 @@ const SOURCES = loadScripts('spring', {
 });
 
 /**
- * The scripts that look for what Spring leaves behind, each at one moment: what they find was there. With `mends`, they mend it
- * at the same moment. They return which of those that they were given it is.
+ * The scripts that look for what Spring leaves behind, each at one moment: what they find was there. With `mends`, they
+ * mend it at the same moment. They return which of those that they were given it is.
  */
 export class SpringScripts {
   readonly #scripts: ScriptsByName<keyof typeof SOURCES>;

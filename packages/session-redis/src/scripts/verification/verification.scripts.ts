@@ -84,7 +84,9 @@ export interface MendingRules {
   readonly retention: number;
 }
 
-/** Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well. */
+/**
+ * Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well.
+ */
 export type SessionPlace = 'all' | 'misplaced' | 'copies';
 
 const ASIDE_FOR = 30 * 86_400_000;
@@ -107,8 +109,8 @@ const SOURCES = loadScripts('verification', {
 });
 
 /**
- * The scripts that look for what breaks a rule of the data model. Each looks at a few things of one partition, at one moment:
- * what it finds was there. With `mends`, it mends it at the same moment.
+ * The scripts that look for what breaks a rule of the data model. Each looks at a few things of one partition, at one
+ * moment: what it finds was there. With `mends`, it mends it at the same moment.
  */
 export class VerificationScripts {
   readonly #scripts: ScriptsByName<keyof typeof SOURCES>;

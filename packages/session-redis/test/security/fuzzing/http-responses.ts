@@ -17,8 +17,8 @@ export interface ParsedResponses {
 const HEADER = /^([!#$%&'*+.^`|~\w-]+): ?([\t\x20-\x7e\x80-\xff]*)$/;
 
 /**
- * The final responses in the bytes that a server sent on one connection. The server says in `X-Request-Id` which method it
- * has understood.
+ * The final responses in the bytes that a server sent on one connection. The server says in `X-Request-Id` which method
+ * it has understood.
  * @throws Error for anything that is no HTTP
  */
 export function parseResponses(bytes: Buffer, isClosed: boolean): ParsedResponses {

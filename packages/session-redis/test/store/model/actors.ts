@@ -25,8 +25,8 @@ export type Act =
   | { readonly does: 'end every session' };
 
 /**
- * A request of a browser: loads or creates its session, acts, and saves in the end. After its own cookie it may have that
- * of another browser, as the second cookie of the same name.
+ * A request of a browser: loads or creates its session, acts, and saves in the end. After its own cookie it may have
+ * that of another browser, as the second cookie of the same name.
  */
 export interface RequestPlan {
   readonly is: 'request';

@@ -370,8 +370,8 @@ export class ModelledRedisStore implements ModelledStore {
     repository.asStep = (load) => turns.take('load', load);
     const taking = turns.taking(scripts);
     const [stepped, options] = [takingOnNodes(turns, client), { batchSize: BATCH_SIZE }];
-    // Its own for each sweep: a sequence that is given up leaves calls that wait for ever, and calls behind them. Without a
-    // pause: a timer is no step, so nobody would wait for it.
+    // Its own for each sweep: a sequence that is given up leaves calls that wait for ever, and calls behind them.
+    // Without a pause: a timer is no step, so nobody would wait for it.
     const sweeper = () => new SessionExpirationSweeper(stepped, taking, partitions, options, new BackgroundLimiter(0));
     const claim = async (keys: SessionKeys, ids: readonly string[]) => {
       const members = ids.filter((id) => partitions.of(id) === keys).map((id) => `expires:${id}`);
@@ -527,8 +527,8 @@ class OpenRedisRepository extends RedisSessionRepository implements StoreSteps {
 }
 
 /**
- * Redis removes expired keys now and then by itself; since Redis 8 in the very millisecond in which they still exist for a
- * command. A sequence must not depend on when it does. Commands notice expired keys all the same.
+ * Redis removes expired keys now and then by itself; since Redis 8 in the very millisecond in which they still exist
+ * for a command. A sequence must not depend on when it does. Commands notice expired keys all the same.
  */
 async function expireOnlyOnAccess(primary: Redis): Promise<void> {
   await primary.debug('SET-ACTIVE-EXPIRE', '0');

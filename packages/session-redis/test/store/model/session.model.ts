@@ -87,7 +87,9 @@ class ModelSession {
   /** No key of it is left. */
   isForgotten = false;
   authenticatedAt: number | undefined;
-  /** Its former ids, each with the time until which the store forwards a late request, and what a sign-in has kept then. */
+  /**
+   * Its former ids, each with the time until which the store forwards a late request, and what a sign-in has kept then.
+   */
   readonly ids: { readonly id: string; until: number; kept?: KeptAttributes | undefined }[];
   absoluteEnd: number;
 
@@ -265,7 +267,9 @@ export class SessionModel {
     return this.#listed(PRINCIPAL_NAME_INDEX_NAME, principal).map(({ id }) => id);
   }
 
-  /** Begins a lookup. The returned function takes the result. `mayRepeat`: whether a session may come more than once. */
+  /**
+   * Begins a lookup. The returned function takes the result. `mayRepeat`: whether a session may come more than once.
+   */
   lookUp(indexName: string, value: string) {
     const lookUp = this.#beginLookUp(indexName, value);
     return (records: readonly Pick<SessionRecord, 'id'>[], { mayRepeat = false } = {}): void => {

@@ -9,8 +9,8 @@ const running = new AsyncLocalStorage<true>();
 const company = new AsyncLocalStorage<symbol>();
 
 /**
- * Takes the steps of a store one by one, in the order of a scheduler, although many callers wait. A step begins only after
- * everything that follows from the previous one.
+ * Takes the steps of a store one by one, in the order of a scheduler, although many callers wait. A step begins only
+ * after everything that follows from the previous one.
  */
 export class Turns {
   #scheduler: Scheduler | undefined;
