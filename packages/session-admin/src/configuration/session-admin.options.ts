@@ -15,8 +15,9 @@ export interface SessionAdminModuleOptions<Request extends object = AdminRequest
   /** Where the page is, such as `operations/sessions`. The global prefix of the application comes before it. */
   path: string;
   /**
-   * Who comes in: guards as `@UseGuards()` takes them, after the global ones. Classes are injected with what the module
-   * can inject that imports this one. `'none'` lets everybody in whom the global guards let in; the log warns of it.
+   * The guards that decide who comes in, as `@UseGuards()` takes them. They run after the global ones. Classes are
+   * injected with what the module can inject that imports this one. `'none'` lets everybody in whom the global guards
+   * let in; the log warns of it.
    */
   guards: readonly (Type<CanActivate> | CanActivate)[] | 'none';
   /** What somebody may do whom the guards have let in. It gets the request of the platform. @default 'all' */

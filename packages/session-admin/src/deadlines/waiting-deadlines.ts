@@ -64,7 +64,7 @@ export class WaitingDeadlines {
     }));
   }
 
-  /** Those of a name, in the order of their times. */
+  /** Lists the deadlines of a name, in the order of their times. */
   async list(
     name: string,
     after: DeadlinePlace | undefined,

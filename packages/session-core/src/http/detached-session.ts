@@ -34,7 +34,7 @@ export class DetachedSession extends RequestSession {
     return messages.getStore();
   }
 
-  /** That of the message that is being handled, if this request opened its connection, or else of the handshake. */
+  /** The session of the message that is being handled on the connection of this request, else of its handshake. */
   static of(request: IncomingMessage): DetachedSession | undefined {
     const { current } = DetachedSession;
     return current?.request === request ? current : openings.get(request);

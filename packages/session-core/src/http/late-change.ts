@@ -9,7 +9,7 @@ export async function reportLateChange({ existing, request }: RequestSession): P
   try {
     await existing?.saver.last;
   } catch {
-    // Whoever called `save()` has the error.
+    // The caller of `save()` has the error.
     return false;
   }
   if (!existing?.isSet) return false;

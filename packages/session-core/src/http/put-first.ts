@@ -9,7 +9,7 @@ export interface Handler {
   readonly method: object;
 }
 
-/** Puts an interceptor around those that a handler has by decorators. Those of a class run around those of a method. */
+/** Puts an interceptor around those of the decorators of a handler. Nest runs a class's around a method's. */
 export function putFirst(interceptor: NestInterceptor, { controller, method }: Handler): void {
   const target = enhancersOf(controller, INTERCEPTORS_METADATA).length > 0 ? controller : method;
   putFirstAmong(interceptor, target, INTERCEPTORS_METADATA);

@@ -49,7 +49,7 @@ export class RequestSessions implements OnModuleInit {
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {}
 
-  /** Those of the application whose HTTP server received a request; undefined for a request of another server. */
+  /** The sessions of the application whose HTTP server received a request; undefined for another server. */
   static serving(request: IncomingMessage): RequestSessions | undefined {
     const { server } = request.socket as { readonly server?: Server };
     if (!server) return undefined;

@@ -68,7 +68,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (found) this.hold();
   }
 
-  /** That of a Node.js request, or of a platform's request. Undefined when the request is excluded. */
+  /** The commit of a request of Node.js or of a platform. Undefined when the request is excluded. */
   static of(request: object): ResponseCommit | undefined {
     const { [ATTACHED]: attached, raw }: AttachedTo = request;
     // On Express, `raw` is whatever the application keeps there.

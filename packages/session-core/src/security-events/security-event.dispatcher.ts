@@ -10,7 +10,7 @@ import { type SecurityEventListener, SecurityEvents } from './security.events.js
 @Injectable()
 export class SecurityEventDispatcher implements SecurityEventListener, OnModuleInit, OnApplicationShutdown {
   readonly #handlers: SecurityEventHandler[] = [];
-  /** Those of them after which nothing needs to be logged. */
+  /** The handlers after which nothing needs to be logged. */
   readonly #insteadOfLog: SecurityEventHandler[] = [];
 
   constructor(

@@ -119,7 +119,7 @@ function findProblem(value: unknown, ancestors?: Set<object>): JsonProblem | und
 }
 
 function problemOfElement(array: readonly unknown[], ancestors: Set<object> | undefined): JsonProblem | undefined {
-  // The prototype of an array is an array. That of an instance of a class that extends it is none.
+  // The prototype of an array is an array. An instance of a class that extends Array has another prototype.
   if (!Array.isArray(Object.getPrototypeOf(array))) return problemOfInstance(array);
   // By index, because forEach() skips holes, which JSON turns into null.
   for (let index = 0; index < array.length; index++) {

@@ -239,7 +239,7 @@ export class SessionSaver {
     const kept = authentication?.kept;
     const isOfAttributes = newId === undefined && !changes.hasTimeouts && !authentication;
     const indexes = joined(this.#indexesToLeave(kept), writer.indexes.changesOf(attributes, writer.serializer));
-    // Who signs in may use another client than who created the session.
+    // A user may sign in with another client than the one that created the session.
     const device = kept || indexes.get(PRINCIPAL_NAME_INDEX_NAME) ? this.#device : undefined;
     return {
       kind: 'update',
@@ -260,7 +260,7 @@ export class SessionSaver {
   #accessOf(isOfAttributes: boolean): Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'> {
     const { memo } = this.stored;
     const { keepsIdle: isIdle, signsIn, isFreshUntil } = this.changes;
-    // Whoever signs in is there, whatever the route says.
+    // A user who signs in is there, whatever the route says.
     const keepsIdle = (isIdle && !signsIn) || (isOfAttributes && performance.now() < isFreshUntil);
     return { bounds: this.writer.bounds, ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
   }

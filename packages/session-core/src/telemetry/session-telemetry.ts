@@ -57,7 +57,7 @@ export interface DeadlineReading extends StoreReading {
 
 /** How many deadlines of a name wait. */
 export interface WaitingReading {
-  /** That of the deadlines. */
+  /** The name of the deadlines. */
   readonly name: string;
   /** How many wait. */
   readonly count: number;

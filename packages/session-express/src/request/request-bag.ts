@@ -99,7 +99,7 @@ export class RequestBag implements BagOwner {
   /** The lifetime of the cookie of a new session, in seconds. Setting it alone does not store the session. */
   get #maxAge(): number | undefined {
     const { authenticatedAt } = this.#session;
-    // Who has signed in since then has decided it anew.
+    // A sign-in since then has decided it anew.
     const isOld = authenticatedAt !== undefined && authenticatedAt !== this.#given?.authenticatedAt;
     return isOld ? undefined : this.#given?.seconds;
   }

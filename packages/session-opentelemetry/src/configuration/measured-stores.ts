@@ -14,12 +14,12 @@ export class MeasuredStores {
   sessions: MeasuredStore | undefined;
   deadlines: MeasuredStore | undefined;
 
-  /** That of sessions or, without one, that of deadlines. */
+  /** The store of sessions or, without one, the store of deadlines. */
   get first(): MeasuredStore {
     return this.sessions ?? this.deadlines ?? NONE;
   }
 
-  /** That which events of a type are from. */
+  /** The store that records events of a type. */
   ofEvents(type: string): MeasuredStore {
     return (type === 'deadline' ? this.deadlines : this.sessions) ?? NONE;
   }

@@ -25,7 +25,7 @@ export class CommandOutput {
   ) {
     result.on('error', (error: NodeJS.ErrnoException) => {
       this.#closed.abort();
-      // Whoever reads may have read enough, as `head` does. The work goes on.
+      // The reader may have read enough, as `head` does. The work goes on.
       if (error.code !== 'EPIPE') onFailure(error);
     });
     others.on('error', () => undefined);

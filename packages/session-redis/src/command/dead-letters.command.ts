@@ -27,7 +27,7 @@ export const DEAD_LETTERS: Command = {
     const { replay, discard, limit, after } = call.values;
     if (replay === undefined && discard === undefined) return list(call);
     if (replay !== undefined && discard !== undefined) throw new UsageError('Give either --replay or --discard.');
-    // Whoever gives one of them with `all` means some of the dead letters.
+    // With one of them, `all` is meant to be some of the dead letters.
     if (limit !== undefined || after !== undefined)
       throw new UsageError('--limit and --after are for the list: no dead letter was replayed or discarded.');
     if (replay !== undefined) return act(call, () => replayed(call, replay));

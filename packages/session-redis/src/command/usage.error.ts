@@ -1,4 +1,4 @@
-/** Whoever runs a command has to call it in another way. Its message is printed as it is. */
+/** Thrown when a command has to be called in another way. Its message is printed as it is. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }

@@ -157,7 +157,7 @@ export interface ResolvedRedisSessionOptions {
     readonly concurrency: number;
   };
   readonly spring: SpringMode | undefined;
-  /** That of Spring; with `spring: 'shared'`, `namespace` is that of our own keys beside. */
+  /** The namespace of Spring; with `spring: 'shared'`, our own keys beside it are in `namespace`. */
   readonly springNamespace: string;
   readonly isGuest: boolean;
   readonly serializer: AttributeSerializer;

@@ -7,8 +7,8 @@ type SentCommand = Parameters<Cluster['sendCommand']>;
 type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
 
 /**
- * How many arguments may be seen, by command; of any other one none may. Those of a script: its hash and the number of
- * its keys. Of the rest all, because ioredis itself reads them, or because they say only what a connection is for.
+ * How many arguments may be seen, by command; of any other one none may. A script shows its hash and the number of its
+ * keys. The rest show all, because ioredis itself reads them, or because they say only what a connection is for.
  */
 const SEEN = new Map([
   ['eval', 2],

@@ -18,7 +18,7 @@ export function isReleased(connection: object): boolean {
   return left === 0;
 }
 
-/** Whoever uses it, it belongs to one module again. */
+/** From now on, a connection belongs to one module again. */
 export function endSharing(connection: object): void {
   users.delete(connection);
 }

@@ -104,7 +104,7 @@ export class RedisDeadlineStore extends DeadlineStore {
 
   async #loaded(name: string, places: readonly DeadlinePlace[]): Promise<StoredDeadline[]> {
     const loaded = await Promise.all(places.map(({ keys, member }) => this.#load(name, keys, member)));
-    // The next page begins behind the last one of this page. Who has moved there comes again.
+    // The next page begins behind the last one of this page. A deadline that has moved there comes again.
     const last = places.at(-1)?.time ?? 0;
     return loaded
       .filter((each) => each !== undefined)

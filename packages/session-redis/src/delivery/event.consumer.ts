@@ -53,7 +53,7 @@ export class EventConsumer<Event> implements BackgroundService {
   #joined = false;
   /** When to tell Redis again what its handlers want: monotonic time. */
   #nextRegistration = 0;
-  /** Those of another instance, if they differ, or want other events. */
+  /** The handlers of another instance, if they differ, or want other events. */
   #others: readonly string[] | undefined;
   /** Monotonic time, which no clock step changes. */
   #nextPoll = 0;

@@ -176,7 +176,7 @@ export class UserErasure {
   /** Whether the data of a session is that of the user. */
   protected names(fields: Readonly<Record<string, unknown>>): boolean {
     const { hash, text } = this.#principal;
-    // Whatever the serializer writes around it.
+    // The serializer may write anything around it.
     if (hasText(String(fields[FIELD]), text)) return true;
     const indexes = parsed(String(fields['index']));
     return (

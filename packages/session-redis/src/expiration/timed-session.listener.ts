@@ -33,7 +33,7 @@ interface Claims {
 }
 
 /**
- * Claims the sessions that the timer of the application asks about. Whoever asks about a session that is alive, has
+ * Claims the sessions that the timer of the application asks about. A question about a session that is alive, has
  * ended long ago or never was does no harm.
  */
 @Injectable()

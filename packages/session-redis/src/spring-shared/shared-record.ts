@@ -8,7 +8,7 @@ type Fields = readonly (readonly [name: string, stored: Buffer])[];
 
 /** What a change needs to know of the session that was loaded. */
 export interface SharedMemo {
-  /** Who is signed in by Spring Security alone. */
+  /** The name of a user who is signed in by Spring Security alone. */
   readonly springName: string | undefined;
 }
 

@@ -144,7 +144,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     const text = change.attributes.get(PRINCIPAL_ATTRIBUTE);
     const expected = change.expected && { ...change.expected, name: nameInSpring(change.expected.name) };
     const isChanged = change.indexes.has(PRINCIPAL_NAME_INDEX_NAME);
-    // Whoever is signed in here is not whom Spring Security knows.
+    // The user who is signed in here is not the one that Spring Security knows.
     if (isChanged && !attributes.has(SECURITY_CONTEXT)) attributes.set(SECURITY_CONTEXT, null);
     return this.#scripts(client).change(
       { ...change, attributes, expected, device: undefined },

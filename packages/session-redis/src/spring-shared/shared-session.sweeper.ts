@@ -88,7 +88,7 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     try {
       await this.#lookAtStored(signal);
     } finally {
-      // Whoever tries again, or starts when this one stops, must not take it for running.
+      // The next scan, here or on an instance that starts when this one stops, must not take it for running.
       await this.client.del(scanning);
     }
   }

@@ -3,7 +3,7 @@ import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { Partitions } from '../partitions/partitions.js';
 
 /**
- * Those of some ids or members of a partition that belong to another one. None while they are being moved to another
+ * Returns the ids or members of a partition that belong to another one. None while they are being moved to another
  * number of partitions, where they may stand in either: that is recorded before the first one is moved.
  */
 export async function misplacedParts<Keys extends PartitionKeys>(

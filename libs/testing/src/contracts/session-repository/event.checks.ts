@@ -144,7 +144,7 @@ export const EVENTS: CheckGroup = {
       const signIn = { butNot: [] };
       await t.write({ ...change, kind: 'update', id, newId, signIn, device: JSON.stringify(laptop) });
       await isSignIn(newId, laptop, ['id-changed', 'signed-in']);
-      // Whatever has become of the session since.
+      // The session may have changed since.
       const { principalName, device: client } = (await t.events(id)).at(-1)!;
       assert.deepEqual([principalName, client], ['ann', phone]);
       await t.write({ kind: 'delete', id: newId });

@@ -61,11 +61,11 @@ export const RIGHTS: readonly string[] = [
   'zscore <key> member',
 ];
 
-/** Those of the block "handlers". */
+/** The commands of the block "handlers". */
 export const RIGHTS_OF_HANDLERS: readonly string[] = [
   'xclaim <key> group consumer 0 1-1',
   'xgroup CREATE <key> group 0',
 ];
 
-/** Those of the block "partitions", but for the subscription. */
+/** The commands of the block "partitions", but for the subscription. */
 export const RIGHTS_WITH_PARTITIONS: readonly string[] = ['ping', 'spublish <key> doctor'];

@@ -133,7 +133,7 @@ export class DeadlineScripts {
     }));
   }
 
-  /** Those of a partition that wait, by their names. */
+  /** Reads how many deadlines of a partition wait, by their names. */
   async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
     const reply = (await this.#scripts.lookAtDeadlines(1, keys.names, keys.prefix)) as (string | number)[];
     return Array.from({ length: reply.length / 3 }, (_, i) => {

@@ -29,7 +29,7 @@ export class ErasureScripts {
     this.#scripts = defineScripts(client, SOURCES);
   }
 
-  /** Those of the ids that are sessions of the principal. `erases`: they are gone afterwards. */
+  /** Returns the ids that are sessions of the principal. `erases`: they are gone afterwards. */
   async sessions(
     { bucketList, events, prefix }: SessionKeys,
     ids: readonly string[],

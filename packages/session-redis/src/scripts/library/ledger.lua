@@ -41,7 +41,7 @@ local function store_place(ledger, place)
   redis.call('HSET', ledger.key, place.field, text)
 end
 
--- Whoever knows the place as it was must look again.
+-- A caller that knows the place as it was must look again.
 local function renew_place(ledger, place)
   place.version = math.max(ledger.now, place.version + 1)
 end

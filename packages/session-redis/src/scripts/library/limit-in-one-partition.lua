@@ -30,7 +30,7 @@ local function make_room(partition, index, own, limit, ending)
   read_typed('zset', 'ZCARD', partition.bucket_list)
   local left = {}
   for _, other in ipairs(redis.call('ZRANGE', index, 0, math.min(size - looked, 50) - 1)) do
-    -- Whoever ends all sessions of the principal is told of a stray key, so it stays in the index.
+    -- A call that ends all sessions of the principal reports a stray key, so it stays in the index.
     local has_ended = other ~= own and not select(2, end_by_id(partition, other, ending))
     if has_ended then table.insert(left, other) end
   end

@@ -1,6 +1,6 @@
 -- include: keys
--- Spring's index of principals: a set of ids for each name. Who is named by nothing but a context of Spring Security,
--- Spring lists by that, so the caller tells such a name.
+-- Spring's index of principals: a set of ids for each name. Spring also lists a user whom nothing but a context of
+-- Spring Security names, so the caller tells such a name.
 local function principals_of(place, name)
   return place.prefix .. 'index:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME:' .. name
 end

@@ -28,7 +28,7 @@ local function stored_session(place, id)
   if not (session.created_at and session.accessed and session.interval) then
     error(redis.error_reply('NOJSON a session is not stored as JSON'))
   end
-  -- Who signed in here, and is named by nothing but a context of Spring Security.
+  -- The name of a user who signed in here, and whom nothing but a context of Spring Security names.
   local has_context = not session.principal and redis.call('HSTRLEN', key, 'sessionAttr:SPRING_SECURITY_CONTEXT') > 0
   local beside = has_context and read('GET', place.own .. 'sessions:signed-in:' .. id)
   session.signed_in = beside and string.match(beside, '^%d+ (.+)$')

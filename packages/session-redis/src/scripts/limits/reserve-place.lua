@@ -67,7 +67,7 @@ local function own_place(ledger)
     entry = { id = id }
     table.insert(own.ids, entry)
   end
-  -- Whoever this place is to end for may have found its session over by now.
+  -- The place for which this one is to end may have found its session over by now.
   if most and latest_of(own) <= ledger.now then own.ender = '-' end
   -- Not that of another request within the same millisecond.
   entry.latest = math.max(ledger.now + duration, latest_of(own) + 1)

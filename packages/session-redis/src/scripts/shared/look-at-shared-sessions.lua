@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
   look-at-shared-sessions: looks how sessions stand that Spring may have changed, and records what nobody has recorded yet: that they were
-  created, got another id, or have ended. Whoever looks first records it.
+  created, got another id, or have ended. The first call that looks records it.
 
   KEYS[1] events stream
   ARGV[1] what Spring's keys begin with
@@ -90,7 +90,7 @@ local function look_at(id, heard, source)
   local outcome, ends_at = 'alive', next_look(session)
   if source ~= id then
     if score or not is_beginning then return 'already' end
-    -- Whoever hears of its next id finds it here, even where the session is over by now.
+    -- The call for its next id finds it here, even where the session is over by now.
     session.id, ends_at = id, ends_at or now + PATIENCE
   end
   if not score then outcome = look_at_unknown(session, heard) end

@@ -25,7 +25,7 @@ local function place_of(form, former_end, ends_at, now)
   local from, to, mark = spring_bucket(prefix, former_end), spring_bucket(prefix, ends_at), read('GET', shadow)
   if mark == nil then error(wrong_type('string', shadow, id)) end
   local is_in_bucket, score = read('SISMEMBER', from, member) == 1, read('ZSCORE', expirations, listed)
-  -- Whatever became of its other keys, its session hash outlives it.
+  -- Its session hash outlives it, also where its other keys are lost.
   local outlives = now + redis.call('PTTL', session) > former_end + SPRING_GRACE / 2
   if not (mark or is_in_bucket or score or outlives) then return nil end
   -- A member that is in neither is in the one that other sessions have.

@@ -43,7 +43,7 @@ local function problem_of(member)
   local time, id = time_of(member), string.sub(member, 9)
   if not time then return nil end
   if time < now - patience then return 'end-overdue' end
-  -- Whoever looks at it now decides.
+  -- The next claim decides about it.
   if time <= now then return nil end
   if string.sub(member, 1, 8) ~= 'expires:' or id == '' then return 'stray-member' end
   local key = prefix .. 'sessions:' .. id
