@@ -32,6 +32,8 @@ describe('JsonAttributeSerializer', () => {
     ['an object without prototype', Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
     ['an object of another realm', runInNewContext('({ a: [1, {}] })'), { a: [1, {}] }],
     ['an object without its undefined members', { a: 1, b: undefined, c: { d: undefined } }, { a: 1, c: {} }],
+    ['an object without its symbol keys', { a: 1, [Symbol('b')]: 2 }, { a: 1 }],
+    ['the negative zero as zero', [-0], [0]],
   ])('restores %s', (_, value, expected = value) => {
     expect(serializer.deserialize(serializer.serialize(value))).toStrictEqual(expected);
   });
