@@ -1,6 +1,7 @@
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { TOUCHES_PER_TIMEOUT } from '../configuration/timeout.options.js';
 import { SessionStoreError } from '../errors/session.errors.js';
+import { FailureReasons } from '../logging/failure-reasons.js';
 import { logger } from '../logging/session.logger.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import type { TouchOutcome } from '../session/session-change.js';
@@ -8,6 +9,9 @@ import type { TrackedSession } from '../session/tracked-session.js';
 import { shownError } from '../logging/shown-error.js';
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
+
+/** Why renewals by a store fail, until one succeeds: a session that is not renewed asks for it with each request. */
+const failures = new WeakMap<SessionRepository, FailureReasons>();
 
 /**
  * Milliseconds after which a session has to be renewed because it was last renewed `touchInterval` ago; 0 or less when
@@ -66,10 +70,11 @@ export class SessionTouch {
     return new SessionTouch(
       async () => {
         try {
-          return await repository.touch(session);
+          const outcome = await repository.touch(session);
+          failures.delete(repository);
+          return outcome;
         } catch (error) {
-          const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
-          logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
+          reportFailure(repository, session, error);
           return 'failed';
         }
       },
@@ -92,4 +97,12 @@ export class SessionTouch {
   cancel(): void {
     if (!this.isNeeded) this.#touch = undefined;
   }
+}
+
+function reportFailure(repository: SessionRepository, session: TrackedSession, error: unknown): void {
+  const reasons = failures.get(repository) ?? new FailureReasons();
+  failures.set(repository, reasons);
+  if (!reasons.add(error)) return;
+  const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
+  logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
 }
