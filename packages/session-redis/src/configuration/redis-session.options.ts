@@ -1,6 +1,7 @@
 import { AttributeSerializer, type Duration } from '@nest-session/core';
 import { OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
+import { ATTEMPTS } from '../delivery/retry-rules.js';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { namespaceProblem } from '../partitions/partition-keys.js';
 import { namespaceBeside, readSerializer, readSpring, type SpringMode } from './spring.options.js';
@@ -232,7 +233,7 @@ export function readEvents(
     retention,
     maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
     lease: reader.duration('lease', '30s', { atLeast: SECOND, atMost: LONGEST_WAIT }),
-    attempts: reader.integer('attempts', 10, { atLeast: 1, atMost: 1000 }),
+    attempts: reader.integer('attempts', ATTEMPTS, { atLeast: 1, atMost: 1000 }),
     deadLetters,
     shutdownTimeout: reader.duration('shutdownTimeout', '10s', { atMost: LONGEST_WAIT }),
     concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),

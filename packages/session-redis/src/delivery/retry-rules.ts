@@ -27,6 +27,9 @@ export interface RetryLimits {
   readonly mostAbandoned: number;
 }
 
+/** The default of `attempts`. */
+export const ATTEMPTS = 10;
+
 /** The limit `mostAbandoned` of applications. */
 export const MOST_ABANDONED = 5;
 

@@ -1,9 +1,10 @@
+import { FORWARDING_TIME } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { MendingRules, Problem, Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
-import { DAY, type KeyKind, lookAt, MINUTE, withoutValues } from './key-kind.js';
+import { DAY, type KeyKind, lookAt, withoutValues } from './key-kind.js';
 import { misplacedParts } from './misplaced-parts.js';
 
 const PER_CALL = 50;
@@ -55,7 +56,7 @@ export function sessionKinds(verifier: SessionVerifier): KeyKind<SessionKeys>[] 
       // What its session lacks is found with the session hash, if there is one.
       verify: (partition, ids) => scripts.shadows(partition, ids, rules),
     },
-    { name: /^sessions:forwarded:[\w-]{22,}$/, type: 'string', life: MINUTE },
+    { name: /^sessions:forwarded:[\w-]{22,}$/, type: 'string', life: FORWARDING_TIME },
     { name: /^sessions:taken-over:[\w-]{22,}$/, type: 'string', life: 'any' },
     {
       name: /^expirations$/,

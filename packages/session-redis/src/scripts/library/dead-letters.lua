@@ -83,7 +83,7 @@ local function oldest_of(letters, kind)
 end
 
 -- Removes letters until all take `most` bytes, at most `limit` and not the one at `newest`. Returns how many.
-local function make_room(letters, most, limit, newest)
+local function trim_letters(letters, most, limit, newest)
   local sizes, total = sizes_of(letters)
   local removed = 0
   while total > most and removed < limit do
@@ -109,5 +109,5 @@ local function add_letter(letters, fields, most)
   local position = redis.call('XADD', letters.stream, '*', unpack(fields))
   redis.call('ZADD', letters.index, 0, index_member(kind, position, bytes))
   redis.call('HINCRBY', letters.sizes, kind, bytes)
-  make_room(letters, most, 100, position)
+  trim_letters(letters, most, 100, position)
 end

@@ -24,7 +24,7 @@ for _, letter in ipairs(redis.call('XRANGE', letters.stream, '-', oldest, 'COUNT
   count_lost(letters, kind_of(letter[2]))
   removed = removed + 1
 end
-removed = removed + make_room(letters, most_bytes, limit - removed)
+removed = removed + trim_letters(letters, most_bytes, limit - removed)
 local lost = redis.call('HGETALL', letters.unreported)
 redis.call('DEL', letters.unreported)
 return { removed == limit and 'more' or 'done', lost }
