@@ -8,6 +8,7 @@ import { eventually, freePort, RedisCluster, RedisServer } from '@nest-session/t
 import { Redis } from 'ioredis';
 import { HandTimer } from '../support/hand.timer.js';
 import { ALL_RIGHTS, withAllRights } from '../support/with-all-rights.js';
+import { monitorOf } from '../support/monitor-of.js';
 
 LeakGuard.install();
 
@@ -234,7 +235,7 @@ describe('the line at the start', () => {
   });
 
   it('costs one command', async () => {
-    const monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
+    const monitor = await monitorOf(new Redis(server.url, { lazyConnect: true }));
     const sent: string[] = [];
     monitor.on('monitor', (_, args: string[]) => sent.push(args.join(' ').toLowerCase()));
     try {

@@ -2,6 +2,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { monitorOf } from '../support/monitor-of.js';
 
 LeakGuard.install();
 
@@ -14,7 +15,7 @@ beforeEach(() => void EventInstance.log.lines.splice(0));
 it('a policy that evicts is one warning after the reconnection that finds it, until it has changed', async () => {
   const server = await RedisServer.start();
   const admin = new Redis(server.url);
-  const monitor = await admin.monitor();
+  const monitor = await monitorOf(admin);
   let looks = 0;
   monitor.on('monitor', (_time: string, args: string[]) => {
     if (args.join(' ') === 'info memory') looks++;

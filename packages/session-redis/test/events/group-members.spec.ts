@@ -8,6 +8,7 @@ import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
+import { monitorOf } from '../support/monitor-of.js';
 
 LeakGuard.install();
 
@@ -46,7 +47,7 @@ it('no instance of a group is always the first one to look for what others have 
   // Of one partition, Redis ends waits at ticks of its own.
   const partitioned = await Store.open({ partitions: 2 });
   const [{ events }] = partitioned.partitions.all as [SessionKeys];
-  const monitor = await partitioned.client.monitor();
+  const monitor = await monitorOf(partitioned.client);
   const looks: number[] = [];
   monitor.on('monitor', (time: string, [command, key, ...rest]: string[]) => {
     // A call with more arguments is the claim script.

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
+import { monitorOf } from '../support/monitor-of.js';
 
 LeakGuard.install();
 
@@ -32,7 +33,7 @@ class PollMonitor {
   }
 
   static async start({ client }: Store, stream: string): Promise<PollMonitor> {
-    return new PollMonitor(await client.monitor(), stream);
+    return new PollMonitor(await monitorOf(client), stream);
   }
 
   /** Milliseconds between two polls. */

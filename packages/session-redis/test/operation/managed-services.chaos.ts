@@ -14,6 +14,7 @@ import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { monitorOf } from '../support/monitor-of.js';
 
 LeakGuard.install();
 
@@ -200,7 +201,7 @@ it('with several partitions, no command has keys of two slots: one endpoint may 
 
 it('each script has a key', async () => {
   await startWithout([]);
-  const monitor = await new Redis(server.url, { lazyConnect: true }).monitor();
+  const monitor = await monitorOf(new Redis(server.url, { lazyConnect: true }));
   const withoutKeys: string[][] = [];
   let calls = 0;
   monitor.on('monitor', (_time: string, [name = '', ...args]: string[]) => {

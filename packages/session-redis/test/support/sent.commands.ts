@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { eventually, type RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { monitorOf } from './monitor-of.js';
 
 /** The commands that a node gets from others than the test, those that scripts call not included. */
 export class SentCommands {
@@ -16,7 +17,7 @@ export class SentCommands {
   static async on(server: RedisServer): Promise<SentCommands> {
     const node = new Redis(server.url);
     const own = /\baddr=(\S+)/.exec(String(await node.client('INFO')))?.[1];
-    const sent = new SentCommands(node, await new Redis(server.url, { lazyConnect: true }).monitor());
+    const sent = new SentCommands(node, await monitorOf(new Redis(server.url, { lazyConnect: true })));
     sent.monitor.on('monitor', (time: string, [name = '', argument]: string[], source: string) => {
       if (source === own) sent.#mark = argument;
       else if (source !== 'lua') sent.#times.push({ name: name.toLowerCase(), at: Number(time) });

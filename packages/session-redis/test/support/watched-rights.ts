@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { commandStats } from './command.stats.js';
 import { documentedLines, type RightsName } from './documented.rights.js';
+import { monitorOf } from './monitor-of.js';
 
 /** Commands that need no right. */
 const ALWAYS = ['auth', 'client|setinfo', 'hello', 'quit'];
@@ -21,7 +22,7 @@ export class WatchedRights {
   /** `admin`: the connection of the test. */
   static async watch(admin: Redis, url: string): Promise<WatchedRights> {
     const own = /\baddr=(\S+)/.exec(String(await admin.client('INFO')))?.[1];
-    const rights = new WatchedRights(admin, await new Redis(url, { lazyConnect: true }).monitor());
+    const rights = new WatchedRights(admin, await monitorOf(new Redis(url, { lazyConnect: true })));
     rights.monitor.on('monitor', (_time: string, [name = '', sub = '']: string[], source: string) => {
       if (source === own || source === 'lua') return;
       rights.sent.add((WITH_SUBCOMMANDS.test(name) ? `${name}|${sub}` : name).toLowerCase());
