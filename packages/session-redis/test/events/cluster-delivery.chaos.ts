@@ -141,7 +141,6 @@ const listening = (instances = 1) =>
 it(
   'an instance at rest sends at most five commands a second to each node, its cleanup included',
   async () => {
-    // Before there are any: ioredis takes lines that come with the reply to MONITOR for replies.
     const sent = await Promise.all(cluster.nodes.map((node) => SentCommands.on(node)));
     try {
       const instance = await start({ notifications: 'auto' });
