@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { END_REASONS } from '../../packages/session-opentelemetry/src/events/session-end.counter.js';
 import {
   COUNTERS,
   GAUGES,
@@ -31,4 +32,16 @@ it('docs/opentelemetry.md has all instruments, with their kinds, units and attri
     all.toSorted((a, b) => a.name!.localeCompare(b.name!));
   expect(instruments.length).toBeGreaterThan(20);
   expect(byName(told)).toEqual(byName(instruments));
+});
+
+it('docs/events.md and docs/opentelemetry.md have all reasons of a deletion', async () => {
+  const [events, metrics] = await Promise.all(
+    ['events', 'opentelemetry'].map((page) => readFile(join(ROOT, `docs/${page}.md`), 'utf8')),
+  );
+  const [, table = ''] = /^\| `reason` .*\n((?:\|.*\n)+)/m.exec(events!) ?? [];
+  const told = [...table.matchAll(/^\| `'([\w-]+)'`/gm)].map(([, reason]) => reason!);
+  expect(told.toSorted()).toEqual(Object.keys(END_REASONS).toSorted());
+  const [, list = ''] = /^- `nest_session\.end\.reason`: ([^.]+)\./m.exec(metrics!) ?? [];
+  const values = [...list.matchAll(/`(\w+)`/g)].map(([, value]) => value!);
+  expect(values.toSorted()).toEqual(['idle', 'absolute', ...Object.values(END_REASONS)].toSorted());
 });

@@ -14,7 +14,7 @@ import {
 import {
   apply,
   endOf,
-  FORMER_ID_LIFE,
+  FORWARDING_TIME,
   type FormerId,
   keptOf,
   neededUntil,
@@ -179,7 +179,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
       attributes: apply(change.attributes, kept),
       indexes: apply(change.indexes, session.indexes),
       device: change.device ?? session.device,
-      formerIds: session.formerIds.filter(({ changedAt }) => now - changedAt < FORMER_ID_LIFE),
+      formerIds: session.formerIds.filter(({ changedAt }) => now - changedAt < FORWARDING_TIME),
     };
     const next = { ...changed, end: endOf(changed, now) };
     if (next.end <= now) return this.#end(name, session, now);
@@ -201,7 +201,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
   /** The id that replaced this one in a recent rotation. */
   #nextId(id: string): string | undefined {
     const former = this.#formerIds.get(id);
-    return former && this.#clock.now() - former.changedAt < FORMER_ID_LIFE ? former.newId : undefined;
+    return former && this.#clock.now() - former.changedAt < FORWARDING_TIME ? former.newId : undefined;
   }
 
   /** Runs a step after all earlier ones. */

@@ -27,7 +27,7 @@ export interface StoredSession {
 }
 
 /** How long a former id leads to the session, and is taken, in milliseconds. */
-export const FORMER_ID_LIFE = 60_000;
+export const FORWARDING_TIME = 60_000;
 
 type Pairs = readonly (readonly [name: string, text: string])[];
 
@@ -52,7 +52,7 @@ export function sameEnd(session: StoredSession, changed: StoredSession): number 
 
 /** The time from which the file is no longer needed. */
 export function neededUntil({ end, formerIds }: StoredSession): number {
-  return Math.max(end, ...formerIds.map(({ changedAt }) => changedAt + FORMER_ID_LIFE));
+  return Math.max(end, ...formerIds.map(({ changedAt }) => changedAt + FORWARDING_TIME));
 }
 
 /** The pairs that a sign-in keeps. */

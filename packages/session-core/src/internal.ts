@@ -49,7 +49,7 @@ export { type ForeignSessionData, ForeignSessions } from './repository/foreign-s
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export { type InspectedSession, inspectSessions } from './repository/inspect-sessions.js';
 export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
-export { cookieAttributes, type SetCookieAttributes } from './resolvers/cookie-attributes.js';
+export { attributesForRequest, type SetCookieAttributes } from './resolvers/attributes-for-request.js';
 export { cookieValues } from './resolvers/cookie.codec.js';
 export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
 export { appendHeader } from './resolvers/response-headers.js';
@@ -61,8 +61,9 @@ export {
   isOwnAttribute,
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
+export { FORWARDING_TIME } from './session/forwarding.js';
 export { indexTerm } from './session/index-terms.js';
-export { type ContentBounds, FORWARDING_TIME, type TouchOutcome } from './session/session-change.js';
+export type { ContentBounds, TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,
   isWellFormedIdOrToken,

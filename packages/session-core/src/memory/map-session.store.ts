@@ -8,16 +8,16 @@ import {
   SessionSignedInEvent,
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import { FORWARDING_TIME } from '../session/forwarding.js';
 import {
   type AttributeChanges,
   type CreateSession,
-  FORWARDING_TIME,
   type SessionChange,
-  type SessionDeletedReason,
   type UpdateReply,
   type UpdateSession,
   type WriteReply,
 } from '../session/session-change.js';
+import type { SessionDeletedReason } from '../session/session-deleted-reason.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';

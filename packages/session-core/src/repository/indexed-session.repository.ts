@@ -119,7 +119,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
     for (const { id } of await this.lookUp(indexName, value)) {
       if (except.includes(id)) continue;
       // `listed` keeps a session that got another principal in the meantime.
-      const { outcome } = await this.write({ kind: 'delete', id, listed: { indexName, value } });
+      const { outcome } = await this.write({ kind: 'delete', id, listed: { indexName, value }, reason: 'revoked' });
       if (outcome !== 'gone') ended++;
     }
     return ended;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
-import type { SetCookieAttributes } from './cookie-attributes.js';
+import type { SetCookieAttributes } from './attributes-for-request.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions } from './cookie.options.js';
 import { ALIASES, aliasIn, DEFAULT_ALIAS } from './session-alias.js';

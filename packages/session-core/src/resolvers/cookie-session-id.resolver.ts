@@ -3,7 +3,7 @@ import { stringifySetCookie } from 'cookie';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
-import { cookieAttributes, type SetCookieAttributes } from './cookie-attributes.js';
+import { attributesForRequest, type SetCookieAttributes } from './attributes-for-request.js';
 import { CookieCodec, cookieValues, MOST_VALUES } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './cookie.options.js';
@@ -67,7 +67,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   }
 
   override cookieFor(request: IncomingMessage): SetCookieAttributes {
-    return cookieAttributes(request, this.#cookie);
+    return attributesForRequest(request, this.#cookie);
   }
 
   override meets(security: SecurityLevel): boolean {

@@ -1,4 +1,4 @@
-import { FORWARDING_TIME } from './session-change.js';
+import { FORWARDING_TIME } from './forwarding.js';
 
 /** Why a save that finds its session gone is an error. */
 export const NOT_CREATED =

@@ -1,10 +1,5 @@
 import type { KeptAttributes } from './kept-attributes.js';
-
-/**
- * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have
- * loaded the session just before.
- */
-export const FORWARDING_TIME = 60_000;
+import type { SessionDeletedReason } from './session-deleted-reason.js';
 
 /**
  * A change that a store makes to a session in one atomic step.
@@ -139,16 +134,6 @@ export interface TouchSession {
   /** The id under which the request loaded the session. */
   readonly id: string;
 }
-
-/**
- * Why a session was deleted:
- * - `signed-out`: by `signOut()`, or by `BrowserSessions.end()`;
- * - `invalidated`: by `invalidate()`, or by a timeout of 0;
- * - `revoked`: from outside, by `Sessions.end()`, `Sessions.endAll()` or a method of the repository;
- * - `limit`: another sign-in of the user was one too many for `maxSessions`;
- * - `everybody`: by `endEverySession()`.
- */
-export type SessionDeletedReason = 'signed-out' | 'invalidated' | 'revoked' | 'limit' | 'everybody';
 
 /** Ends a live session. Answers `deleted`, `forwarded` or `gone`. */
 export interface DeleteSession {

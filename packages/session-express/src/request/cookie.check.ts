@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { SessionIdResolver } from '@nest-session/core';
-import { cookieAttributes, OneLineLogger } from '@nest-session/core/internal';
+import { attributesForRequest, OneLineLogger } from '@nest-session/core/internal';
 
 /** Limits the session as express-session does: to the path of its cookie, and to https if the cookie is Secure. */
 export class CookieCheck {
@@ -34,7 +34,7 @@ const NOT_SENT =
 
 /** Whether a request came over https, as `auto` decides it. Takes trusted proxies into account. */
 function isSecure(request: IncomingMessage): boolean {
-  return cookieAttributes(request, ASKING).secure;
+  return attributesForRequest(request, ASKING).secure;
 }
 
 const ASKING = {

@@ -24,16 +24,17 @@ export class SessionEndCounter {
 /** The name of the handler, as the dispatcher knows it. */
 export const END_COUNTER = `${SessionEndCounter.name}.countEnd`;
 
-const REASONS = {
+/** The value of the attribute for each reason of a deletion. An expiry is `idle` or `absolute`. */
+export const END_REASONS: Readonly<Record<SessionDeletedEvent['reason'], string>> = {
   'signed-out': 'sign_out',
   invalidated: 'invalidated',
   revoked: 'revoked',
   limit: 'limit',
   everybody: 'epoch',
-} as const;
+};
 
 function reasonOf(event: SessionDestroyedEvent): string {
-  if (event instanceof SessionDeletedEvent) return REASONS[event.reason];
+  if (event instanceof SessionDeletedEvent) return END_REASONS[event.reason];
   return !event.dataLost && endedAbsolutely(event) ? 'absolute' : 'idle';
 }
 

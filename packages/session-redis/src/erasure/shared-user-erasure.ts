@@ -58,7 +58,8 @@ export class SharedUserErasure extends UserErasure {
     for (const some of parts(ids)) {
       const found = await this.#find(some);
       for (const { id, was } of found) {
-        if (was === 'live' && !this.options.isRehearsal) await this.#shared.delete({ kind: 'delete', id }, true);
+        if (was === 'live' && !this.options.isRehearsal)
+          await this.#shared.delete({ kind: 'delete', id, reason: 'revoked' }, true);
         ended.add(id);
       }
       yield* found;

@@ -34,7 +34,7 @@ export const BOUNDS = {
 } as const;
 
 /** How long the old id of a rotated session leads to it, in milliseconds. */
-export const FOLLOWED = 60 * SECOND;
+export const FORWARDING_TIME = 60 * SECOND;
 
 /**
  * The place for a session, in a store that keeps sessions in several places. Without it, random ids decide, and a check

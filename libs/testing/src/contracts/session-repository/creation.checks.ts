@@ -6,7 +6,7 @@ import {
   type ContractContext,
   type ContractPlace,
   DAY,
-  FOLLOWED,
+  FORWARDING_TIME,
   INTERVAL,
   MINUTE,
   SECOND,
@@ -147,7 +147,7 @@ export const CREATION: CheckGroup = {
 
     'refuses such an id for 60 s, and no longer': async (t) => {
       const previousId = await t.rotates(await t.stored());
-      await t.advanceToJustBefore(FOLLOWED);
+      await t.advanceToJustBefore(FORWARDING_TIME);
       for (const late of startedTwice(t, previousId)) await t.refuses(late);
       await t.advancePast();
       for (const late of startedTwice(t, previousId)) await t.saves(late);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { generateSessionKey } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
-import { FOLLOWED } from './contract.context.js';
+import { FORWARDING_TIME } from './contract.context.js';
 
 export const DELETION: CheckGroup = {
   name: 'deletion',
@@ -47,7 +47,7 @@ export const DELETION: CheckGroup = {
       const [first, second] = [await t.stored(), await t.stored()];
       const [oldOfFirst, oldOfSecond] = [await t.rotates(first), await t.rotates(second)];
       await t.rotates(first);
-      await t.advanceToJustBefore(FOLLOWED);
+      await t.advanceToJustBefore(FORWARDING_TIME);
       assert.equal(await t.repository.deleteById(oldOfFirst), true);
       await t.isOver(first.id);
       assert.equal(await t.repository.deleteById(oldOfFirst), false);

@@ -3,7 +3,7 @@ import { IndexedSessionRepository, type Session } from '@nest-session/core';
 import type { UpdateSession } from '@nest-session/core/store';
 import type { CheckGroup, Checks } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
-import { FOLLOWED, INTERVAL, MINUTE, SECOND } from './contract.context.js';
+import { FORWARDING_TIME, INTERVAL, MINUTE, SECOND } from './contract.context.js';
 
 /** Changes that a request held open across a rotation must not save. */
 const REFUSED: Readonly<Record<string, (session: Session) => void>> = {
@@ -185,7 +185,7 @@ export const ROTATION: CheckGroup = {
       const session = await t.stored();
       const [late, tooLate, touching] = [await t.load(session.id), await t.load(session.id), await t.load(session.id)];
       await t.rotates(session);
-      await t.advanceToJustBefore(FOLLOWED);
+      await t.advanceToJustBefore(FORWARDING_TIME);
       late.setAttribute('late', 1);
       await t.saves(late);
       assert.equal(await t.repository.touch(touching), 'forwarded');

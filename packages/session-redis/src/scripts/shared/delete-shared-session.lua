@@ -19,7 +19,7 @@
 ]]
 -- include: clock, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
-place.erases = ARGV[7] == '1'
+place.omits_data = ARGV[7] == '1'
 local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_ms()
 
 local session = live_shared(place, id, now)

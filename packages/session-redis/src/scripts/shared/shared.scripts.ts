@@ -90,11 +90,11 @@ export class SharedScripts {
     return toUpdateReply(reply) as UpdateReply;
   }
 
-  /** `erases`: the event has no data of the session. */
-  async delete({ id, listed, reason = 'revoked' }: DeleteSession, erases = false): Promise<DeleteReply> {
+  /** `withoutData`: the event has no data of the session. */
+  async delete({ id, listed, reason = 'revoked' }: DeleteSession, withoutData = false): Promise<DeleteReply> {
     const { own, spring } = this.keys;
     const keys = [own.events, ...(listed ? [spring.index(listed.value)] : [])];
-    const args = [...this.#where(), id, reason, listed?.value ?? '', erases ? 1 : 0];
+    const args = [...this.#where(), id, reason, listed?.value ?? '', withoutData ? 1 : 0];
     const [outcome] = (await this.#scripts.deleteShared(keys.length, keys, args)) as ScriptReply<
       DeleteReply['outcome']
     >;

@@ -75,7 +75,7 @@ interface LookUp {
   always: Set<ModelSession>;
 }
 
-const MOVED_FOR = 60_000;
+const FORWARDING_TIME = 60_000;
 
 /** The expected state of a session. */
 class ModelSession {
@@ -475,7 +475,7 @@ export class SessionModel {
     if (setsEnd && session.end <= this.now) {
       this.#end(session, interval === 0 ? 'deleted' : 'expired');
     } else if (newId !== undefined) {
-      Object.assign(session.ids.at(-1)!, { until: this.now + MOVED_FOR, kept: signIn });
+      Object.assign(session.ids.at(-1)!, { until: this.now + FORWARDING_TIME, kept: signIn });
       session.ids.push({ id: newId, until: Infinity });
       this.#predict('id-changed', session, id);
       if (signIn) this.#predict('signed-in', session);

@@ -14,7 +14,7 @@ export interface SetCookieAttributes extends Pick<CookiePolicy, 'path' | 'httpOn
 type ConfiguredAttributes = Omit<CookiePolicy, 'name' | 'security'>;
 
 /** Decides Secure and Domain for one request; the other attributes are set as configured. */
-export function cookieAttributes(request: IncomingMessage, configured: ConfiguredAttributes): SetCookieAttributes {
+export function attributesForRequest(request: IncomingMessage, configured: ConfiguredAttributes): SetCookieAttributes {
   const { path, httpOnly, sameSite, partitioned } = configured;
   const secure = configured.secure === 'auto' ? isSecure(request) : configured.secure;
   const domain = domainFor(request, configured);
