@@ -13,6 +13,7 @@ const WIDE_COMMENT = /^(?=.{121})\s*(?:\/\/|\/?\*)/;
 // One check after the other, as a store author reads them.
 const LONG_FILES = /\.checks\.ts$/;
 const OF_CORE = /^(?:import|export) (?:type )?\{([^}]*)\} from '(@nest-session\/[^']+)';/gm;
+const EXPORTED = /^export (?:async |abstract )?(?:function\*?|class|interface) (\w+)/gm;
 const IMPORT = /^(?:import|export)\s[^;]*?from '(\.{1,2}\/[^']+)';/gm;
 
 const rules = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
@@ -22,6 +23,7 @@ const layers = new Map(rowsUnder('layer').map(([folder, last, ...names]) => [fol
 
 const published = publishedPackages().map(({ folder }) => folder);
 
+const exported = new Map();
 const problems = [...orders.flatMap(([folder, order]) => problemsOf(folder, order)), ...luaProblems()];
 if (roles.size === 0 || orders.length === 0 || layers.size === 0) {
   problems.push('CONTRIBUTING.md lists no roles, no order of folders or no layer');
@@ -36,6 +38,7 @@ function problemsOf(packageFolder, order) {
   return files.flatMap((file) => {
     const text = readFileSync(join(source, file), 'utf8');
     const found = [...importProblems(file, text, order), ...nameProblems(file, text), ...lengthProblems(file, text)];
+    found.push(...sameNameProblems(`${packageFolder}/src/${file}`, text));
     const layer = layers.get(packageFolder);
     if (layer) found.push(...layerProblems(file, text, order, layer));
     if (published.includes(packageFolder)) found.push(...loadProblems(text));
@@ -88,6 +91,15 @@ function* nameProblems(file, text) {
   const classes = [...text.matchAll(/^export (?:abstract )?class (\w+)/gm)].map(([, each]) => each);
   if (classes.length === 1 && classes[0] !== name && !file.endsWith('s.ts')) {
     yield `its class ${classes[0]} is not called ${name}`;
+  }
+}
+
+/** A name stands for one function, class or interface of all packages. */
+function* sameNameProblems(path, text) {
+  for (const [, name] of text.matchAll(EXPORTED)) {
+    const other = exported.get(name);
+    if (other && other !== path) yield `exports ${name}, as does ${other}`;
+    exported.set(name, path);
   }
 }
 

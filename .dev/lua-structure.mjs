@@ -26,11 +26,26 @@ const sources = new Map(
     .map((file) => [file.slice(0, -'.lua'.length), readFileSync(join(FOLDER, file), 'utf8')]),
 );
 
+// The file of each function of the library. Where an option chooses between two files, both have the same.
+const inLibrary = new Map(
+  [...sources].flatMap(([name, source]) => (isOfLibrary(name) ? functionsIn(source).map((each) => [each, name]) : [])),
+);
+
 export function luaProblems() {
   return [...sources].flatMap(([name, source]) => {
-    const check = name.startsWith(LIBRARY) ? libraryProblems : scriptProblems;
-    return [...check(source)].map((problem) => `packages/session-redis/src/scripts/${name}.lua: ${problem}`);
+    const check = isOfLibrary(name) ? libraryProblems : scriptProblems;
+    const found = [...check(source), ...sameNameProblems(name, source)];
+    return found.map((problem) => `packages/session-redis/src/scripts/${name}.lua: ${problem}`);
   });
+}
+
+/** A reader who knows a function of the library meets no other one of its name. */
+function* sameNameProblems(name, source) {
+  for (const each of functionsIn(source)) {
+    const file = inLibrary.get(each);
+    if (file && file !== name && placeOf(file) !== placeOf(name))
+      yield `its function ${each} has the name of one in ${file}`;
+  }
 }
 
 /** Nothing but functions and constants, which use nothing but each other and what they include. */
@@ -74,6 +89,19 @@ function* globalProblems(source, known) {
   for (const { name } of parsed(withIncludes(source)).globals) {
     if (!known.has(name)) yield `uses ${name}, which it neither declares nor includes`;
   }
+}
+
+function isOfLibrary(name) {
+  return name.startsWith(LIBRARY);
+}
+
+/** Without what tells the files apart between which an option chooses. */
+function placeOf(name) {
+  return name.replace(/-in-(buckets|sorted-set)$/, '');
+}
+
+function functionsIn(source) {
+  return [...source.matchAll(/^local function (\w+)/gm)].map(([, name]) => name);
 }
 
 function isFunction({ type, isLocal }) {

@@ -1,7 +1,7 @@
 // Plays random operations on shared sessions from both sides, and knows what each session must have.
 import assert from 'node:assert/strict';
 import { type Session, SessionAttributeError } from '@nest-session/core';
-import type { ShownSession, SpringApplication } from '@nest-session/test-infrastructure/spring';
+import type { JavaSession, SpringApplication } from '@nest-session/test-infrastructure/spring';
 import type { NestSide } from './nest.js';
 import type { Random } from './random.js';
 
@@ -285,7 +285,7 @@ export class Player {
   }
 }
 
-function ofJava({ attributes }: ShownSession): Map<string, unknown> {
+function ofJava({ attributes }: JavaSession): Map<string, unknown> {
   return new Map(Object.entries(attributes).filter(([name]) => name !== PRINCIPAL));
 }
 

@@ -2,7 +2,7 @@
 export { missingJava } from './spring/missing-java.js';
 export { packagedJava } from './spring/packaged-java.js';
 export { ProgramPair } from './spring/program-pair.js';
-export type { HeardEvent, SessionChange, ShownSession } from './spring/shown-session.js';
+export type { HeardEvent, JavaChange, JavaSession } from './spring/java-session.js';
 export { SpringApplication, type SpringApplicationOptions } from './spring/spring-application.js';
 export { SpringVisitor } from './spring/spring-visitor.js';
 export { submitForm } from './spring/submit-form.js';

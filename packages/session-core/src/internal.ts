@@ -22,7 +22,7 @@ export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
 export type { DeadLetter, DeadLetterFilter, ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
-export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups.js';
+export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups-of.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
@@ -62,6 +62,7 @@ export {
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
 export { FORWARDING_TIME } from './session/forwarding.js';
+export { isSerializer } from './session/attribute.serializer.js';
 export { indexTerm } from './session/index-terms.js';
 export type { ContentBounds, TouchOutcome } from './session/session-change.js';
 export {
@@ -75,7 +76,7 @@ export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
 export type { SaveOutcome, SessionSignIn } from './session/session.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
-export { SHOWN_SESSION } from './session/shown-session.js';
+export { SHOWN_SESSION } from './session/shown-by.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
-import { keysOf } from './deadline-trial.js';
+import { keysOfEvents } from './deadline-trial.js';
 import { unhandled, visit } from './visits.js';
 
 export const RESCHEDULING: DeadlineCheckGroup = {
@@ -28,7 +28,7 @@ export const RESCHEDULING: DeadlineCheckGroup = {
       assert.equal(await deadlines.reschedule(visit, 'later', { at: dueAt + 50 }), 'moved');
       assert.equal(await deadlines.reschedule(visit, 'sooner', { in: '50ms' }), 'moved');
       await t.pass(400);
-      await t.until(() => assert.deepEqual(keysOf(visits.events), ['later', 'sooner']));
+      await t.until(() => assert.deepEqual(keysOfEvents(visits.events), ['later', 'sooner']));
       const later = visits.events.find(({ key }) => key === 'later')!;
       assert.deepEqual([later.id, later.dueAt, later.data], [id, dueAt + 50, 2]);
       assert.ok(later.at >= dueAt + 50, `${later.at}`);
@@ -71,7 +71,7 @@ export const CANCELLING: DeadlineCheckGroup = {
       await deadlines.schedule(visit, 'b', { at: dueAt + 100 });
       await t.pass(400);
       await t.until(() => assert.ok(visits.events.length > 0));
-      assert.deepEqual(keysOf(visits.events), ['b']);
+      assert.deepEqual(keysOfEvents(visits.events), ['b']);
     },
 
     'answers fired for what has come, also when it was handled': async (t) => {

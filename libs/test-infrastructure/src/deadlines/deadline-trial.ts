@@ -117,7 +117,7 @@ export class DeadlineApplication {
 }
 
 /** The keys of events in alphabetical order, because no order is promised. */
-export function keysOf(events: readonly DeadlineEvent[]): string[] {
+export function keysOfEvents(events: readonly DeadlineEvent[]): string[] {
   return events.map(({ key }) => key).toSorted();
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
-import { type DeadlineApplication, type DeadlineTrial, keysOf } from './deadline-trial.js';
+import { type DeadlineApplication, type DeadlineTrial, keysOfEvents } from './deadline-trial.js';
 import { FailingVisits, visit, Visits } from './visits.js';
 
 export const RETRIES: DeadlineCheckGroup = {
@@ -48,7 +48,7 @@ export const RETRIES: DeadlineCheckGroup = {
       await app.deadlines.schedule(visit, 'failing', { in: 0 });
       await t.until(() => assert.equal(handler.failures, 0));
       await app.deadlines.schedule(visit, 'other', { in: 0 });
-      await t.until(() => assert.ok(keysOf(handler.events).includes('other')));
+      await t.until(() => assert.ok(keysOfEvents(handler.events).includes('other')));
     },
   },
 };
@@ -169,7 +169,7 @@ export const DEAD_LETTERS: DeadlineCheckGroup = {
       const { length } = handler.events;
       handler.failures = 0;
       assert.equal(await app.events.replayAll(), 2);
-      await t.until(() => assert.deepEqual(keysOf(handler.events.slice(length)), ['a', 'b']));
+      await t.until(() => assert.deepEqual(keysOfEvents(handler.events.slice(length)), ['a', 'b']));
       assert.deepEqual(await idsOf(app), []);
       assert.equal(await app.events.replayAll(), 0);
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Inject, Injectable } from '@nestjs/common';
 import { type DeadlineEvent, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
-import { keysOf } from './deadline-trial.js';
+import { keysOfEvents } from './deadline-trial.js';
 import { Announcements, call, unhandled, visit, Visits } from './visits.js';
 
 /** Schedules the next one of the same key. */
@@ -56,7 +56,7 @@ export const FIRING: DeadlineCheckGroup = {
       assert.deepEqual([await deadlines.count(visit), await deadlines.list(visit)], [0, []]);
       await deadlines.schedule(visit, 'sentinel', { in: '100ms' });
       await t.until(() => assert.ok(visits.events.length > 1));
-      assert.deepEqual(keysOf(visits.events), ['a', 'sentinel']);
+      assert.deepEqual(keysOfEvents(visits.events), ['a', 'sentinel']);
     },
 
     'calls every handler of the kind, and a method of two kinds for both': async (t) => {
@@ -66,7 +66,7 @@ export const FIRING: DeadlineCheckGroup = {
       await app.deadlines.schedule(visit, 'a', { in: 0, data: 1 });
       await app.deadlines.schedule(call, 'b', { in: 0 });
       for (const provider of [Visits, Others])
-        await t.until(() => assert.deepEqual(keysOf(app.get(provider).events), ['a', 'b']));
+        await t.until(() => assert.deepEqual(keysOfEvents(app.get(provider).events), ['a', 'b']));
     },
 
     'brings many of one time, each once': async (t) => {
@@ -76,7 +76,7 @@ export const FIRING: DeadlineCheckGroup = {
       await deadlines.scheduleMany(visit, all);
       await t.until(() => assert.ok(visits.events.length >= all.length));
       assert.equal(visits.events.length, all.length);
-      assert.equal(new Set(keysOf(visits.events)).size, all.length);
+      assert.equal(new Set(keysOfEvents(visits.events)).size, all.length);
       for (const { key, data } of visits.events) assert.equal(data, Number(key));
     },
 
@@ -127,7 +127,7 @@ export const BROADCASTS: DeadlineCheckGroup = {
     'lets a deadline come that has a broadcast handler only': async (t) => {
       const app = await t.start(Announcements);
       await app.deadlines.schedule(visit, 'a', { in: '60ms', data: 1 });
-      await t.until(() => assert.deepEqual(keysOf(app.get(Announcements).events), ['a']));
+      await t.until(() => assert.deepEqual(keysOfEvents(app.get(Announcements).events), ['a']));
       assert.equal(await app.deadlines.count(visit), 0);
     },
 

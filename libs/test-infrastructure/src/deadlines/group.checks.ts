@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { type DeadlineEvent, OnDeadline } from '@nest-session/core/deadlines';
 import { Gate } from '../gate/gate.js';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
-import { type DeadlineApplication, keysOf } from './deadline-trial.js';
+import { type DeadlineApplication, keysOfEvents } from './deadline-trial.js';
 import { Announcements, visit, Visits } from './visits.js';
 
 /** Takes as long as a test wants. */
@@ -84,14 +84,14 @@ export const INSTANCES: DeadlineCheckGroup = {
       const handled = () => apps.flatMap((app) => app.get(Visits).events);
       await t.until(() => assert.ok(handled().length >= all.length));
       await apps[1]!.deadlines.schedule(visit, 'sentinel', { in: '100ms' });
-      await t.until(() => assert.ok(keysOf(handled()).includes('sentinel')));
-      assert.deepEqual(keysOf(handled()), [...all.map(({ key }) => key), 'sentinel'].toSorted());
+      await t.until(() => assert.ok(keysOfEvents(handled()).includes('sentinel')));
+      assert.deepEqual(keysOfEvents(handled()), [...all.map(({ key }) => key), 'sentinel'].toSorted());
     },
 
     'handle what one without handlers scheduled, and fires for the others': async (t) => {
       const [scheduler, handler] = [await t.start(), await t.start(Visits)];
       await scheduler.deadlines.schedule(visit, 'a', { in: '60ms', data: 1 });
-      await t.until(() => assert.deepEqual(keysOf(handler.get(Visits).events), ['a']));
+      await t.until(() => assert.deepEqual(keysOfEvents(handler.get(Visits).events), ['a']));
     },
 
     'hear of broadcasts, each of them': async (t) => {
@@ -103,7 +103,7 @@ export const INSTANCES: DeadlineCheckGroup = {
       });
       for (const app of apps.slice(0, 2))
         for (const { key, data } of app.get(Announcements).events) assert.equal(data, key);
-      const keys = keysOf(apps[0]!.get(Announcements).events);
+      const keys = keysOfEvents(apps[0]!.get(Announcements).events);
       assert.equal(new Set(keys).size, keys.length);
     },
 
@@ -114,7 +114,7 @@ export const INSTANCES: DeadlineCheckGroup = {
       await first.close();
       await t.pass(200);
       const second = await t.start(Visits);
-      await t.until(() => assert.deepEqual(keysOf(second.get(Visits).events), ['a']));
+      await t.until(() => assert.deepEqual(keysOfEvents(second.get(Visits).events), ['a']));
       const [event] = second.get(Visits).events;
       assert.deepEqual(event?.data, { n: 1 });
       assert.ok(event.at >= event.dueAt, `${event.late}`);
@@ -128,7 +128,7 @@ export const INSTANCES: DeadlineCheckGroup = {
       await t.pass(300);
       assert.equal(await first.deadlines.count(visit), 1);
       const second = await t.start(Visits);
-      await t.until(() => assert.deepEqual(keysOf(second.get(Visits).events), ['a']));
+      await t.until(() => assert.deepEqual(keysOfEvents(second.get(Visits).events), ['a']));
       const [event] = second.get(Visits).events;
       assert.equal(event?.data, 1);
       assert.ok(event.late >= 300, `${event.late}`);
@@ -143,11 +143,11 @@ export const INSTANCES: DeadlineCheckGroup = {
       const closed = app.close();
       setTimeout(() => gate.open(), 50);
       await closed;
-      assert.deepEqual(keysOf(events), ['a']);
+      assert.deepEqual(keysOfEvents(events), ['a']);
       const next = await t.start(Visits);
       await next.deadlines.schedule(visit, 'sentinel', { in: '100ms' });
-      await t.until(() => assert.ok(keysOf(next.get(Visits).events).includes('sentinel')));
-      assert.deepEqual(keysOf(next.get(Visits).events), ['sentinel']);
+      await t.until(() => assert.ok(keysOfEvents(next.get(Visits).events).includes('sentinel')));
+      assert.deepEqual(keysOfEvents(next.get(Visits).events), ['sentinel']);
     },
   },
 };
@@ -164,7 +164,7 @@ export const GROUPS: DeadlineCheckGroup = {
       const [mail, stock] = apps.map((app) => app.get(Visits).events);
       await t.until(async () => assert.equal((await apps[0]!.events.list()).length, 2));
       await apps[0]!.deadlines.schedule(visit, 'a', { in: '60ms', data: 1 });
-      await t.until(() => assert.deepEqual([keysOf(mail!), keysOf(stock!)], [['a'], ['a']]));
+      await t.until(() => assert.deepEqual([keysOfEvents(mail!), keysOfEvents(stock!)], [['a'], ['a']]));
       assert.equal(mail![0]!.id, stock![0]!.id);
       assert.deepEqual([mail![0]!.data, stock![0]!.data], [1, 1]);
       assert.deepEqual(
@@ -182,7 +182,7 @@ export const GROUPS: DeadlineCheckGroup = {
       const waiting = (await mail.events.list()).find(({ name }) => name === 'stock');
       assert.equal(waiting?.lag, 1);
       const stock = await t.startWith({ providers: [Visits], group: 'stock' });
-      await t.until(() => assert.deepEqual(keysOf(stock.get(Visits).events), ['a']));
+      await t.until(() => assert.deepEqual(keysOfEvents(stock.get(Visits).events), ['a']));
       assert.equal(stock.get(Visits).events[0]?.data, 1);
     },
 

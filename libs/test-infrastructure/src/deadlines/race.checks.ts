@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
-import { type DeadlineTrial, keysOf } from './deadline-trial.js';
+import { type DeadlineTrial, keysOfEvents } from './deadline-trial.js';
 import { visit } from './visits.js';
 
 const SPAN = 100;
@@ -19,8 +19,8 @@ export const RACES: DeadlineCheckGroup = {
       assert.deepEqual(new Set([...answers, 'fired', 'cancelled']), new Set(['fired', 'cancelled']));
       await t.until(() => assert.ok(visits.events.length >= fired.length));
       await deadlines.schedule(visit, 'sentinel', { in: '100ms' });
-      await t.until(() => assert.ok(keysOf(visits.events).includes('sentinel')));
-      assert.deepEqual(keysOf(visits.events), [...fired, 'sentinel'].toSorted());
+      await t.until(() => assert.ok(keysOfEvents(visits.events).includes('sentinel')));
+      assert.deepEqual(keysOfEvents(visits.events), [...fired, 'sentinel'].toSorted());
     },
 
     'answers of reschedule() agree with when the handlers hear of it': async (t) => {
@@ -31,7 +31,7 @@ export const RACES: DeadlineCheckGroup = {
       assert.deepEqual(new Set([...answers, 'fired', 'moved']), new Set(['fired', 'moved']));
       await t.pass(600);
       await t.until(() => assert.ok(visits.events.length >= KEYS.length));
-      assert.deepEqual(keysOf(visits.events), KEYS.toSorted());
+      assert.deepEqual(keysOfEvents(visits.events), KEYS.toSorted());
       for (const { key, dueAt } of visits.events) assert.equal(dueAt === later, answers[Number(key)] === 'moved', key);
     },
 
@@ -55,9 +55,9 @@ export const RACES: DeadlineCheckGroup = {
       const isScheduled = (key: string) => answers[Number(key)] === 'scheduled';
       const expected = [...KEYS, ...KEYS.filter(isScheduled)].toSorted();
       await t.until(() => assert.ok(visits.events.length >= expected.length));
-      assert.deepEqual(keysOf(visits.events), expected);
+      assert.deepEqual(keysOfEvents(visits.events), expected);
       const second = visits.events.filter(({ data }) => data === 'second');
-      assert.deepEqual(keysOf(second), KEYS.toSorted());
+      assert.deepEqual(keysOfEvents(second), KEYS.toSorted());
     },
   },
 };

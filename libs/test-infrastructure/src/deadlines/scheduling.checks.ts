@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { deadline } from '@nest-session/core/deadlines';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
-import { keysOf } from './deadline-trial.js';
+import { keysOfEvents } from './deadline-trial.js';
 import { call, visit } from './visits.js';
 
 export const SCHEDULING: DeadlineCheckGroup = {
@@ -39,7 +39,7 @@ export const SCHEDULING: DeadlineCheckGroup = {
       await deadlines.schedule(visit, 'in', { in: 0 });
       await deadlines.schedule(visit, 'at', { at });
       await deadlines.schedule(visit, '1970', { at: 0 });
-      await t.until(() => assert.deepEqual(keysOf(visits.events), ['1970', 'at', 'in']));
+      await t.until(() => assert.deepEqual(keysOfEvents(visits.events), ['1970', 'at', 'in']));
       const event = visits.events.find(({ key }) => key === 'at')!;
       assert.equal(event.dueAt, at);
       assert.ok(event.late >= 60_000, `${event.late}`);

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { HttpAgent, type HttpAgentOptions } from '@nest-session/testing';
 import { requested } from './requested.js';
-import type { HeardEvent, SessionChange, ShownSession } from './shown-session.js';
+import type { HeardEvent, JavaChange, JavaSession } from './java-session.js';
 import { SpringProgram } from './spring-program.js';
 import { SpringVisitor } from './spring-visitor.js';
 
@@ -63,17 +63,17 @@ export class SpringApplication {
   }
 
   /** Creates a session, which no cookie has, and saves it. */
-  create(change: SessionChange = {}): Promise<ShownSession> {
+  create(change: JavaChange = {}): Promise<JavaSession> {
     return requested(this.#agent, 'POST', '/sessions', change);
   }
 
   /** Null when Java finds none. It does not renew the session. */
-  load(id: string): Promise<ShownSession | null> {
+  load(id: string): Promise<JavaSession | null> {
     return requested(this.#agent, 'GET', pathOf(id));
   }
 
   /** Loads, renews, changes and saves a session. Resolves to it as it is then, null when Java finds none. */
-  change(id: string, change: SessionChange): Promise<ShownSession | null> {
+  change(id: string, change: JavaChange): Promise<JavaSession | null> {
     return requested(this.#agent, 'PATCH', pathOf(id), change);
   }
 
@@ -82,7 +82,7 @@ export class SpringApplication {
   }
 
   /** The sessions of a user, by the index. @throws Error with the simple repository */
-  ofPrincipal(name: string): Promise<ShownSession[]> {
+  ofPrincipal(name: string): Promise<JavaSession[]> {
     return requested(this.#agent, 'GET', `/sessions?principal=${encodeURIComponent(name)}`);
   }
 

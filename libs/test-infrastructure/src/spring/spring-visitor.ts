@@ -1,6 +1,6 @@
 import type { HttpAgent } from '@nest-session/testing';
 import { requested } from './requested.js';
-import type { SessionChange, ShownSession } from './shown-session.js';
+import type { JavaChange, JavaSession } from './java-session.js';
 
 const FORM = { headers: { 'content-type': 'application/x-www-form-urlencoded' } };
 
@@ -9,17 +9,17 @@ export class SpringVisitor {
   constructor(readonly agent: HttpAgent) {}
 
   /** Null without a session. */
-  session(): Promise<ShownSession | null> {
+  session(): Promise<JavaSession | null> {
     return requested(this.agent, 'GET', '/session');
   }
 
   /** Creates a session if there is none. */
-  change(change: SessionChange): Promise<ShownSession> {
+  change(change: JavaChange): Promise<JavaSession> {
     return requested(this.agent, 'PATCH', '/session', change);
   }
 
   /** Sets attributes of many classes of Java, which each serializer can read again. */
-  setKinds(): Promise<ShownSession> {
+  setKinds(): Promise<JavaSession> {
     return requested(this.agent, 'POST', '/session/kinds');
   }
 

@@ -3,7 +3,7 @@ import { Needs } from '../access/needs.decorator.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
 import {
-  type DeadlinePlace,
+  type DeadlinePosition,
   NONE,
   type ShownDeadline,
   type ShownDeadlineName,
@@ -24,7 +24,7 @@ export class DeadlinesController {
   @Get('deadlines')
   async list(
     @Query() query: Parameters,
-  ): Promise<{ deadlines: ShownDeadlineName[] } | { deadlines: ShownDeadline[]; next: DeadlinePlace | null }> {
+  ): Promise<{ deadlines: ShownDeadlineName[] } | { deadlines: ShownDeadline[]; next: DeadlinePosition | null }> {
     const name = textIn(query, 'name');
     if (name === undefined) return { deadlines: await this.waiting.names() };
     return this.waiting.list(name, placeIn(query), limitIn(query));
@@ -49,7 +49,7 @@ export class DeadlinesController {
 }
 
 /** Where a page begins; undefined for the first. @throws BadRequestException where half of it is missing */
-function placeIn(query: Parameters): DeadlinePlace | undefined {
+function placeIn(query: Parameters): DeadlinePosition | undefined {
   if (textIn(query, 'afterKey') === undefined && textIn(query, 'afterDueAt') === undefined) return undefined;
   const key = requiredText(query, 'afterKey');
   requiredText(query, 'afterDueAt');

@@ -32,7 +32,7 @@ export interface ShownDeadline extends ShownValue {
 }
 
 /** The place behind which a page begins. */
-export interface DeadlinePlace {
+export interface DeadlinePosition {
   readonly key: string;
   readonly dueAt: number;
 }
@@ -67,9 +67,9 @@ export class WaitingDeadlines {
   /** Lists the deadlines of a name, in the order of their times. */
   async list(
     name: string,
-    after: DeadlinePlace | undefined,
+    after: DeadlinePosition | undefined,
     limit: number,
-  ): Promise<{ deadlines: ShownDeadline[]; next: DeadlinePlace | null }> {
+  ): Promise<{ deadlines: ShownDeadline[]; next: DeadlinePosition | null }> {
     const { store } = this.#existing;
     kindOf(name);
     // One more tells whether there is another page.

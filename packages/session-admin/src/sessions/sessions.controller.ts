@@ -2,7 +2,7 @@ import { Delete, Get, HttpCode, Inject, NotFoundException, Param, Query, Req } f
 import { Needs } from '../access/needs.decorator.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
-import { principalOf, type ShownSessionDetails } from './shown-session.js';
+import { readablePrincipal, type ShownSessionDetails } from './shown-session.js';
 import { NO_SESSION, type SessionPage, UserSessions } from './user-sessions.js';
 
 // A page costs the reading of all before it.
@@ -40,7 +40,7 @@ export class SessionsController {
       action: 'end-session',
       sessionId: found.id,
       shownId: found.shownId,
-      principalName: principalOf(found),
+      principalName: readablePrincipal(found),
     } as const;
     const isEnded = await this.actions.run(
       request,

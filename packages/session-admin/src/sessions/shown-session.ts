@@ -58,7 +58,7 @@ export function showSession({ record, session }: InspectedSession, context: Show
     maxInactiveInterval,
     // Stores find no others.
     expired: false,
-    principalName: principalOf({ session }) ?? null,
+    principalName: readablePrincipal({ session }) ?? null,
     authenticatedTime: shownInstant(authenticatedAt),
     expirationTime: shownInstant(expiryOf(record)),
     absoluteExpirationTime: shownInstant(absoluteExpiryOf(record)),
@@ -89,7 +89,7 @@ function namesOf({ attributeNames }: InspectedSession['session']): readonly stri
 }
 
 /** Undefined where nobody is signed in, or where the name cannot be read, as without its key. */
-export function principalOf({ session }: Pick<InspectedSession, 'session'>): string | undefined {
+export function readablePrincipal({ session }: Pick<InspectedSession, 'session'>): string | undefined {
   try {
     return session.principalName;
   } catch {

@@ -5,7 +5,7 @@ import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import {
   attributesOf,
-  principalOf,
+  readablePrincipal,
   type ShowingContext,
   showSession,
   type ShownSession,
@@ -22,7 +22,7 @@ export interface SessionPage {
 }
 
 /** A session that was found, by the id that its store knows. */
-export type FoundSession = InspectedSession & { readonly id: string; readonly shownId: string };
+export type SessionOfUser = InspectedSession & { readonly id: string; readonly shownId: string };
 
 /** Finds the sessions of users. */
 @Injectable()
@@ -68,7 +68,7 @@ export class UserSessions {
   }
 
   /** Everything that may be shown of a session. */
-  show(request: object, found: FoundSession): ShownSessionDetails {
+  show(request: object, found: SessionOfUser): ShownSessionDetails {
     return {
       ...showSession(found, this.#context(request)),
       attributes: attributesOf(found, this.options.values),
@@ -79,15 +79,16 @@ export class UserSessions {
    * The session that an id names which was shown. With `username`, only a session of this user.
    * @throws NotFoundException where there is none
    */
-  async find(shownId: string, username: string | undefined): Promise<FoundSession> {
+  async find(shownId: string, username: string | undefined): Promise<SessionOfUser> {
     const id = await this.#storedId(shownId, username);
     const [found] = id === undefined ? [] : await inspectSessions(this.#repository, [id]);
-    if (!found || (username !== undefined && principalOf(found) !== username)) throw new NotFoundException(NO_SESSION);
+    if (!found || (username !== undefined && readablePrincipal(found) !== username))
+      throw new NotFoundException(NO_SESSION);
     return { ...found, id: found.record.id, shownId };
   }
 
   /** Ends a session. Resolves to false where it has ended already. */
-  end({ id }: FoundSession, username: string | undefined): Promise<boolean> {
+  end({ id }: SessionOfUser, username: string | undefined): Promise<boolean> {
     return username === undefined ? this.#sessions.end(id) : this.#sessions.end(id, { of: username });
   }
 

@@ -1,6 +1,5 @@
-import { isSerializer } from '../memory/map-session.options.js';
 import { OptionReader } from '../option-reading/option.reader.js';
-import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import { type AttributeSerializer, isSerializer } from '../session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 
 /** Options of `MapDeadlineModule.forRoot()`. */

@@ -11,7 +11,7 @@ import {
   type ScheduleReply,
   type StoredDeadline,
 } from './deadline.store.js';
-import { DueList, type WaitingDeadline } from './due-list.js';
+import { DeadlineQueue, type WaitingDeadline } from './deadline.queue.js';
 
 /** A deadline that has come. */
 export interface FiredDeadline extends WaitingDeadline {
@@ -23,7 +23,7 @@ export interface FiredDeadline extends WaitingDeadline {
 /** The deadlines of `MapDeadlineModule`. Each step is synchronous, hence atomic. */
 export class MapDeadlineStore extends DeadlineStore {
   override readonly namespace = '';
-  readonly #waiting = new Map<string, DueList>();
+  readonly #waiting = new Map<string, DeadlineQueue>();
   /** When they fired, by name and key, in the order in which they did. */
   readonly #fired = new Map<string, number>();
   #scheduled: () => void = () => undefined;
@@ -103,9 +103,9 @@ export class MapDeadlineStore extends DeadlineStore {
     return waiting ? 'replaced' : 'scheduled';
   }
 
-  #of(name: string): DueList {
+  #of(name: string): DeadlineQueue {
     let list = this.#waiting.get(name);
-    if (!list) this.#waiting.set(name, (list = new DueList()));
+    if (!list) this.#waiting.set(name, (list = new DeadlineQueue()));
     return list;
   }
 

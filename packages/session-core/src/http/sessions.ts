@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
 import type { SessionInfo } from '../session/session-info.js';
-import { shownBy } from '../session/shown-session.js';
+import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import type { RequestSession } from './request-session.js';

@@ -1,5 +1,5 @@
 import { OptionReader } from '../option-reading/option.reader.js';
-import type { AttributeSerializer } from '../session/attribute.serializer.js';
+import { type AttributeSerializer, isSerializer } from '../session/attribute.serializer.js';
 
 /** Options of `MapSessionModule.forRoot()`. */
 export interface MapSessionModuleOptions {
@@ -17,12 +17,4 @@ export function resolveMapSessionOptions(options: MapSessionModuleOptions | unde
   const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
   reader.finish();
   return Object.freeze({ serializer });
-}
-
-export function isSerializer(value: unknown): value is AttributeSerializer {
-  return hasMethod(value, 'serialize') && hasMethod(value, 'deserialize');
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return value instanceof Object && typeof Reflect.get(value, name) === 'function';
 }

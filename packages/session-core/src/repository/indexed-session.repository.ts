@@ -1,9 +1,10 @@
 import { type IndexEntry, indexEntry } from '../session/index-terms.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
+import { sizesOf } from '../session/session-bounds.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
-import { SessionRepository, sizesOf, storeCallsOf } from './session.repository.js';
+import { SessionRepository, storeCallsOf } from './session.repository.js';
 
 const listingAsGiven = new WeakSet<IndexedSessionRepository>();
 

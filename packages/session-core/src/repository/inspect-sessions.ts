@@ -1,7 +1,8 @@
 import type { SessionRecord } from '../session/session-record.js';
 import type { Session } from '../session/session.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
-import { type SessionRepository, sizesOf, storeCallsOf, storePrimitivesOf } from './session.repository.js';
+import { sizesOf } from '../session/session-bounds.js';
+import { type SessionRepository, storeCallsOf, storePrimitivesOf } from './session.repository.js';
 
 /** A live session, and what its store has of it. Do not change the session. */
 export interface InspectedSession {

@@ -3,7 +3,7 @@ import type { SecurityEvents } from '../security-events/security.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
-import { type SessionBounds, sizeOf, UNBOUNDED } from '../session/session-bounds.js';
+import { type SessionBounds, sizesOf, UNBOUNDED } from '../session/session-bounds.js';
 import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
@@ -278,12 +278,6 @@ export abstract class SessionRepository {
   protected restore(record: SessionRecord): Session {
     return TrackedSession.restore(this.#writer, record);
   }
-}
-
-/** How many sessions were read, and the bytes of their attributes. */
-export function sizesOf(records: readonly SessionRecord[]): { found: number; size: number } {
-  const sizes = records.flatMap(({ attributes }) => [...attributes].map(([name, text]) => sizeOf(name, text)));
-  return { found: records.length, size: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
 function withOnly(names: readonly string[], record: SessionRecord): SessionRecord {

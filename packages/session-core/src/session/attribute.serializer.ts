@@ -33,3 +33,12 @@ export class SerializationProblem extends Error {
   /** Always 'SerializationProblem'. */
   override readonly name = 'SerializationProblem';
 }
+
+/** Whether a value is a serializer. */
+export function isSerializer(value: unknown): value is AttributeSerializer {
+  return hasMethod(value, 'serialize') && hasMethod(value, 'deserialize');
+}
+
+function hasMethod(value: unknown, name: string): boolean {
+  return value instanceof Object && typeof Reflect.get(value, name) === 'function';
+}

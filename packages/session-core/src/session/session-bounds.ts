@@ -1,7 +1,7 @@
 import { type SessionBound, SessionBoundError } from '../errors/session.errors.js';
 import { isOwnAttribute, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeChanges, ContentBounds, UpdateSession } from './session-change.js';
-import type { StoredText } from './session-record.js';
+import type { SessionRecord, StoredText } from './session-record.js';
 
 /** How much a session may hold; Infinity: any amount. */
 export type SessionBounds = Readonly<Record<SessionBound, number>>;
@@ -145,6 +145,12 @@ function count(text: StoredText | null | undefined): 0 | 1 {
 export function sizeOf(name: string, text: StoredText | null | undefined): number {
   if (text === null || text === undefined) return 0;
   return Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes);
+}
+
+/** How many sessions were read, and the bytes of their attributes. */
+export function sizesOf(records: readonly SessionRecord[]): { found: number; size: number } {
+  const sizes = records.flatMap(({ attributes }) => [...attributes].map(([name, text]) => sizeOf(name, text)));
+  return { found: records.length, size: sizes.reduce((sum, size) => sum + size, 0) };
 }
 
 const ELSEWHERE = 'keep such data elsewhere and its key in the session';

@@ -10,7 +10,7 @@ import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import { SessionSaver } from './session.saver.js';
 import type { SaveOutcome, Session, SessionSignIn } from './session.js';
-import { describeSession, shownBy } from './shown-session.js';
+import { describeSession, shownBy } from './shown-by.js';
 import { newRecord, StoredSession } from './stored-session.js';
 import { type CreatedSession, type SessionBinding, UnsavedChanges } from './unsaved-changes.js';
 

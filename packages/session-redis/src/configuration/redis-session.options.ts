@@ -1,5 +1,5 @@
 import { AttributeSerializer, type Duration } from '@nest-session/core';
-import { OptionReader } from '@nest-session/core/internal';
+import { isSerializer, OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import { ATTEMPTS } from '../delivery/retry-rules.js';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
@@ -244,9 +244,4 @@ export function readEvents(
 
 function cronProblem(cron: string): string | undefined {
   return validateCronExpression(cron).valid ? undefined : 'is not a cron expression';
-}
-
-/** Whether a value is a serializer. */
-export function isSerializer(value: unknown): value is AttributeSerializer {
-  return typeof value === 'object' && value !== null && 'serialize' in value && 'deserialize' in value;
 }

@@ -1,11 +1,10 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import { type AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
-import { explainInjection, OptionReader } from '@nest-session/core/internal';
+import { explainInjection, isSerializer, OptionReader } from '@nest-session/core/internal';
 import type { EncryptionOptions } from '../configuration/encryption.options.js';
 import { readEncryption } from '../configuration/encryption.options.js';
 import {
   IN_URL,
-  isSerializer,
   LONGEST_WAIT,
   readEvents,
   readPartitions,

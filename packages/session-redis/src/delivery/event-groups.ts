@@ -24,7 +24,7 @@ import {
   livenessOf,
   oldestUnread,
 } from './group-state.js';
-import { toDeadLetter } from './dead-letter.js';
+import { toDeadLetter } from './to-dead-letter.js';
 import type { GroupRules } from './consumer-group-member.js';
 import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
 

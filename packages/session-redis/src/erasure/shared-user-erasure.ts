@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { namespaceOfSpring } from '../configuration/spring.options.js';
 import { redisTime } from '../connection/redis-time.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import type { FoundSession } from '../scripts/erasure/erasure.scripts.js';
+import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
 import { dataHere } from '../session-events/shared-event-data.js';
@@ -34,7 +34,7 @@ export class SharedUserErasure extends UserErasure {
     this.#shared = new SharedScripts(client, this.#keys);
   }
 
-  protected override async *eraseSessions(): AsyncIterable<FoundSession> {
+  protected override async *eraseSessions(): AsyncIterable<SessionToErase> {
     const { isRehearsal, signal } = this.options;
     const ended = new Set<string>();
     for await (const page of storedIds(this.client, this.#keys.spring)) yield* this.#endThose(page, ended);
@@ -54,7 +54,7 @@ export class SharedUserErasure extends UserErasure {
   }
 
   /** Ends those of some sessions that are of the user, unless it only counts. */
-  async *#endThose(ids: readonly string[], ended: Set<string>): AsyncIterable<FoundSession> {
+  async *#endThose(ids: readonly string[], ended: Set<string>): AsyncIterable<SessionToErase> {
     for (const some of parts(ids)) {
       const found = await this.#find(some);
       for (const { id, was } of found) {
@@ -68,10 +68,10 @@ export class SharedUserErasure extends UserErasure {
   }
 
   /** Which of them are sessions of the user. */
-  async #find(ids: readonly string[]): Promise<FoundSession[]> {
+  async #find(ids: readonly string[]): Promise<SessionToErase[]> {
     const now = await redisTime(this.client);
     const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.#keys.spring.session(id))));
-    return ids.flatMap((id, i): FoundSession[] => {
+    return ids.flatMap((id, i): SessionToErase[] => {
       const texts = all[i]!.filter(([, stored]) => stored.length > 0).map(([name, stored]) => [
         name,
         stored.toString(),

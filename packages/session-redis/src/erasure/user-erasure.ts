@@ -6,7 +6,7 @@ import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
-import { ErasureScripts, type FoundSession } from '../scripts/erasure/erasure.scripts.js';
+import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { fieldOf, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
@@ -81,7 +81,7 @@ export class UserErasure {
   }
 
   /** Erases the sessions of the user, unless it only counts, and says which they are. */
-  protected async *eraseSessions(): AsyncIterable<FoundSession> {
+  protected async *eraseSessions(): AsyncIterable<SessionToErase> {
     for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:*')) {
       for (const partition of this.partitions.all) {
         const its = keys.filter((key) => key.partition === partition);
@@ -94,7 +94,7 @@ export class UserErasure {
   }
 
   /** A scan may miss a session that is rotated meanwhile, but the index lists it by the id that it has then. */
-  async *#eraseListed(partition: SessionKeys): AsyncIterable<FoundSession> {
+  async *#eraseListed(partition: SessionKeys): AsyncIterable<SessionToErase> {
     const index = partition.index(PRINCIPAL_NAME_INDEX_NAME, this.#principal.hash);
     for (let hasFound = true; hasFound;) {
       hasFound = false;
@@ -107,7 +107,7 @@ export class UserErasure {
   }
 
   /** Erases those of some sessions that are of the user, unless it only counts. */
-  async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<FoundSession> {
+  async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<SessionToErase> {
     for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
       const some = ids.slice(i, i + IDS_PER_CALL);
       yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);

@@ -41,7 +41,7 @@ local function groups_by_name()
 end
 local handlers = groups_by_name()
 
-local function note(member, time, outcome)
+local function note_outcome(member, time, outcome)
   for _, each in ipairs({ member, time, outcome }) do reply[#reply + 1] = each end
 end
 
@@ -79,10 +79,10 @@ local function fire_some(name, count)
   local found = read('ZRANGEBYSCORE', due, '-inf', digits(now), 'WITHSCORES', 'LIMIT', 0, count)
   if not found then
     local remove = function() return redis.call('ZREM', names, name) == 1 end
-    note('due:' .. name, now, bury(letters, 'due:' .. name, wrong_type('zset', due).err, remove) and 'corrupt' or 'already')
+    note_outcome('due:' .. name, now, bury(letters, 'due:' .. name, wrong_type('zset', due).err, remove) and 'corrupt' or 'already')
     return nil
   end
-  for i = 1, #found, 2 do note(found[i], found[i + 1], fire(due, name, found[i], found[i + 1])) end
+  for i = 1, #found, 2 do note_outcome(found[i], found[i + 1], fire(due, name, found[i], found[i + 1])) end
   local next_one = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
   if next_one[2] then redis.call('ZADD', names, next_one[2], name) else redis.call('ZREM', names, name) end
   return tonumber(next_one[2])

@@ -39,7 +39,7 @@ local function stays(deadline)
   return if_exists == 'keep' or if_exists == 'earlier' and known <= deadline.time or if_exists == 'later' and known >= deadline.time
 end
 
-local function write(deadline)
+local function write_deadline(deadline)
   local fields = { 'name', name, 'key', deadline.key, 'id', deadline.id, 'due', digits(deadline.time), 'at', digits(now) }
   local absent = { 'fired' }
   local function add(field, value, is_there)
@@ -62,7 +62,7 @@ local function schedule(deadline)
   if stays(deadline) then return 'kept' end
   if not deadline.known and waiting >= most then return 'full' end
   if not deadline.known then waiting = waiting + 1 end
-  write(deadline)
+  write_deadline(deadline)
   return deadline.known and 'replaced' or 'scheduled'
 end
 

@@ -20,7 +20,7 @@ local group, consumer, lease, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4
 assert_types({ { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' } })
 local claimed = {}
 
-local function claim(position, deliveries)
+local function claim_entry(position, deliveries)
   local entry = redis.call('XCLAIM', events, group, consumer, 0, position)[1]
   redis.call('ZREM', retries, position)
   if entry then
@@ -33,14 +33,14 @@ end
 
 for _, position in ipairs(redis.call('ZRANGEBYSCORE', retries, '-inf', digits(now_in_ms()), 'LIMIT', 0, limit)) do
   local pending = pending_at(events, group, position)
-  if pending then claim(position, pending[4]) else settle(events, group, failing, retries, position) end
+  if pending then claim_entry(position, pending[4]) else settle(events, group, failing, retries, position) end
 end
 -- One instance after the other: in a list of all pending entries, those that wait for a retry would hide the others.
 for _, instance in ipairs(instances_of(events, group)) do
   local rest = limit - #claimed
   if rest > 0 then
     local abandoned = redis.call('XPENDING', events, group, 'IDLE', lease, '-', '+', rest, instance.name)
-    for _, pending in ipairs(abandoned) do claim(pending[1], pending[4]) end
+    for _, pending in ipairs(abandoned) do claim_entry(pending[1], pending[4]) end
   end
 end
 return claimed

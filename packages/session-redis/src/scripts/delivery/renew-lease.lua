@@ -14,12 +14,12 @@
 -- include: pending
 local events, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 
-local function renew(position)
+local function renew_entry(position)
   if not pending_at(events, group, position, consumer) then return 'lost' end
   redis.call('XCLAIM', events, group, consumer, 0, position, 'JUSTID')
   return 'renewed'
 end
 
 local words = {}
-for i = 3, #ARGV do words[i - 2] = renew(ARGV[i]) end
+for i = 3, #ARGV do words[i - 2] = renew_entry(ARGV[i]) end
 return words

@@ -6,7 +6,7 @@ import { defineScripts, loadScripts, type ScriptsByName } from '../define-script
 type ErasedSession = 'live' | 'ended';
 
 /** A session of the principal. */
-export interface FoundSession {
+export interface SessionToErase {
   readonly id: string;
   readonly was: ErasedSession;
 }
@@ -35,7 +35,7 @@ export class ErasureScripts {
     ids: readonly string[],
     { hash, text }: ErasedPrincipal,
     erases: boolean,
-  ): Promise<FoundSession[]> {
+  ): Promise<SessionToErase[]> {
     const args = [erases ? 1 : 0, prefix, hash, text, ...ids];
     const reply = (await this.#scripts.eraseSessions(2, bucketList, events, args)) as string[];
     return Array.from({ length: reply.length / 2 }, (_, i) => ({

@@ -36,7 +36,7 @@ local function bury_member(claims, member, is_present, reason)
   return is_buried and 'corrupt' or 'already'
 end
 
-local function record_end(claims, id, ...)
+local function record_claim(claims, id, ...)
   claims.has_recorded = true
   redis.call('XADD', claims.partition.events, '*', 'type', 'expired', 'session', id, 'at', claims.at, ...)
 end
@@ -101,7 +101,7 @@ local function claim_end(claims, session, is_present)
   end
   for _, entry in ipairs(entries) do redis.call('ZREM', entry.set, session.id) end
   keep_ended(session.key, claims.ending, claims.unwanted)
-  record_end(claims, session.id)
+  record_claim(claims, session.id)
   return outcome
 end
 
@@ -126,7 +126,7 @@ local function claim(claims, member, key, shadow, is_present)
     -- Only the member tells that there was a session, so the call that removes the member reports the end. Another call
     -- may have claimed the session already, or changed its id.
     if not remove_member(claims, member, is_present) then return 'already' end
-    record_end(claims, id, 'dataLost', 1)
+    record_claim(claims, id, 'dataLost', 1)
     return 'claimed'
   end
   if is_present and claims.is_set then

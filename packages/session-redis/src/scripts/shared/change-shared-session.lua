@@ -55,7 +55,7 @@ local function refusal_of(session, is_forwarded)
 end
 
 -- Writes what the change sets and removes, and the principal.
-local function write(session)
+local function write_session(session)
   await_beginning(place, session, now)
   remove_fields(session.key, change.lost)
   write_fields(session.key, change.set)
@@ -126,7 +126,7 @@ read_typed('stream', 'XLEN', place.events)
 read_typed('zset', 'ZCARD', place.own .. 'ends')
 
 local before = end_of(session)
-write(session)
+write_session(session)
 if is_over then
   leave_place(place, session.id, before)
   local how = change.interval == 0 and 'deleted' or 'expired'

@@ -28,7 +28,7 @@ local function note(what, problem)
 end
 
 -- When the end of a member is looked at; nil when it stands here no more.
-local function time_of(member)
+local function due_at(member)
   if not minute then return tonumber(read('ZSCORE', place, string.sub(member, 9)) or nil) end
   return read('SISMEMBER', place, member) == 1 and minute or nil
 end
@@ -40,7 +40,7 @@ local function stands_elsewhere(member, id, recorded)
 end
 
 local function problem_of(member)
-  local time, id = time_of(member), string.sub(member, 9)
+  local time, id = due_at(member), string.sub(member, 9)
   if not time then return nil end
   if time < now - patience then return 'end-overdue' end
   -- The next claim decides about it.

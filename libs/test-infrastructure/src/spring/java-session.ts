@@ -1,5 +1,5 @@
 /** A session as Java has it. Times are epoch milliseconds, the interval is in seconds. */
-export interface ShownSession {
+export interface JavaSession {
   readonly id: string;
   readonly creationTime: number;
   readonly lastAccessedTime: number;
@@ -13,7 +13,7 @@ export interface ShownSession {
 }
 
 /** What Java changes in a session, by one save. */
-export interface SessionChange {
+export interface JavaChange {
   /** By name. Null removes one. Java has a list as `ArrayList`, and an object as `LinkedHashMap`. */
   readonly attributes?: Readonly<Record<string, unknown>>;
   /** In seconds. */
@@ -24,5 +24,5 @@ export interface SessionChange {
 /** An event that Java has heard, with the session that it had. */
 export interface HeardEvent {
   readonly type: 'created' | 'deleted' | 'expired';
-  readonly session: ShownSession;
+  readonly session: JavaSession;
 }

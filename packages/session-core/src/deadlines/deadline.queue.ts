@@ -8,7 +8,7 @@ export interface WaitingDeadline extends StoredDeadline {
 type Place = Pick<StoredDeadline, 'key' | 'dueAt'>;
 
 /** The waiting deadlines of one name, in the order of their times. Those of one time are in the order of their keys. */
-export class DueList {
+export class DeadlineQueue {
   readonly #byKey = new Map<string, WaitingDeadline>();
   readonly #inOrder: WaitingDeadline[] = [];
 
