@@ -142,7 +142,7 @@ function count(text: StoredText | null | undefined): 0 | 1 {
 }
 
 /** The bytes that an attribute takes in UTF-8. */
-export function sizeOf(name: string, text: StoredText | null | undefined): number {
+function sizeOf(name: string, text: StoredText | null | undefined): number {
   if (text === null || text === undefined) return 0;
   return Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes);
 }
