@@ -273,7 +273,7 @@ if session.id ~= id then`,
   {
     mistake: 'The member stands in a bucket that is swept a minute late',
     model: true,
-    in: 'library/buckets',
+    in: 'library/bucket-for-end',
     code: 'math.floor((ends_at + 60000) / 60000) * 60000',
     instead: 'math.floor((ends_at + 120000) / 60000) * 60000',
     spec: 'redis-session.contract',

@@ -2,7 +2,7 @@ import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common'
 import { ApplicationConfig } from '@nestjs/core';
 import { putFirst } from './put-first.js';
 import { RouteExplorer } from './route.explorer.js';
-import { saveBeforeAnswers } from './save-before-answer.js';
+import { saveBeforeNestAnswers } from './save-before-nest-answers.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
 import { SessionRouteGuard } from './session-route.guard.js';
 import { SessionInterceptor } from './session.interceptor.js';
@@ -34,7 +34,7 @@ export class SessionEnhancers implements OnModuleInit {
     if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) {
       this.config?.getGlobalGuards().unshift(this.guard);
     }
-    saveBeforeAnswers();
+    saveBeforeNestAnswers();
     if (this.#hasGlobalInterceptors) this.config?.getGlobalInterceptors().unshift(interceptor);
     else for (const handler of this.routes.handlersToIntercept()) putFirst(interceptor, handler);
   }

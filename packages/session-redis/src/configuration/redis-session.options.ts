@@ -168,7 +168,7 @@ export interface ResolvedRedisSessionOptions {
 
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
-export const LONGEST_WAIT = 86_400 * SECOND;
+const LONGEST_WAIT = 86_400 * SECOND;
 /** What to do instead of options of ioredis and of other stores. */
 export const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
 const MOST_PARTITIONS = 1024;
@@ -196,7 +196,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     batchSize,
     notifications: reader.oneOf('notifications', ['auto', 'off'], spring === 'read' ? 'off' : 'auto'),
     expirations: readExpirations(reader, options.expirations),
-    commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT }),
+    commandTimeout: readCommandTimeout(reader),
     replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
     events,
     spring,
@@ -240,6 +240,10 @@ export function readEvents(
   };
   reader.finish();
   return events;
+}
+
+export function readCommandTimeout(reader: OptionReader): number {
+  return reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT });
 }
 
 function cronProblem(cron: string): string | undefined {

@@ -5,7 +5,7 @@ import type { EncryptionOptions } from '../configuration/encryption.options.js';
 import { readEncryption } from '../configuration/encryption.options.js';
 import {
   IN_URL,
-  LONGEST_WAIT,
+  readCommandTimeout,
   readEvents,
   readPartitions,
   type RedisSessionModuleOptions,
@@ -88,7 +88,7 @@ export function resolveRedisDeadlineOptions(
     partitions: readPartitions(reader, isOfCluster(connection)),
     grace: GRACE,
     cron: EVERY_MINUTE,
-    commandTimeout: reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT }),
+    commandTimeout: readCommandTimeout(reader),
     replicas: 0,
     events: readEvents(reader.section('events'), GRACE, RETENTION),
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),

@@ -189,7 +189,7 @@ describe('the bucket of a session that ends', () => {
     [1404361859999, '1404361860000'],
     [1404361860000, '1404361920000'],
   ])('at %d is %s', async (endsAt, minute) => {
-    const script = `${loadScript('library/keys')}\n${loadScript('library/buckets')}\nreturn bucket_for(ARGV[1], ARGV[2])`;
+    const script = `${loadScript('library/keys')}\n${loadScript('library/bucket-for-end')}\nreturn bucket_for(ARGV[1], ARGV[2])`;
     const reply = await store.client.eval(script, 0, 'prefix', endsAt);
     expect(reply).toBe(minute);
   });

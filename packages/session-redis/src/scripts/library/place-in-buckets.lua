@@ -1,4 +1,4 @@
--- include: buckets
+-- include: bucket-for-end
 -- The place for the member of a session that ends then: its `bucket`, and whether that `is_new`.
 local function place_for(partition, ends_at)
   local bucket = bucket_for(partition.prefix, ends_at)

@@ -1,4 +1,4 @@
--- include: buckets
+-- include: bucket-for-end
 -- The place for the member of a session that ends then: the sorted set. When a stray key has taken its place, it is a
 -- `bucket`, with whether that `is_new`.
 local function place_for(partition, ends_at)

@@ -12,7 +12,7 @@ let isInstalled = false;
  * does, and a failed save reaches the exception filters. Unlike an interceptor, it costs a request no chain of
  * Observables. For all applications of the process, because they share the class.
  */
-export function saveBeforeAnswers(): void {
+export function saveBeforeNestAnswers(): void {
   if (isInstalled) return;
   isInstalled = true;
   const { prototype } = RouterResponseController;
