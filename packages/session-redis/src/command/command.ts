@@ -14,6 +14,11 @@ export interface CommandOption {
 
 export type CommandOptions = Readonly<Record<string, CommandOption>>;
 
+/** The module of a command, such as `list.command.ts`. */
+interface CommandModule {
+  run(call: CommandCall): Promise<ExitCode>;
+}
+
 /** A command of `nest-session-redis`. To add one, add it to the list in commands.ts. */
 export interface Command {
   readonly name: string;
@@ -22,7 +27,8 @@ export interface Command {
   /** The argument behind its name, such as `<id>`; `required`: unless another option takes its place. */
   readonly argument?: CommandOption;
   readonly options: CommandOptions;
-  run(call: CommandCall): Promise<ExitCode>;
+  /** Its module. What it needs takes longer to load than the help takes to print. */
+  load(): Promise<CommandModule>;
 }
 
 /** Where Redis is, and the namespace: the options that every command has. */

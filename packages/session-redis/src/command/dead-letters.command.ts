@@ -1,7 +1,7 @@
 import { shownText } from '@nest-session/core/internal';
 import type { DeadLetter } from '@nest-session/core/internal';
 import { columns } from './columns.js';
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { storeEvents } from './store-events.js';
 import { shownTime } from './shown-time.js';
@@ -12,29 +12,17 @@ import { wholeNumber } from './whole-number.js';
 const ALL = 'all';
 
 /** The events that could not be handled. */
-export const DEAD_LETTERS: Command = {
-  name: 'dead-letters',
-  text: 'Lists the events that could not be handled, the oldest first. Can replay or discard them.',
-  options: {
-    group: { value: '<group>', text: 'only those of this group' },
-    limit: { value: '<number>', text: 'list at most so many (default 100)' },
-    after: { value: '<id>', text: 'list those behind this one' },
-    replay: { value: '<id|all>', text: 'let its group handle it again' },
-    discard: { value: '<id|all>', text: 'delete it' },
-    yes: { text: 'do what cannot be undone' },
-  },
-  run(call) {
-    const { replay, discard, limit, after } = call.values;
-    if (replay === undefined && discard === undefined) return list(call);
-    if (replay !== undefined && discard !== undefined) throw new UsageError('Give either --replay or --discard.');
-    // With one of them, `all` is meant to be some of the dead letters.
-    if (limit !== undefined || after !== undefined)
-      throw new UsageError('--limit and --after are for the list: no dead letter was replayed or discarded.');
-    if (replay !== undefined) return act(call, () => replayed(call, replay));
-    if (!call.flags.has('yes')) throw new UsageError('A discarded event is never handled. Add --yes to discard it.');
-    return act(call, () => discarded(call, discard!));
-  },
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  const { replay, discard, limit, after } = call.values;
+  if (replay === undefined && discard === undefined) return list(call);
+  if (replay !== undefined && discard !== undefined) throw new UsageError('Give either --replay or --discard.');
+  // With one of them, `all` is meant to be some of the dead letters.
+  if (limit !== undefined || after !== undefined)
+    throw new UsageError('--limit and --after are for the list: no dead letter was replayed or discarded.');
+  if (replay !== undefined) return act(call, () => replayed(call, replay));
+  if (!call.flags.has('yes')) throw new UsageError('A discarded event is never handled. Add --yes to discard it.');
+  return act(call, () => discarded(call, discard!));
+}
 
 function list(call: CommandCall): Promise<ExitCode> {
   const { values, output } = call;

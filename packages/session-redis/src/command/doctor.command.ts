@@ -1,4 +1,5 @@
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
+import { CHECK_NAMES, type CheckName } from './doctor/check-names.js';
 import { CLEANUP, OVERDUE } from './doctor/cleanup.check.js';
 import { CLIENTS } from './doctor/clients.check.js';
 import { CLOCK } from './doctor/clock.check.js';
@@ -16,56 +17,45 @@ import { SERVER } from './doctor/server.check.js';
 import { openStore, type ReachedRedis, withRedis, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 
-const CHECKS: readonly Check[] = [
-  SERVER,
-  FORMAT,
-  RIGHTS_CHECK,
-  CLOCK,
-  LATENCY,
-  MEMORY,
-  CLIENTS,
-  PERSISTENCE,
-  NOTIFICATIONS,
-  INSTANCES,
-  CLEANUP,
-  OVERDUE,
-  GROUPS,
-  DEAD_LETTERS,
-];
-
-/** Everything that can be wrong with Redis, its settings and what applications do with it. */
-export const DOCTOR: Command = {
-  name: 'doctor',
-  text: 'Checks Redis, its settings, and whether the application does its work, and says what to do. Changes nothing.',
-  options: {
-    ignore: { value: '<check,...>', text: `leave out checks: ${CHECKS.map(({ name }) => name).join(', ')}` },
-    'acl-user': { value: '<name>', text: 'check the rights of this user of Redis, by ACL DRYRUN' },
-  },
-  run(call) {
-    const checks = checksOf(call);
-    return withRedis<ExitCode>(call, async (redis) => {
-      const examined = await examine(call, redis);
-      const found = await Promise.all(
-        checks.map(async (check) =>
-          (await findingsOf(check, examined)).map((each) => ({ check: check.name, ...each })),
-        ),
-      );
-      call.signal.throwIfAborted();
-      const all = found.flat();
-      call.output.report({ checks: all }, linesOf(all));
-      return all.every(({ status }) => status === 'ok') ? 0 : 2;
-    });
-  },
+const CHECKS: Readonly<Record<CheckName, Check>> = {
+  server: SERVER,
+  format: FORMAT,
+  rights: RIGHTS_CHECK,
+  clock: CLOCK,
+  latency: LATENCY,
+  memory: MEMORY,
+  clients: CLIENTS,
+  persistence: PERSISTENCE,
+  notifications: NOTIFICATIONS,
+  instances: INSTANCES,
+  cleanup: CLEANUP,
+  overdue: OVERDUE,
+  groups: GROUPS,
+  'dead-letters': DEAD_LETTERS,
 };
 
-function checksOf({ values }: CommandCall): readonly Check[] {
-  const ignored = values['ignore']?.split(',').map((name) => name.trim()) ?? [];
-  const unknown = ignored.filter((name) => !CHECKS.some((check) => check.name === name));
-  if (unknown.length > 0) {
-    const names = CHECKS.map(({ name }) => name).join(', ');
-    throw new UsageError(`There is no check ${JSON.stringify(unknown[0])}. The checks are ${names}.`);
+/** Everything that can be wrong with Redis, its settings and what applications do with it. */
+export function run(call: CommandCall): Promise<ExitCode> {
+  const checks = checksOf(call);
+  return withRedis<ExitCode>(call, async (redis) => {
+    const examined = await examine(call, redis);
+    const found = await Promise.all(
+      checks.map(async (check) => (await findingsOf(CHECKS[check], examined)).map((each) => ({ check, ...each }))),
+    );
+    call.signal.throwIfAborted();
+    const all = found.flat();
+    call.output.report({ checks: all }, linesOf(all));
+    return all.every(({ status }) => status === 'ok') ? 0 : 2;
+  });
+}
+
+function checksOf({ values }: CommandCall): readonly CheckName[] {
+  const ignored: readonly string[] = values['ignore']?.split(',').map((name) => name.trim()) ?? [];
+  const unknown = ignored.find((name) => !CHECK_NAMES.some((each) => each === name));
+  if (unknown !== undefined) {
+    throw new UsageError(`There is no check ${JSON.stringify(unknown)}. The checks are ${CHECK_NAMES.join(', ')}.`);
   }
-  return CHECKS.filter(({ name }) => !ignored.includes(name));
+  return CHECK_NAMES.filter((name) => !ignored.includes(name));
 }
 
 async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined> {
@@ -90,7 +80,7 @@ async function findingsOf(check: Check, examined: Examined): Promise<readonly Fi
   }
 }
 
-function* linesOf(all: readonly (Finding & { readonly check: string })[]): Iterable<string> {
+function* linesOf(all: readonly (Finding & { readonly check: CheckName })[]): Iterable<string> {
   const width = Math.max(...all.map(({ check }) => check.length));
   for (const { check, status, message, advice } of all) {
     yield `${status.padEnd(9)}${check.padEnd(width)}  ${message}`;

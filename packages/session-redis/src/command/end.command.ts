@@ -8,7 +8,7 @@ import { raiseEpochs } from '../repository/raise-epochs.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { endingOptions } from './ending-options.js';
 import { noSession } from './show.command.js';
 import { shownTime } from './shown-time.js';
@@ -19,25 +19,11 @@ import { zonedTime } from './zoned-time.js';
 type Store = OpenStore<SessionPartitions>;
 
 /** Ends sessions as `Sessions.end()`, `Sessions.endAll()` and `Sessions.endEverySession()` do, with their events. */
-export const END: Command = {
-  name: 'end',
-  text: 'Ends one session, all sessions of a user, or all that began before a time, and records their events.',
-  argument: { value: '<id>', text: 'the session id, as logs show it' },
-  options: {
-    user: { value: '<name>', text: 'all sessions of this user instead' },
-    'begun-before': {
-      value: '<time>',
-      text: 'all sessions instead that nobody signed in to later: now, or such as 2026-11-26T12:00:00Z',
-    },
-    retention: { value: '<time>', text: 'the option events.retention (default 1h)' },
-    yes: { text: 'end several sessions' },
-  },
-  run(call) {
-    const end = chosen(call);
-    const address = { ...call.address, ...endingOptions(call) };
-    return withSessions({ ...call, address }, end, WRITES);
-  },
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  const end = chosen(call);
+  const address = { ...call.address, ...endingOptions(call) };
+  return withSessions({ ...call, address }, end, WRITES);
+}
 
 /** What ends the sessions that a call names. @throws UsageError unless it names them in one way */
 function chosen(call: CommandCall): (store: Store) => Promise<ExitCode> {

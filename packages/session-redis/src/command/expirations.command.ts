@@ -1,6 +1,6 @@
 import { moveExpirations } from '../expiration/move-expirations.js';
 import type { RedisSessionModuleOptions } from '../configuration/redis-session.options.js';
-import type { Command, CommandCall } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { endingOptions } from './ending-options.js';
 import { MORE } from './help-text.js';
 import { withSessions } from './store-access.js';
@@ -9,25 +9,17 @@ import { UsageError } from './usage.error.js';
 const STORES = ['buckets', 'sorted-set'] as const;
 
 /** Moves the ends of the sessions to the store that the option `expirations` names. */
-export const EXPIRATIONS: Command = {
-  name: 'expirations',
-  text: 'Moves the ends of the sessions to buckets or to the sorted set. Set the option expirations in all instances first.',
-  options: {
-    to: { value: '<store>', text: 'the new store, buckets or sorted-set', required: true },
-    retention: { value: '<time>', text: 'the option events.retention (default 1h)' },
-  },
-  async run(call) {
-    const { moved, ended, left } = await moveExpirations(await optionsOf(call), { signal: call.signal });
-    const more =
-      'Some sessions still have their ends in the other store. Set the option expirations in all instances, and run ' +
-      'the command again.';
-    call.output.report({ moved, ended, left }, [
-      `${moved} sessions moved, ${ended} had ended`,
-      ...(left > 0 ? [more] : []),
-    ]);
-    return 0;
-  },
-};
+export async function run(call: CommandCall): Promise<ExitCode> {
+  const { moved, ended, left } = await moveExpirations(await optionsOf(call), { signal: call.signal });
+  const more =
+    'Some sessions still have their ends in the other store. Set the option expirations in all instances, and run ' +
+    'the command again.';
+  call.output.report({ moved, ended, left }, [
+    `${moved} sessions moved, ${ended} had ended`,
+    ...(left > 0 ? [more] : []),
+  ]);
+  return 0;
+}
 
 async function optionsOf(call: CommandCall): Promise<RedisSessionModuleOptions> {
   const { address, values } = call;

@@ -1,6 +1,6 @@
 import { shownText } from '@nest-session/core/internal';
 import { columns } from './columns.js';
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { instanceStates } from './instance-states.js';
 import { withStore, WRITES } from './store-access.js';
 import { aliveIn, storeEvents } from './store-events.js';
@@ -8,15 +8,9 @@ import { shownDuration } from './shown-time.js';
 import { UsageError } from './usage.error.js';
 
 /** The groups that handle events. */
-export const GROUPS: Command = {
-  name: 'groups',
-  text: 'Lists the groups that handle events, and how far each is. Can remove one that is no longer used.',
-  options: {
-    remove: { value: '<group>', text: 'remove this group: no events are kept for it any more' },
-    yes: { text: 'do what cannot be undone' },
-  },
-  run: (call) => (call.values['remove'] === undefined ? list(call) : remove(call, call.values['remove'])),
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  return call.values['remove'] === undefined ? list(call) : remove(call, call.values['remove']);
+}
 
 function list(call: CommandCall): Promise<ExitCode> {
   return withStore<ExitCode>(call, async (store) => {

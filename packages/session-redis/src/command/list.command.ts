@@ -1,39 +1,30 @@
 import type { SessionInfo } from '@nest-session/core';
 import { columns } from './columns.js';
-import type { Command, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { withSessions } from './store-access.js';
 import { shownDuration, shownTime } from './shown-time.js';
 import { sessionsOfUser } from './stored-sessions.js';
 import { wholeNumber } from './whole-number.js';
 
 /** The sessions of a user. */
-export const LIST: Command = {
-  name: 'list',
-  text: 'Lists the sessions of a user, the latest sign-in first.',
-  options: {
-    user: { value: '<name>', text: 'the name that the application signs in', required: true },
-    limit: { value: '<number>', text: 'at most so many (default 100)' },
-    skip: { value: '<number>', text: 'without the first ones, so many' },
-  },
-  run(call) {
-    const { user = '', limit = '100', skip = '0' } = call.values;
-    const page = {
-      limit: wholeNumber('limit', limit, { atLeast: 1, atMost: 10_000 }),
-      skip: wholeNumber('skip', skip),
-    };
-    return withSessions<ExitCode>(call, async (store) => {
-      const { total, sessions } = await sessionsOfUser(store, user, page);
-      const told = sessions.map((info) => ({ ...info, id: store.shownId(info.id) }));
-      const left = total - page.skip - page.limit;
-      const hasOthers = left > 0 || (page.skip > 0 && total > 0);
-      const nobody = `There are no live sessions${hasOthers ? ' on this page' : ''}.`;
-      const lines = told.length === 0 ? [nobody] : [...columns(TITLES, told.map(rowOf))];
-      if (left > 0) lines.push(`${left} more: add --skip ${page.skip + page.limit}`);
-      call.output.report({ total, sessions: told }, lines);
-      return 0;
-    });
-  },
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  const { user = '', limit = '100', skip = '0' } = call.values;
+  const page = {
+    limit: wholeNumber('limit', limit, { atLeast: 1, atMost: 10_000 }),
+    skip: wholeNumber('skip', skip),
+  };
+  return withSessions<ExitCode>(call, async (store) => {
+    const { total, sessions } = await sessionsOfUser(store, user, page);
+    const told = sessions.map((info) => ({ ...info, id: store.shownId(info.id) }));
+    const left = total - page.skip - page.limit;
+    const hasOthers = left > 0 || (page.skip > 0 && total > 0);
+    const nobody = `There are no live sessions${hasOthers ? ' on this page' : ''}.`;
+    const lines = told.length === 0 ? [nobody] : [...columns(TITLES, told.map(rowOf))];
+    if (left > 0) lines.push(`${left} more: add --skip ${page.skip + page.limit}`);
+    call.output.report({ total, sessions: told }, lines);
+    return 0;
+  });
+}
 
 const TITLES = ['ID', 'CREATED', 'SIGNED IN', 'LAST USED', 'ENDS IN', 'DEVICE'];
 

@@ -4,27 +4,21 @@ import type { SessionPartitions } from '../keys/session-partitions.js';
 import { NO_KEY } from '../repository/session-hash.js';
 import { parsed } from '../scripts/stream/stream-entry.js';
 import { columns } from './columns.js';
-import type { Command, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withSessions } from './store-access.js';
 import { shownBytes, shownDuration, shownTime } from './shown-time.js';
 import { UsageError } from './usage.error.js';
 
 /** One session, without the values of its attributes. */
-export const SHOW: Command = {
-  name: 'show',
-  text: 'Shows one session: its times, and the names and sizes of its attributes. It never shows a value.',
-  argument: { value: '<id>', text: 'the session id, as logs show it', required: true },
-  options: {},
-  run(call) {
-    const id = call.argument!;
-    return withSessions<ExitCode>(call, async (store) => {
-      const found = await read(store, id);
-      if (!found) throw noSession(store, id);
-      call.output.report(found, linesOf(found));
-      return 0;
-    });
-  },
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  const id = call.argument!;
+  return withSessions<ExitCode>(call, async (store) => {
+    const found = await read(store, id);
+    if (!found) throw noSession(store, id);
+    call.output.report(found, linesOf(found));
+    return 0;
+  });
+}
 
 /** What to say where there is no session; it may have another id by now. */
 export function noSession({ shownId }: OpenStore, id: string): UsageError {

@@ -3,7 +3,7 @@ import { lookAtSpring, type SpringLook } from '../spring/spring-look.js';
 import { SpringKeys } from '../spring/spring-keys.js';
 import type { SpringRule } from '../spring/spring-rules.js';
 import { Pace } from '../verification/pace.js';
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { exitCodeOfFindings } from './shown-findings.js';
 import { springReport } from './spring-report.js';
 import { type ReachedRedis, withRedis } from './store-access.js';
@@ -15,23 +15,14 @@ const RATE = '20000';
 const SAMPLE = '100';
 
 /** Looks at the sessions of Spring Session. */
-export const SPRING: Command = {
-  name: 'spring',
-  text: 'Looks at the sessions of Spring Session, says how they are stored, and mends what Spring leaves behind if you ask for that.',
-  options: {
-    sample: { value: '<number>', text: 'read so many sessions, 1 to 10000 (default 100)' },
-    repair: { text: 'mend what is found' },
-    rate: { value: '<number>', text: 'keys and entries in a second at most (default 20000)' },
-  },
-  run(call) {
-    const { sample = SAMPLE, rate = RATE } = call.values;
-    const size = wholeNumber('sample', sample, { atLeast: 1, atMost: 10_000 });
-    const pace = new Pace(wholeNumber('rate', rate, { atLeast: 1 }), call.signal);
-    const repair = call.flags.has('repair');
-    const address = { ...call.address, namespace: call.address.namespace ?? NAMESPACE };
-    return withRedis({ ...call, address }, (redis) => look(redis, call, { repair, sample: size, pace }));
-  },
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  const { sample = SAMPLE, rate = RATE } = call.values;
+  const size = wholeNumber('sample', sample, { atLeast: 1, atMost: 10_000 });
+  const pace = new Pace(wholeNumber('rate', rate, { atLeast: 1 }), call.signal);
+  const repair = call.flags.has('repair');
+  const address = { ...call.address, namespace: call.address.namespace ?? NAMESPACE };
+  return withRedis({ ...call, address }, (redis) => look(redis, call, { repair, sample: size, pace }));
+}
 
 /** Rules whose examples are ids. */
 const OF_IDS: ReadonlySet<SpringRule> = new Set([

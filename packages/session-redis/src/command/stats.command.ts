@@ -1,7 +1,7 @@
 import { shownText } from '@nest-session/core/internal';
 import { type Partitions, shownContent } from '../partitions/partitions.js';
 import { columns } from './columns.js';
-import type { Command, CommandCall, ExitCode } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { type KindOfKeys, sampleKeys } from './key-sample.js';
 import { instanceStates } from './instance-states.js';
 import { type OpenStore, withStore } from './store-access.js';
@@ -11,20 +11,15 @@ import { shownBytes, shownDuration } from './shown-time.js';
 import { wholeNumber } from './whole-number.js';
 
 /** How much there is in a namespace. */
-export const STATS: Command = {
-  name: 'stats',
-  text: 'Counts sessions or deadlines, events, groups and instances, and samples the memory of keys.',
-  options: { sample: { value: '<number>', text: 'measure the memory of so many keys, 0 to 100000 (default 1000)' } },
-  run(call) {
-    const { sample = '1000' } = call.values;
-    const size = wholeNumber('sample', sample, { atMost: 100_000 });
-    return withStore<ExitCode>(call, async (store) => {
-      const stats = await read(call, store, size);
-      call.output.report(stats, linesOf(stats));
-      return 0;
-    });
-  },
-};
+export function run(call: CommandCall): Promise<ExitCode> {
+  const { sample = '1000' } = call.values;
+  const size = wholeNumber('sample', sample, { atMost: 100_000 });
+  return withStore<ExitCode>(call, async (store) => {
+    const stats = await read(call, store, size);
+    call.output.report(stats, linesOf(stats));
+    return 0;
+  });
+}
 
 async function read(call: CommandCall, store: OpenStore, size: number) {
   const { partitions, connection } = store;

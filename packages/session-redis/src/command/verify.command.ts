@@ -1,7 +1,7 @@
 import type { Finding } from '../verification/findings.js';
 import { RULES } from '../verification/rules.js';
 import { type Verification, verify } from '../verification/verify.js';
-import type { Command, CommandCall } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { shownExample } from './shown-example.js';
 import { adviceForFindings, exitCodeOfFindings, linesOfFinding } from './shown-findings.js';
 import { assertNotBeside, type OpenStore, withStore, WRITES } from './store-access.js';
@@ -9,28 +9,20 @@ import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
 
 /** Looks for what breaks a rule of the data model. */
-export const VERIFY: Command = {
-  name: 'verify',
-  text: 'Looks for what breaks a rule of the data model, beside the applications, and mends it if you ask for that.',
-  options: {
-    repair: { text: 'mend what is found' },
-    rate: { value: '<number>', text: 'keys and entries in a second at most (default 20000)' },
-  },
-  async run(call) {
-    const repair = call.flags.has('repair');
-    const rate = rateOf(call);
-    const { signal, output } = call;
-    const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
-    const run = async ({ connections: { background: client }, partitions, options, shownId }: OpenStore) => {
-      assertNotBeside(partitions);
-      const asked = { repair, signal, onProgress, ...(rate && { rate }) };
-      const verification = shown(await verify({ client, partitions, options }, asked), shownId);
-      output.report(...reportOf(verification, repair));
-      return exitCodeOfFindings(verification, repair);
-    };
-    return repair ? withStore(call, run, WRITES) : withStore(call, run);
-  },
-};
+export async function run(call: CommandCall): Promise<ExitCode> {
+  const repair = call.flags.has('repair');
+  const rate = rateOf(call);
+  const { signal, output } = call;
+  const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
+  const look = async ({ connections: { background: client }, partitions, options, shownId }: OpenStore) => {
+    assertNotBeside(partitions);
+    const asked = { repair, signal, onProgress, ...(rate && { rate }) };
+    const verification = shown(await verify({ client, partitions, options }, asked), shownId);
+    output.report(...reportOf(verification, repair));
+    return exitCodeOfFindings(verification, repair);
+  };
+  return repair ? withStore(call, look, WRITES) : withStore(call, look);
+}
 
 function rateOf({ values: { rate } }: CommandCall): number | undefined {
   if (rate === undefined) return undefined;

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { byPosition } from '../delivery/stream-position.js';
-import type { Command, CommandCall } from './command.js';
+import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withStore } from './store-access.js';
 import { storeEvents } from './store-events.js';
 import { shownTime } from './shown-time.js';
@@ -15,18 +15,13 @@ const MANY = 8;
 const NOTHING = '0-0';
 
 /** Reads events beside all groups: nothing is kept for it, and nothing is recorded because of it. */
-export const WATCH: Command = {
-  name: 'watch',
-  text: 'Shows events as they are recorded, until you press Ctrl+C. Only events that a handler wants are recorded.',
-  options: {},
-  async run(call) {
-    await withStore(call, (store) => watch(call, store)).catch((error: unknown) => {
-      // The signal has closed the connections.
-      if (!call.signal.aborted) throw error;
-    });
-    return 0;
-  },
-};
+export async function run(call: CommandCall): Promise<ExitCode> {
+  await withStore(call, (store) => watch(call, store)).catch((error: unknown) => {
+    // The signal has closed the connections.
+    if (!call.signal.aborted) throw error;
+  });
+  return 0;
+}
 
 async function watch({ output, signal }: CommandCall, store: OpenStore): Promise<void> {
   const { partitions, connection, shownId } = store;

@@ -4,10 +4,10 @@ import { OnSessionEvent, SessionExpiredEvent } from '@nest-session/core';
 import { SessionEventGroups } from '@nest-session/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import type { Command } from '../../src/command/command.js';
+import type { CommandCall, ExitCode } from '../../src/command/command.js';
 import { CommandOutput } from '../../src/command/command-output.js';
-import { DOCTOR } from '../../src/command/doctor.command.js';
-import { GROUPS } from '../../src/command/groups.command.js';
+import { run as doctor } from '../../src/command/doctor.command.js';
+import { run as groups } from '../../src/command/groups.command.js';
 import { LivingInstances } from '../../src/connection/living-instances.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 
@@ -37,21 +37,23 @@ afterAll(async () => {
   await server.stop();
 });
 
-async function run(command: Command, values: Readonly<Record<string, string>> = {}, flags: readonly string[] = []) {
+type Run = (call: CommandCall) => Promise<ExitCode>;
+
+async function run(command: Run, values: Readonly<Record<string, string>> = {}, flags: readonly string[] = []) {
   const [result, others] = [new PassThrough(), new PassThrough()];
   const call = { address: { url: server.url }, argument: undefined, values, flags: new Set(flags) };
   const output = new CommandOutput(true, result, others);
-  const code = await command.run({ ...call, signal: new AbortController().signal, output });
+  const code = await command({ ...call, signal: new AbortController().signal, output });
   return { code, json: JSON.parse(String(result.read())) as Record<string, unknown> };
 }
 
 it('an instance that waits longer than a minute for events is one of its group', async () => {
-  await eventually(async () => expect((await run(GROUPS)).json).toMatchObject({ groups: [{ instances: 1 }] }));
+  await eventually(async () => expect((await run(groups)).json).toMatchObject({ groups: [{ instances: 1 }] }));
   await server.stepClock(90_000);
   await app.module.get(LivingInstances, { strict: false }).sign();
-  expect((await run(GROUPS)).json).toMatchObject({ groups: [{ name: 'mails', instances: 1 }] });
-  expect((await run(DOCTOR, { ignore: OTHERS })).json).toEqual({ checks: [expect.objectContaining({ status: 'ok' })] });
-  await expect(run(GROUPS, { remove: 'mails' }, ['yes'])).rejects.toThrow('has instances that are alive');
+  expect((await run(groups)).json).toMatchObject({ groups: [{ name: 'mails', instances: 1 }] });
+  expect((await run(doctor, { ignore: OTHERS })).json).toEqual({ checks: [expect.objectContaining({ status: 'ok' })] });
+  await expect(run(groups, { remove: 'mails' }, ['yes'])).rejects.toThrow('has instances that are alive');
 });
 
 it('another application does not remove its group, either', async () => {

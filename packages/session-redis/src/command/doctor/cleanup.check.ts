@@ -15,7 +15,6 @@ const TOO_LATE = 300_000;
 
 /** Whether instances take turns with the cleanup, which trims events and finds ends that nobody has noticed. */
 export const CLEANUP: Check = {
-  name: 'cleanup',
   ofStore: true,
   async look({ store, call }) {
     const { alive } = await instanceStates(store!);
@@ -44,7 +43,6 @@ async function withoutTurn({ connection }: OpenStore, all: PartitionKeys[]): Pro
 
 /** Whether anything is due that nobody has claimed. */
 export const OVERDUE: Check = {
-  name: 'overdue',
   ofStore: true,
   async look({ store }) {
     const { overdue, deadlines = [] } = await contentOf(store!);

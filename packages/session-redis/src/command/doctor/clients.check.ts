@@ -4,7 +4,6 @@ const MUCH = 0.8;
 
 /** Whether Redis is about to refuse connections. */
 export const CLIENTS: Check = {
-  name: 'clients',
   look: ({ nodes }) =>
     nodes.flatMap(({ address, info }) => {
       const [connected, most] = [Number(info.get('connected_clients')), Number(info.get('maxclients'))];

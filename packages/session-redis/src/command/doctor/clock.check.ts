@@ -5,7 +5,6 @@ const LARGEST = 1000;
 
 /** The clock of Redis decides when sessions end. */
 export const CLOCK: Check = {
-  name: 'clock',
   look({ nodes }) {
     const known = nodes.flatMap(({ address, clock }) => (clock ? [{ address, ...clock }] : []));
     if (known.length === 0) return [ok('No server tells its time to this user, so this is unknown')];

@@ -24,7 +24,6 @@ export interface Examined {
 
 /** Looks at one thing. It changes nothing in Redis. Several findings: of several nodes or groups. */
 export interface Check {
-  readonly name: string;
   /** Whether it looks at what applications keep, and so needs the store. */
   readonly ofStore?: boolean;
   look(examined: Examined): Promise<readonly Finding[]> | readonly Finding[];

@@ -3,7 +3,6 @@ import { type Check, error, ok, seePage, warning } from './finding.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */
 export const FORMAT: Check = {
-  name: 'format',
   look({ store, storeProblem, redis }) {
     if (store) {
       const { owner, count, namespace } = store.partitions;

@@ -11,7 +11,6 @@ const LATE = 300_000;
  * Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended.
  */
 export const GROUPS: Check = {
-  name: 'groups',
   ofStore: true,
   async look({ store }) {
     const { groups, lags } = storeEvents(store!);
@@ -48,7 +47,6 @@ function shownLoss({ name, dropped, lostDeadLetters }: EventGroupInfo): string {
 
 /** Whether there are events that handlers could not handle. */
 export const DEAD_LETTERS: Check = {
-  name: 'dead-letters',
   ofStore: true,
   async look({ store }) {
     const { connection } = store!;

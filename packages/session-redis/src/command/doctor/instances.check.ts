@@ -3,7 +3,6 @@ import { type Check, ok, warning } from './finding.js';
 
 /** Which instances of the application are alive. */
 export const INSTANCES: Check = {
-  name: 'instances',
   ofStore: true,
   async look({ store }) {
     const { alive, silent } = await instanceStates(store!);

@@ -8,7 +8,6 @@ const TIMEOUT = 1000;
 
 /** How long each server takes to reply, from this machine. */
 export const LATENCY: Check = {
-  name: 'latency',
   look: ({ nodes }) => nodes.filter(({ silence }) => silence === undefined).map(findingOf),
 };
 

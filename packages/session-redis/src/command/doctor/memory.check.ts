@@ -8,7 +8,6 @@ const ALMOST_ALL = 0.95;
 
 /** Whether Redis evicts sessions, or is about to refuse them. */
 export const MEMORY: Check = {
-  name: 'memory',
   look: ({ nodes }) => nodes.filter(({ info }) => info.size > 0).flatMap((node) => [...findingsOf(node)]),
 };
 

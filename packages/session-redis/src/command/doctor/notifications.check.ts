@@ -23,7 +23,6 @@ const OF_SHARED = {
 
 /** Whether Redis announces the sessions that have expired. */
 export const NOTIFICATIONS: Check = {
-  name: 'notifications',
   ofStore: true,
   async look({ nodes, store }) {
     const { partitions } = store!;

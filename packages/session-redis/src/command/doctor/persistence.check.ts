@@ -4,7 +4,6 @@ import { type Check, error, type Finding, ok, seePage, warning } from './finding
 
 /** Whether sessions are still there after a restart of Redis. */
 export const PERSISTENCE: Check = {
-  name: 'persistence',
   look: async ({ nodes }) =>
     (await Promise.all(nodes.filter(({ info }) => info.size > 0).map((node) => findingsOf(node)))).flat(),
 };

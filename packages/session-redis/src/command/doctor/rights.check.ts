@@ -9,7 +9,6 @@ const WRITES = ['hset', 'sadd', 'set', 'xadd', 'zadd', 'unlink'];
 
 /** Whether a user of Redis may send what an application sends. Each command is such that it changes nothing. */
 export const RIGHTS_CHECK: Check = {
-  name: 'rights',
   ofStore: true,
   async look({ store, call }) {
     const user = call.values['acl-user'];

@@ -6,7 +6,6 @@ import type { ExaminedNode } from './examined-node.js';
 
 /** What each server is: version, role, and whether it has loaded its data. */
 export const SERVER: Check = {
-  name: 'server',
   look: (examined) => examined.nodes.flatMap((node) => [...findingsOf(node, examined)]),
 };
 
