@@ -6,12 +6,14 @@ import { shownStack } from '../logging/shown-error.js';
 const MOST_RUNNING = 16;
 const MOST_WAITING = 1000;
 const PATIENCE = 30_000;
+/** How long a shutdown waits, in milliseconds: as long as that of the session events by default. */
+const SHUTDOWN_PATIENCE = 10_000;
 
 /** Calls a method with `@OnSecurityEvent`. A slow or failing method delays and harms nothing else. */
 export class SecurityEventHandler {
   readonly #waiting: SecurityEvent[] = [];
   readonly #logged = new Set<string>();
-  #running = 0;
+  readonly #running = new Set<Promise<void>>();
 
   /**
    * @param kinds the kinds that the method handles. Empty means all
@@ -28,13 +30,35 @@ export class SecurityEventHandler {
   }
 
   hear(event: SecurityEvent): void {
-    if (this.#running < MOST_RUNNING) void this.#call(event);
+    if (this.#running.size < MOST_RUNNING) this.#start(event);
     else if (this.#waiting.length < MOST_WAITING) this.#waiting.push(event);
     else this.#logOnce(MISSES);
   }
 
+  /** Resolves when no call runs and none waits, or after `patience` milliseconds, which it logs. */
+  async idle(patience = SHUTDOWN_PATIENCE): Promise<void> {
+    if (this.#running.size === 0) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, patience, LATE)));
+    if ((await Promise.race([this.#allDone(), late])) === LATE) this.#logOnce(LATE);
+    clearTimeout(timer);
+  }
+
+  async #allDone(): Promise<void> {
+    // A call that ends begins the next one.
+    while (this.#running.size > 0) await Promise.all(this.#running);
+  }
+
+  #start(event: SecurityEvent): void {
+    const call = this.#call(event).finally(() => {
+      this.#running.delete(call);
+      const next = this.#waiting.shift();
+      if (next) this.#start(next);
+    });
+    this.#running.add(call);
+  }
+
   async #call(event: SecurityEvent): Promise<void> {
-    this.#running++;
     const hangs = setTimeout(() => this.#logOnce(HANGS), this.patience).unref();
     try {
       // Let the request go on first.
@@ -44,10 +68,7 @@ export class SecurityEventHandler {
       this.#logOnce(FAILS, shownStack(error));
     } finally {
       clearTimeout(hangs);
-      this.#running--;
     }
-    const next = this.#waiting.shift();
-    if (next) void this.#call(next);
   }
 
   #logOnce(sentence: string, stack?: string): void {
@@ -64,3 +85,5 @@ const HANGS =
   'wait. This is logged once';
 
 const MISSES = `misses security events, because ${MOST_WAITING} of them already wait for it. This is logged once`;
+
+const LATE = 'has not finished with all security events at the shutdown, which no longer waits for it';

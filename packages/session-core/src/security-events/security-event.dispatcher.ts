@@ -31,9 +31,10 @@ export class SecurityEventDispatcher implements SecurityEventListener, OnModuleI
     if (this.#handlers.length > 0) this.events.listen(this);
   }
 
-  /** Delivers the waiting events. Called by Nest. */
-  onApplicationShutdown(): void {
+  /** Delivers the waiting events, and waits for the handlers. Called by Nest. */
+  async onApplicationShutdown(): Promise<void> {
     this.events.listen(undefined);
+    await Promise.all(this.#handlers.map((handler) => handler.idle()));
   }
 
   listensTo(kind: SecurityEventKind): boolean {

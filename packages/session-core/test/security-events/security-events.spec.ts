@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import {
   Controller,
@@ -457,6 +457,39 @@ describe('@OnSecurityEvent', () => {
       { kind: 'limit-reached', limit: 'maxSessions', suppressed: 3 },
     ]);
     expect(securityEvents.report('limit-reached')).toBe(false);
+  });
+
+  it('is awaited at the shutdown, with the calls that wait for others', async () => {
+    const gate = new Gate();
+    let written = 0;
+    class Audit {
+      @OnSecurityEvent('admin-action')
+      async write() {
+        await gate.pass();
+        written++;
+      }
+    }
+    const { app, securityEvents } = await start({ providers: [Audit] });
+    for (let i = 0; i < 20; i++) securityEvents.report('admin-action', { action: 'replay' });
+    const closed = app.close();
+    await gate.reached();
+    expect(await Promise.race([closed.then(() => 'closed'), delay(200, 'waits')])).toBe('waits');
+    gate.open();
+    await closed;
+    expect(written).toBe(20);
+  });
+
+  it('does not keep the application from its shutdown when it hangs', async () => {
+    const log = new LogRecorder();
+    Logger.overrideLogger(log);
+    const gate = new Gate();
+    const handler = new SecurityEventHandler({ name: 'Locks.hang', call: () => gate.pass() }, new Set());
+    handler.hear(new SecurityEvent('limit-reached'));
+    await handler.idle(10);
+    expect(log.lines).toEqual([expect.stringContaining('Locks.hang has not finished with all security events')]);
+    gate.open();
+    await handler.idle();
+    expect(log.lines).toHaveLength(1);
   });
 });
 
