@@ -9,6 +9,7 @@ import {
 } from '@nestjs/common';
 import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
+import { DeadlineHandlersCheck } from './deadlines/deadline-handlers.check.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
 import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
@@ -86,6 +87,7 @@ import {
     SessionRouteGuard,
     SessionEnhancers,
     GuardedFieldsCheck,
+    DeadlineHandlersCheck,
   ],
   exports: [
     SESSION_OPTIONS,

@@ -18,6 +18,8 @@ export interface DiscoveredMethod {
    *   instance
    */
   bind(decorator: string): BoundMethod;
+  /** Returns the name that the bound method has. */
+  nameOf(): string;
 }
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
@@ -40,7 +42,11 @@ export function* discoverMethods(
     const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
     for (const name of scanner.getAllMethodNames(prototype)) {
       const method: unknown = Reflect.get(instance, name);
-      yield { method, bind: (decorator) => bind(instance, name, wrapper, { decorator, module }) };
+      yield {
+        method,
+        bind: (decorator) => bind(instance, name, wrapper, { decorator, module }),
+        nameOf: () => nameOf(instance, name),
+      };
     }
   }
 }
@@ -51,7 +57,7 @@ function bind(
   wrapper: InstanceWrapper,
   { decorator, module }: { readonly decorator: string; readonly module: string },
 ): BoundMethod {
-  const name = `${instance.constructor.name}.${method}`;
+  const name = nameOf(instance, method);
   if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
     throw new InvalidSessionOptionsError(module, [notStatic(decorator, name)]);
   }
@@ -59,6 +65,10 @@ function bind(
   const call = (argument: unknown) =>
     (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
   return { name, call };
+}
+
+function nameOf(instance: object, method: string): string {
+  return `${instance.constructor.name}.${method}`;
 }
 
 function notStatic(decorator: string, name: string): string {

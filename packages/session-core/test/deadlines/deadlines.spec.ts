@@ -1,12 +1,14 @@
-import { Injectable, Scope } from '@nestjs/common';
+import { Injectable, type ModuleMetadata, Scope, type Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { DeadlineEvent } from '../../src/deadlines/deadline-event.js';
 import { DeadlineModule } from '../../src/deadlines/deadline.module.js';
 import { deadline } from '../../src/deadlines/deadline.js';
 import { Deadlines, type ScheduleOptions } from '../../src/deadlines/deadlines.js';
 import { MapDeadlineModule } from '../../src/deadlines/map-deadline.module.js';
 import { OnDeadline } from '../../src/deadlines/on-deadline.decorator.js';
+import { MapSessionModule, SessionModule } from '../../src/index.js';
 
 LeakGuard.install();
 
@@ -60,6 +62,28 @@ describe('@OnDeadline()', () => {
       'DeadlineModule: @OnDeadline cannot be used on Visits.record: its class is request-scoped or transient',
     );
     await app.close().catch(() => undefined);
+  });
+
+  it('warns at the start of an application that has no deadlines, and of no other', async () => {
+    class Visits {
+      @OnDeadline(visit)
+      record() {}
+      @OnDeadline(visit, { broadcast: true })
+      @OnDeadline(deadline('visitor'))
+      watch() {}
+    }
+    const warnings = async (imports: ModuleMetadata['imports'] = [], providers: Type[] = [Visits]) => {
+      const log = new LogRecorder();
+      const sessions = [SessionModule.forRoot(), MapSessionModule.forRoot()];
+      const module = { module: class AppModule {}, imports: [...sessions, ...imports], providers };
+      const app = await NestFactory.createApplicationContext(module, { logger: log, abortOnError: false });
+      await app.close();
+      return log.matching(/@OnDeadline/);
+    };
+    expect(await warnings()).toEqual([expect.stringMatching(/^warn Visits\.record, Visits\.watch with @OnDeadline/)]);
+    expect(await warnings([], [])).toEqual([]);
+    expect(await warnings([MapDeadlineModule])).toEqual([]);
+    expect(await warnings([DeadlineModule, MapDeadlineModule])).toEqual([]);
   });
 });
 

@@ -1,0 +1,33 @@
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
+import { discoverMethods } from '../discovery/discover-methods.js';
+import { logger } from '../logging/session.logger.js';
+import { DeadlineHandlerModule } from './deadline-handler.module.js';
+import { handledDeadlines } from './on-deadline.decorator.js';
+
+/**
+ * Warns of `@OnDeadline` methods in an application that nothing calls them in. It is part of the sessions, because no
+ * code of deadlines runs there.
+ */
+@Injectable()
+export class DeadlineHandlersCheck implements OnModuleInit {
+  constructor(
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
+  ) {}
+
+  /** Called by Nest. */
+  onModuleInit(): void {
+    if ([...this.modules.values()].some(({ metatype }) => metatype === DeadlineHandlerModule)) return;
+    const names = new Set<string>();
+    for (const each of discoverMethods(this.discovery, this.scanner))
+      if (handledDeadlines(each.method).length > 0) names.add(each.nameOf());
+    if (names.size > 0) logger.warn(`${[...names].toSorted().join(', ')} ${NEVER_CALLED}`);
+  }
+}
+
+const NEVER_CALLED =
+  'with @OnDeadline will never be called: this application has no deadlines. Add DeadlineModule.forRoot() and ' +
+  'RedisDeadlineModule.forRoot() of @nest-session/redis/deadlines to the imports of the root module, or ' +
+  'MapDeadlineModule for a single process and for tests.';
