@@ -139,6 +139,15 @@ export const DEAD_LETTERS: DeadlineCheckGroup = {
       await assert.rejects(app.events.deadLetters({ after: 'nonsense' }), RangeError);
     },
 
+    'refuses a limit that is no whole number of them': async (t) => {
+      const app = await t.start(FailingVisits);
+      const ids = await dead(t, app, 'a', 'b');
+      for (const limit of [-1, 1.5, Number.NaN, '1' as unknown as number])
+        await assert.rejects(app.events.deadLetters({ limit }), RangeError);
+      assert.deepEqual(await idsOf(app, { limit: 0 }), []);
+      assert.deepEqual(await idsOf(app, { limit: Infinity }), ids);
+    },
+
     'chooses by the name of the group': async (t) => {
       const app = await t.start(FailingVisits);
       const ids = await dead(t, app, 'a');

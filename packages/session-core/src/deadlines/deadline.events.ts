@@ -31,7 +31,7 @@ export abstract class DeadlineEvents {
 
   /**
    * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
-   * @throws RangeError when `after` is not the id of a dead letter
+   * @throws RangeError when `after` is not the id of a dead letter, or `limit` no whole number
    */
   abstract deadLetters(
     options?: DeadLetterFilter & { readonly after?: string; readonly limit?: number },

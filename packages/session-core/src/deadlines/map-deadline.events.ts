@@ -49,6 +49,7 @@ export class MapDeadlineEvents extends DeadlineEvents {
     limit = MOST_LISTED,
   }: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {}): Promise<DeadlineDeadLetter[]> {
     const number = after === undefined ? 0 : numberOf(after);
+    if (!isCount(limit)) throw new RangeError('`limit` must be a whole number that is not negative');
     return this.#chosen({ group })
       .filter(({ id }) => Number(id) > number)
       .slice(0, limit);
@@ -78,6 +79,10 @@ export class MapDeadlineEvents extends DeadlineEvents {
 function numberOf(id: string): number {
   if (!/^\d{1,15}$/.test(id)) throw new RangeError('`after` must be the id of a dead letter');
   return Number(id);
+}
+
+function isCount(limit: number): boolean {
+  return limit === Infinity || (Number.isInteger(limit) && limit >= 0);
 }
 
 const ONE_GROUP =

@@ -97,12 +97,13 @@ export abstract class EventGroups<Event> {
 
   /**
    * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
-   * @throws RangeError when `after` is not the id of a dead letter
+   * @throws RangeError when `after` is not the id of a dead letter, or `limit` no whole number
    */
   async deadLetters(
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
   ): Promise<DeadLetter<Event>[]> {
     const { after, limit = MOST_LETTERS, ...filter } = options;
+    if (!isCount(limit)) throw new RangeError('`limit` must be a whole number that is not negative');
     const letters: DeadLetter<Event>[] = [];
     for await (const letter of this.#deadLetters(filter, { after })) {
       if (letters.length >= limit) break;
@@ -213,6 +214,10 @@ export abstract class EventGroups<Event> {
   #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
     return this.#ask(partition, (client) => act(this.scripts(client)));
   }
+}
+
+function isCount(limit: number): boolean {
+  return limit === Infinity || (Number.isInteger(limit) && limit >= 0);
 }
 
 function sum(numbers: readonly number[]): number {
