@@ -215,15 +215,20 @@ export function readPartitions(reader: OptionReader, isOnCluster: boolean): numb
   return reader.integer('partitions', usual, { atLeast: fewest, atMost: MOST_PARTITIONS });
 }
 
-/** The option `events`. `usual`: the default of `retention` in milliseconds. */
+/**
+ * The option `events`. `shownGrace`: what a problem calls the grace period. `usual`: the default of `retention` in
+ * milliseconds.
+ */
 export function readEvents(
   reader: OptionReader,
   grace: number,
-  usual = Math.max(3_600_000, grace),
+  { shownGrace = '`grace`', usual = Math.max(3_600_000, grace) } = {},
 ): ResolvedRedisSessionOptions['events'] {
   const groupProblem = (group: string) => (group.trim() === '' ? 'must not be empty' : undefined);
-  const retention = reader.duration('retention', `${usual}ms`);
-  if (retention < grace) reader.problem('Option `events.retention` must be at least as long as `grace`.');
+  // It reads as 0 if it is refused.
+  const retention = reader.duration('retention', `${usual}ms`, { atLeast: SECOND });
+  if (retention > 0 && retention < grace)
+    reader.problem(`Option \`events.retention\` must be at least as long as ${shownGrace}.`);
   const letters = reader.section('deadLetters');
   const deadLetters = { retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }) };
   letters.finish();

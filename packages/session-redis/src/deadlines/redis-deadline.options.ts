@@ -90,7 +90,7 @@ export function resolveRedisDeadlineOptions(
     cron: EVERY_MINUTE,
     commandTimeout: readCommandTimeout(reader),
     replicas: 0,
-    events: readEvents(reader.section('events'), GRACE, RETENTION),
+    events: readEvents(reader.section('events'), GRACE, { shownGrace: '1m', usual: RETENTION }),
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
     encryption: new DeadlineEncryption(
       readEncryption(reader.section('encryption'), options.encryption !== undefined).rules,

@@ -1,12 +1,14 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
+import { endingOptions } from '../../src/command/ending-options.js';
 import {
   type RedisSessionModuleOptions,
   resolveRedisSessionOptions,
 } from '../../src/configuration/redis-session.options.js';
+import { resolveRedisDeadlineOptions } from '../../src/deadlines/redis-deadline.options.js';
 
-function problemsOf(options: RedisSessionModuleOptions): readonly string[] {
+function problemsOf(options: object, resolve: (options: object) => unknown = resolveRedisSessionOptions) {
   try {
-    resolveRedisSessionOptions(options);
+    resolve(options);
   } catch (error) {
     if (error instanceof InvalidSessionOptionsError) return error.problems;
     throw error;
@@ -72,4 +74,22 @@ it('no option makes a timer that Node.js would fire at once', () => {
 
 it('a bound is told in the unit in which one would write it', () => {
   expect(problemsOf({ commandTimeout: '1ms' })).toEqual(['Option `commandTimeout` is 1ms: it must be at least 10ms.']);
+});
+
+it('a retention that is too short, or none, is one problem, in words of what can be set', () => {
+  expect(problemsOf({ events: { retention: '1m' } })).toEqual([
+    'Option `events.retention` must be at least as long as `grace`.',
+  ]);
+  expect(problemsOf({ events: { retention: 'soon' } })).toEqual([
+    expect.stringMatching(/^Option `events.retention` is not a duration/),
+  ]);
+  // The command does not have an option `grace`.
+  for (const retention of ['0', '5ms', '999ms'])
+    expect(problemsOf(endingOptions({ values: { retention } }))).toEqual([
+      `Option \`events.retention\` is ${retention}: it must be at least 1s.`,
+    ]);
+  // Neither does the module of deadlines.
+  expect(problemsOf({ events: { retention: '59s' } }, resolveRedisDeadlineOptions)).toEqual([
+    'Option `events.retention` must be at least as long as 1m.',
+  ]);
 });
