@@ -17,7 +17,8 @@ const OF_ONE = /^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:)([\w-]
 const BUCKET = /^expirations:(\d+)$/;
 const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
 const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;
-const SESSION = /^sessions:[\w-]{22,}$/;
+/** Of a live session: what is kept of an ended one has no shadow key. */
+const SHADOW = /^sessions:expires:[\w-]{22,}$/;
 
 /**
  * Moves all keys except those of events to the partitions that they belong to in another number of partitions. It
@@ -91,7 +92,7 @@ export class KeyRepartition {
       await this.client.restore(`${to.prefix}${name}`, Math.max(end, 0), data, 'REPLACE', 'ABSTTL');
     }
     this.#found += await this.client.unlink(key);
-    if (SESSION.test(name)) this.#sessions++;
+    if (SHADOW.test(name)) this.#sessions++;
   }
 
   async #moveBucket(from: SessionKeys, minute: string): Promise<void> {

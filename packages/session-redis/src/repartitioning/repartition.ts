@@ -10,7 +10,7 @@ import { RepartitionRun } from './repartition-run.js';
 export interface RepartitionProgress {
   /** `events` copies the events that are not handled yet, `sessions` moves the sessions, and `done` is the end. */
   readonly step: 'events' | 'sessions' | 'done';
-  /** The number of sessions that this run has moved. */
+  /** The number of live sessions that this run has moved. */
   readonly moved: number;
 }
 
@@ -30,7 +30,7 @@ export interface RepartitionOptions {
  * Moves all sessions and events of a namespace to another number of partitions while its applications are stopped. It
  * also works on a Redis Cluster. `options` are those of `RedisSessionModule.forRoot()`, and `partitions` is ignored. No
  * application starts until it has resolved. It can end at any time, even by a crash, and be run again. Resolves to the
- * number of sessions that it has moved, which is 0 if they were moved before.
+ * number of live sessions that it has moved, which is 0 if they were moved before.
  * @throws InvalidSessionOptionsError if an application runs, or if there are not `from` partitions; SessionStoreError
  *   if Redis cannot be reached, or fails, or if stray keys are in the way
  */

@@ -1,6 +1,3 @@
-import { spawn } from 'node:child_process';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { Injectable } from '@nestjs/common';
 import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
@@ -9,13 +6,12 @@ import { eventually } from '@nest-session/testing';
 import { LivingInstances } from '../../src/connection/living-instances.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { runCommand } from '../support/command.process.js';
 import { contentOf, fill, HASH } from '../support/filled.store.js';
 import { describeMoves } from '../support/repartition.suite.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
-
-const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
 
 const ONE = new SessionPartitions('nest:session');
 
@@ -144,11 +140,11 @@ it('no instance starts until it has finished, and only one with the new number t
 
 it('the command prints what it has done', async () => {
   const id = await store.create({ cart: '"apple"' });
+  // It has ended, and only its data is kept.
+  await store.client.del(ONE.of(id).shadow(await store.create({ cart: '"pear"' })));
   await store.client.hset(ONE.meta, 'version', '3', 'partitions', '1');
-  const child = spawn(process.execPath, [COMMAND, 'repartition', '--from', '1', '--to', '4', '--url', url()], {
-    env: { ...process.env, NODE_OPTIONS: '' },
-  });
-  expect([await text(child.stdout), await text(child.stderr)]).toEqual([
+  const { stdout, stderr } = await runCommand(`repartition --from 1 --to 4 --url ${url()}`);
+  expect([stdout, stderr]).toEqual([
     '1 sessions moved\n' +
       'All sessions are in 4 partitions. Set the option partitions to 4, and start the applications.\n',
     '',
