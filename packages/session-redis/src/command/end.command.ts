@@ -9,6 +9,7 @@ import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { CommandCall, ExitCode } from './command.js';
+import { counted } from './counted.js';
 import { endingOptions } from './ending-options.js';
 import { noSession } from './show.command.js';
 import { shownTime } from './shown-time.js';
@@ -60,7 +61,7 @@ async function endAll({ flags, output }: CommandCall, store: Store, user: string
   }
   // The command cannot know whether an application takes over sessions of connect-redis. This costs one key.
   await sessions.refuseTakeovers(...listed);
-  const ended = await sessions.end(...listed, [], (some) => output.progress(`${some} of ${count} sessions`));
+  const ended = await sessions.end(...listed, [], (some) => output.progress(`${some} of ${counted(count, 'session')}`));
   output.report({ ended }, [`${ended} ${ended === 1 ? 'session has' : 'sessions have'} ended.`]);
   return 0;
 }

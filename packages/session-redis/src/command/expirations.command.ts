@@ -1,6 +1,7 @@
 import { moveExpirations } from '../expiration/move-expirations.js';
 import type { RedisSessionModuleOptions } from '../configuration/redis-session.options.js';
 import type { CommandCall, ExitCode } from './command.js';
+import { counted } from './counted.js';
 import { endingOptions } from './ending-options.js';
 import { MORE } from './help-text.js';
 import { withSessions } from './store-access.js';
@@ -15,7 +16,7 @@ export async function run(call: CommandCall): Promise<ExitCode> {
     'Some sessions still have their ends in the other store. Set the option expirations in all instances, and run ' +
     'the command again.';
   call.output.report({ moved, ended, left }, [
-    `${moved} sessions moved, ${ended} had ended`,
+    `${counted(moved, 'session')} moved, ${ended} had ended`,
     ...(left > 0 ? [more] : []),
   ]);
   return 0;

@@ -1,6 +1,7 @@
 import type { SpringLook } from '../spring/spring-look.js';
 import type { SpringOverview } from '../spring/spring-overview.js';
 import { SPRING_RULES } from '../spring/spring-rules.js';
+import { counted } from './counted.js';
 import { adviceForFindings, linesOfFinding } from './shown-findings.js';
 
 interface Found {
@@ -96,7 +97,9 @@ function factsOf({ repository, expirations, serializer, hasUuids, ...rest }: Spr
     ],
     [
       'index',
-      principals === 0 ? 'no user can be found by name' : `sessions of ${principals} users can be found by name`,
+      principals === 0
+        ? 'no user can be found by name'
+        : `sessions of ${counted(principals, 'user')} can be found by name`,
     ],
     ['clock', clockOf(clockAhead)],
     [

@@ -211,8 +211,12 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
 
 /** The option `partitions`. */
 export function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
-  const [fewest, usual] = isOnCluster ? [2, 64] : [1, 1];
-  return reader.integer('partitions', usual, { atLeast: fewest, atMost: MOST_PARTITIONS });
+  return reader.integer('partitions', isOnCluster ? 64 : 1, rangeOfPartitions(isOnCluster));
+}
+
+/** How many partitions there may be. */
+export function rangeOfPartitions(isOnCluster: boolean): { readonly atLeast: number; readonly atMost: number } {
+  return { atLeast: isOnCluster ? 2 : 1, atMost: MOST_PARTITIONS };
 }
 
 /**

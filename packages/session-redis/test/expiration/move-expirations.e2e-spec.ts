@@ -40,7 +40,7 @@ it('the command moves the ends of sessions from the buckets to the sorted set, a
   const id = await store.create();
   expect(await command('expirations', '--to', 'sorted-set')).toEqual({
     code: 0,
-    stdout: '1 sessions moved, 0 had ended\n',
+    stdout: '1 session moved, 0 had ended\n',
     stderr: '',
   });
   expect([await store.buckets(id), await store.client.zcard(store.keys.ends)]).toEqual([[], 1]);

@@ -145,11 +145,20 @@ it('the command prints what it has done', async () => {
   await store.client.hset(ONE.meta, 'version', '3', 'partitions', '1');
   const { stdout, stderr } = await runCommand(`repartition --from 1 --to 4 --url ${url()}`);
   expect([stdout, stderr]).toEqual([
-    '1 sessions moved\n' +
+    '1 session moved\n' +
       'All sessions are in 4 partitions. Set the option partitions to 4, and start the applications.\n',
     '',
   ]);
   expect(await store.client.exists(partitionsOf(4).of(id).shadow(id))).toBe(1);
+});
+
+it.each([
+  ['0', '--to must be from 1 to 1024, but is 0. '],
+  ['1025', '--to must be from 1 to 1024, but is 1025. '],
+  ['1', '--from and --to must be different numbers.\n'],
+])('the command refuses to move from 1 to %s partitions, in its own words', async (to, problem) => {
+  const { code, stderr } = await runCommand(`repartition --from 1 --to ${to} --url ${url()}`);
+  expect([code, stderr.slice(0, problem.length)]).toEqual([1, problem]);
 });
 
 it.each([

@@ -1,4 +1,5 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
+import { counted } from '../counted.js';
 import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
 import { aliveIn, storeEvents } from '../store-events.js';
@@ -20,8 +21,7 @@ export const GROUPS: Check = {
       return [...findingsOf(info, age, aliveIn(info, alive))];
     });
     const lost = infos.filter(({ dropped, lostDeadLetters }) => dropped + lostDeadLetters > 0).map(shownLoss);
-    const count = infos.length === 1 ? '1 group' : `${infos.length} groups`;
-    return orOk(findings, [`${count}, none of them late`, ...lost].join('; '));
+    return orOk(findings, [`${counted(infos.length, 'group')}, none of them late`, ...lost].join('; '));
   },
 };
 
@@ -29,7 +29,7 @@ function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number):
   const shown = JSON.stringify(name);
   if (age > LATE) {
     yield warning(
-      `Group ${shown} is late: it has not read ${lag} events, the oldest of them from ${shownDuration(age)} ago`,
+      `Group ${shown} is late: it has not read ${counted(lag, 'event')}, the oldest of them from ${shownDuration(age)} ago`,
       'See the log of its instances. If its handlers are slow, add instances, or raise events.concurrency.',
     );
   }
@@ -42,7 +42,7 @@ function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number):
 }
 
 function shownLoss({ name, dropped, lostDeadLetters }: EventGroupInfo): string {
-  return `group ${JSON.stringify(name)} has lost ${dropped} events and ${lostDeadLetters} dead letters`;
+  return `group ${JSON.stringify(name)} has lost ${counted(dropped, 'event')} and ${counted(lostDeadLetters, 'dead letter')}`;
 }
 
 /** Whether there are events that handlers could not handle. */

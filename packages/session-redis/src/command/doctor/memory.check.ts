@@ -1,4 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
+import { counted } from '../counted.js';
 import { shownBytes } from '../shown-time.js';
 import type { ExaminedNode } from './examined-node.js';
 import { type Check, error, type Finding, ok, seePage, warning } from './finding.js';
@@ -23,7 +24,10 @@ function* findingsOf({ address, info }: ExaminedNode): Iterable<Finding> {
     );
   }
   if (evicted > 0) {
-    yield warning(`${address} has evicted ${evicted} keys since its start`, `${noeviction} Visitors were signed out.`);
+    yield warning(
+      `${address} has evicted ${counted(evicted, 'key')} since its start`,
+      `${noeviction} Visitors were signed out.`,
+    );
   }
   const share = most === 0 ? 0 : used / most;
   const size = most === 0 ? `${shownBytes(used)}, without a limit` : `${shownBytes(used)} of ${shownBytes(most)}`;
