@@ -1,5 +1,5 @@
-import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
-import { SessionIds, shownError } from '@nest-session/core/internal';
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import { SessionIds } from '@nest-session/core/internal';
 import {
   resolveRedisSessionOptions,
   type ResolvedRedisSessionOptions,
@@ -10,10 +10,9 @@ import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
 import { isAnswer } from '../connection/reply.errors.js';
 import { RequestConnection, storeError } from '../connection/request.connection.js';
-import { shownAddress } from '../connection/shown-address.js';
+import { unreachable } from '../connection/unreachable.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { adviceFor } from '../logging/advice.js';
 import type { Partitions } from '../partitions/partitions.js';
 import { settledWithin } from '../timing/settled-within.js';
 import type { CommandCall } from './command.js';
@@ -124,9 +123,7 @@ async function reach(connections: RedisConnections, options: ResolvedRedisSessio
   const connected = connections.request.connect();
   const hasEnded = await settledWithin(PATIENCE, connected);
   const refuse = (cause: unknown): never => {
-    const reason = `Redis (${shownAddress(options.connection)}) cannot be reached: ${shownError(cause)}`;
-    const advice = adviceFor(cause) || '. Start it, or correct its address';
-    throw new SessionStoreError(reason + advice, { cause });
+    throw unreachable(options.connection, cause);
   };
   if (!hasEnded) refuse(outage.reason ?? new Error(`no reply within ${PATIENCE} ms`));
   // ioredis itself rejects with `Connection is closed.`

@@ -6,8 +6,17 @@ import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress
 export function shownAddress(address: RedisAddress): string {
   const { cluster } = isOfCluster(address) ? address : {};
   const isGiven = 'client' in (cluster ?? address);
-  const parts = isOfCluster(address) ? partsOfCluster(address) : partsOfServer(optionsOf(address));
-  return [...parts, ...(isGiven ? ['as in option `client`'] : [])].join(', ');
+  return [...partsOf(address), ...(isGiven ? ['as in option `client`'] : [])].join(', ');
+}
+
+/** Whether connections to it speak TLS. */
+export function usesTls(address: RedisAddress): boolean {
+  const [, ...parts] = partsOf(address);
+  return parts.includes('TLS');
+}
+
+function partsOf(address: RedisAddress): string[] {
+  return isOfCluster(address) ? partsOfCluster(address) : partsOfServer(optionsOf(address));
 }
 
 function partsOfServer({ host, port, path, sentinels, name, db, tls }: RedisOptions): string[] {

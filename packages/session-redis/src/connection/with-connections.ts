@@ -1,6 +1,3 @@
-import { SessionStoreError } from '@nest-session/core';
-import { shownError } from '@nest-session/core/internal';
-import { adviceFor } from '../logging/advice.js';
 import { OutageLog } from './outage.log.js';
 import { isAnswer } from './reply.errors.js';
 import { storeError } from './request.connection.js';
@@ -10,7 +7,7 @@ import {
   closeConnections,
   type RedisConnections,
 } from './redis-connections.js';
-import { shownAddress } from './shown-address.js';
+import { unreachable } from './unreachable.js';
 
 /**
  * Connects, does the work, and closes the connections: for what runs beside the applications.
@@ -24,17 +21,13 @@ export async function withConnections<T>(
   const connections = createConnections(options, outage);
   try {
     // ioredis itself rejects with `Connection is closed.`
-    await connections.background.connect().catch((error: unknown) => refuse(options, outage.reason ?? error));
+    await connections.background.connect().catch((error: unknown) => {
+      throw unreachable(options.connection, outage.reason ?? error);
+    });
     return await work(connections).catch((error: unknown) => {
       throw isAnswer(error) ? storeError(error) : error;
     });
   } finally {
     await closeConnections(connections);
   }
-}
-
-function refuse({ connection }: ConnectionOptions, cause: unknown): never {
-  const reason = `Redis (${shownAddress(connection)}) cannot be reached: ${shownError(cause)}`;
-  const advice = adviceFor(cause) || '. Start it, or correct its address';
-  throw new SessionStoreError(reason + advice, { cause });
 }

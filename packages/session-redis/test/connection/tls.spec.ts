@@ -7,6 +7,8 @@ import { KeyspaceNotificationListener } from '@nest-session/redis/notifications'
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import type { StoreAddress } from '../../src/command/command.js';
+import { withRedis } from '../../src/command/store-access.js';
 import { closeConnection } from '../../src/connection/close-connection.js';
 import { createConnections } from '../../src/connection/redis-connections.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
@@ -181,6 +183,16 @@ describe('never without TLS', () => {
     expect(sent).not.toBe('');
     expect(sent).not.toContain('secret-word');
   });
+
+  it('a command says that such a Redis may be the reason why it hears nothing', async () => {
+    const call = (address: StoreAddress) => ({ address, signal: new AbortController().signal });
+    const work = () => Promise.reject(new Error('Never called'));
+    await expect(withRedis(call({ url: `rediss://127.0.0.1:${plain.port}` }), work)).rejects.toThrow(
+      /, TLS\) cannot be reached: .*no reply.*, or correct its address: a port without TLS does not reply to TLS$/,
+    );
+    const nowhere = withRedis(call({ url: 'rediss://127.0.0.1:1' }), work);
+    await expect(nowhere).rejects.toThrow(/ECONNREFUSED.*Start it, or correct its address$/);
+  }, 20_000);
 
   it('a redis:// url is no way into a Redis that speaks only TLS', async () => {
     const lines = await failureOf({ url: open.url.replace('rediss:', 'redis:') });
