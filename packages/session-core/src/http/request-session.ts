@@ -2,8 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import { SessionStoreError } from '../errors/session.errors.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import type { SessionClient } from '../resolvers/session-id.resolver.js';
+import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
+import { haveChanged, type SessionTimeouts } from '../session/session-timeouts.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
@@ -53,6 +54,8 @@ export class RequestSession {
   #outagePolicy: SessionOutagePolicy = 'on-use';
   #isOutageReported = false;
   #isUsed = false;
+  /** Those with which the session was loaded. */
+  readonly #timeouts: SessionTimeouts | undefined;
   #touch: SessionTouch;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
@@ -73,6 +76,7 @@ export class RequestSession {
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
     this.#session?.bindTo(response, { companions });
+    if (this.#session) this.#timeouts = timeoutsOf(this.#session);
   }
 
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
@@ -144,6 +148,13 @@ export class RequestSession {
   sendAgain(): void {
     const session = this.#session;
     if (session?.storedId !== undefined) this.#touch = SessionTouch.of(this.parts.repository, session, true, true);
+  }
+
+  /** Sends it again also when a timeout has changed: that renews the session, and so must a cookie with a lifetime. */
+  sendAgainIfRenewed(resolver: SessionIdResolver): void {
+    const [session, loaded] = [this.#session, this.#timeouts];
+    if (!session || !loaded || (this.#touch.isRolling && this.#touch.isDue)) return;
+    if (haveChanged(session, loaded) && resolver.maxAge(this.client) !== undefined) this.sendAgain();
   }
 
   /**
@@ -218,6 +229,10 @@ export class RequestSession {
     session.bindTo(this.response, { refusal: this.isUnavailable ? refusal(this.#loadError) : undefined });
     return session;
   }
+}
+
+function timeoutsOf({ maxInactiveInterval, absoluteTimeout }: SessionTimeouts): SessionTimeouts {
+  return { maxInactiveInterval, absoluteTimeout };
 }
 
 /** A change that cannot be stored must not look as if it had been. */

@@ -253,6 +253,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     const refused = this.#prepare();
     if (refused) return refused;
     const { session } = this;
+    session.sendAgainIfRenewed(this.parts.resolver);
     const { touch } = session;
     if (touch.isRolling && touch.isDue) return this.#renew();
     // A save touches the session as well.

@@ -37,6 +37,12 @@ class TestController {
     return { value: session.getAttribute('value'), interval: session.maxInactiveInterval };
   }
 
+  @Post('timeout/:seconds')
+  async timeout(@Session() session: Session, @Param('seconds') seconds: string) {
+    session.maxInactiveInterval = Number(seconds);
+    await session.save();
+  }
+
   @Get('plain')
   plain() {
     return 'no session here';
@@ -142,6 +148,19 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect([renewed.headers['cache-control'], renewed.headers.vary]).toEqual(['no-store', 'Cookie']);
       expect(calls()).toEqual(['load', 'touch']);
       expect((await agent.get('/value')).setCookies).toEqual([]);
+    });
+
+    it('is sent again when a timeout changes, because that renews the session as well', async () => {
+      const token = agent.cookie('SESSION');
+      for (let i = 1; i <= 3; i++) {
+        clock.advance(MINUTE / 2);
+        const { setCookies } = await agent.post(`/timeout/${DAY + i}`);
+        expect(setCookies).toEqual([expect.stringContaining(`SESSION=${token}; Max-Age=3600;`)]);
+      }
+      calls();
+      expect((await agent.post(`/timeout/${DAY + 3}`)).setCookies).toEqual([]);
+      expect(calls()).toEqual(['load']);
+      expect((await agent.post('/timeout/0')).setCookies).toEqual([expect.stringMatching(/^SESSION=; Max-Age=0;/)]);
     });
 
     it('is sent again by requests that do not use the session, and after a save', async () => {
