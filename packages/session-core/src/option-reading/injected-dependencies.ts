@@ -14,8 +14,8 @@ import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 type Dependency = InjectionToken | OptionalFactoryDependency;
 
 /**
- * Changes the definition that `forRootAsync()` returns: if it has no factory, Nest cannot find a dependency of its
- * factory, or that returns nothing, the start fails with a sentence that says what to write.
+ * Changes the definition that `forRootAsync()` returns: if it has no factory, its class has no method, Nest cannot find
+ * a dependency of its factory, or that returns nothing, the start fails with a sentence that says what to write.
  */
 export function explainInjection(module: string, definition: DynamicModule): DynamicModule {
   const { providers = [] } = definition;
@@ -38,11 +38,28 @@ function explained(module: string, provider: Provider): Provider {
     inject: [ModuleRef, ModulesContainer],
     useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) => {
       const injected = await injectDependencies(moduleRef, dependencies, explain(modules));
-      const options: unknown = await useFactory(...injected);
+      const options = await call(() => useFactory(...injected) as unknown, module, dependencies);
       if (options === undefined) throw new InvalidSessionOptionsError(module, [NO_OPTIONS]);
       return options;
     },
   };
+}
+
+/** Calls the factory. That of Nest, for a class, calls a method which TypeScript alone has asked for. */
+async function call(factory: () => unknown, module: string, [dependency]: readonly Dependency[]): Promise<unknown> {
+  try {
+    return await factory();
+  } catch (error) {
+    if (!dependency || !(error instanceof TypeError) || !CALL_OF_NEST.test(error.message)) throw error;
+    throw new InvalidSessionOptionsError(module, [noMethod(nameOf(tokenOf(dependency)), module)]);
+  }
+}
+
+const CALL_OF_NEST = /^optionsFactory\[.+\] is not a function$/;
+
+function noMethod(className: string, module: string): string {
+  const method = `create${module.replace(/Module$/, '')}Options`;
+  return `${className} of forRootAsync() has no method ${method}(): add it, and return the options in it.`;
 }
 
 const NO_FACTORY =

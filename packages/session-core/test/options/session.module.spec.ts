@@ -159,6 +159,25 @@ describe('SessionModule', () => {
     }
   });
 
+  it('says which method a class for forRootAsync() lacks', async () => {
+    class Renamed {
+      createOptions() {
+        return {};
+      }
+    }
+    @Module({ providers: [Renamed], exports: [Renamed] })
+    class RenamedModule {}
+    for (const options of [{ useClass: Renamed }, { imports: [RenamedModule], useExisting: Renamed }]) {
+      expect(await refusal({ imports: [SessionModule.forRootAsync(options as object), store] })).toBe(
+        'SessionModule: Renamed of forRootAsync() has no method createSessionOptions(): add it, and return the options in it.',
+      );
+    }
+    const broken = { inject: [OptionsService], useFactory: (each: object) => (each as { absent(): object }).absent() };
+    expect(
+      await refusal({ imports: [SessionModule.forRootAsync({ imports: [OptionsModule], ...broken }), store] }),
+    ).toBe('each.absent is not a function');
+  });
+
   it.each([{}, { imports: [OptionsModule], inject: [OptionsService] }, { timeout: '1h' }])(
     'says what forRootAsync() needs, given %p',
     async (options) => {
