@@ -94,8 +94,9 @@ function* nameProblems(file, text) {
   }
 }
 
-/** A name stands for one function, class or interface of all packages. */
+/** A name stands for one function, class or interface of all packages. Every command has a function `run`. */
 function* sameNameProblems(path, text) {
+  if (path.endsWith('.command.ts')) return;
   for (const [, name] of text.matchAll(EXPORTED)) {
     const other = exported.get(name);
     if (other && other !== path) yield `exports ${name}, as does ${other}`;

@@ -28,7 +28,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * Cluster or Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials: other users of a machine see command
  * lines.
  */
-export function addressOf(given: Given, environment: Environment): StoreAddress {
+export function givenAddress(given: Given, environment: Environment): StoreAddress {
   const text = (name: string) => given[name] as string | undefined;
   const [cluster, sentinels] = [nodesIn(given, 'cluster'), nodesIn(given, 'sentinel')];
   const hasNodes = cluster !== undefined || sentinels !== undefined;

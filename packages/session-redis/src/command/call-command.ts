@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { addressOf } from './address-flags.js';
+import { givenAddress } from './address-flags.js';
 import type { Command, ExitCode } from './command.js';
 import type { CommandLine } from './command-line.js';
 import type { CommandOutput } from './command-output.js';
@@ -17,7 +17,7 @@ export async function callCommand(
   // What a command opens is closed by an abort that comes later.
   signal.throwIfAborted();
   try {
-    const address = addressOf(given, process.env);
+    const address = givenAddress(given, process.env);
     return await run({ address, argument, ...ownOptions(command, given), signal, output });
   } catch (error) {
     throw errorInWordsOfCommand(error, given);

@@ -1,9 +1,9 @@
-import { shownText } from '@nest-session/core/internal';
-import type { DeadLetter } from '@nest-session/core/internal';
+import { type DeadLetter, shownText } from '@nest-session/core/internal';
 import { columns } from './columns.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { storeEvents } from './store-events.js';
+import { shownExample } from './shown-example.js';
 import { shownTime } from './shown-time.js';
 import { shownEvent, type ToldEvent } from './told-event.js';
 import { UsageError } from './usage.error.js';
@@ -48,11 +48,8 @@ function list(call: CommandCall): Promise<ExitCode> {
   });
 }
 
-// The form of session ids.
-const ID = /[\w-]{22,128}/g;
-
 function toldLetter({ member, ...letter }: DeadLetter<ToldEvent>, { shownId }: OpenStore) {
-  return { ...letter, ...(member !== undefined && { member: member.replace(ID, shownId) }) };
+  return { ...letter, ...(member !== undefined && { member: shownExample(member, shownId) }) };
 }
 
 function unknownId(error: unknown): never {

@@ -4,7 +4,7 @@ import { CLEANUP, OVERDUE } from './doctor/cleanup.check.js';
 import { CLIENTS } from './doctor/clients.check.js';
 import { CLOCK } from './doctor/clock.check.js';
 import { examineNodes } from './doctor/examined-node.js';
-import type { Check, Examined, Finding } from './doctor/finding.js';
+import type { Check, Examined, Diagnosis } from './doctor/diagnosis.js';
 import { FORMAT } from './doctor/format.check.js';
 import { DEAD_LETTERS, GROUPS } from './doctor/groups.check.js';
 import { INSTANCES } from './doctor/instances.check.js';
@@ -70,7 +70,7 @@ async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined
 }
 
 /** One that fails is a finding: the others are to be seen. */
-async function findingsOf(check: Check, examined: Examined): Promise<readonly Finding[]> {
+async function findingsOf(check: Check, examined: Examined): Promise<readonly Diagnosis[]> {
   if (check.ofStore && !examined.store) return [];
   try {
     return await check.look(examined);
@@ -80,7 +80,7 @@ async function findingsOf(check: Check, examined: Examined): Promise<readonly Fi
   }
 }
 
-function* linesOf(all: readonly (Finding & { readonly check: CheckName })[]): Iterable<string> {
+function* linesOf(all: readonly (Diagnosis & { readonly check: CheckName })[]): Iterable<string> {
   const width = Math.max(...all.map(({ check }) => check.length));
   for (const { check, status, message, advice } of all) {
     yield `${status.padEnd(9)}${check.padEnd(width)}  ${message}`;

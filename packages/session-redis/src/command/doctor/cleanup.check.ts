@@ -4,7 +4,7 @@ import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
 import { contentOf } from '../store-content.js';
 import type { OpenStore } from '../store-access.js';
-import { type Check, error, ok, seePage, warning } from './finding.js';
+import { type Check, error, ok, seePage, warning } from './diagnosis.js';
 
 // Milliseconds. A turn is free for the last tenth of the time between two ticks, and before the first tick: a minute by
 // default.

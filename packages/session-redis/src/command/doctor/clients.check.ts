@@ -1,4 +1,4 @@
-import { type Check, ok, warning } from './finding.js';
+import { type Check, ok, warning } from './diagnosis.js';
 
 const MUCH = 0.8;
 

@@ -1,4 +1,4 @@
-import { type Check, ok, orOk, warning } from './finding.js';
+import { type Check, ok, orOk, warning } from './diagnosis.js';
 
 // Milliseconds.
 const LARGEST = 1000;

@@ -1,5 +1,5 @@
 import { shownContent } from '../../partitions/partitions.js';
-import { type Check, error, ok, seePage, warning } from './finding.js';
+import { type Check, error, ok, seePage, warning } from './diagnosis.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */
 export const FORMAT: Check = {

@@ -3,7 +3,7 @@ import { counted } from '../counted.js';
 import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
 import { aliveIn, storeEvents } from '../store-events.js';
-import { type Check, type Finding, orOk, seePage, warning } from './finding.js';
+import { type Check, type Diagnosis, orOk, seePage, warning } from './diagnosis.js';
 
 // Milliseconds.
 const LATE = 300_000;
@@ -25,7 +25,7 @@ export const GROUPS: Check = {
   },
 };
 
-function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number): Iterable<Finding> {
+function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number): Iterable<Diagnosis> {
   const shown = JSON.stringify(name);
   if (age > LATE) {
     yield warning(

@@ -1,5 +1,5 @@
 import { instanceStates } from '../instance-states.js';
-import { type Check, ok, warning } from './finding.js';
+import { type Check, ok, warning } from './diagnosis.js';
 
 /** Which instances of the application are alive. */
 export const INSTANCES: Check = {

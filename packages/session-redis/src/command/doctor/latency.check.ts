@@ -1,4 +1,4 @@
-import { type Check, type Finding, error, ok, warning } from './finding.js';
+import { type Check, type Diagnosis, error, ok, warning } from './diagnosis.js';
 import type { ExaminedNode } from './examined-node.js';
 
 // Milliseconds. A request waits for at least one reply; the default of `commandTimeout` is a second.
@@ -11,7 +11,7 @@ export const LATENCY: Check = {
   look: ({ nodes }) => nodes.filter(({ silence }) => silence === undefined).map(findingOf),
 };
 
-function findingOf({ address, pings }: ExaminedNode): Finding {
+function findingOf({ address, pings }: ExaminedNode): Diagnosis {
   if (pings.length === 0) return ok(`${address} does not let this user PING, so this is unknown`);
   const [median, worst] = [pings[Math.floor(pings.length / 2)]!, pings.at(-1)!];
   const message = `${address} replies within ${shown(median)} ms, at worst ${shown(worst)} ms (${pings.length} PINGs from this machine)`;

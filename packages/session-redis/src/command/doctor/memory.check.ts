@@ -2,7 +2,7 @@ import { shownText } from '@nest-session/core/internal';
 import { counted } from '../counted.js';
 import { shownBytes } from '../shown-time.js';
 import type { ExaminedNode } from './examined-node.js';
-import { type Check, error, type Finding, ok, seePage, warning } from './finding.js';
+import { type Check, error, type Diagnosis, ok, seePage, warning } from './diagnosis.js';
 
 const MUCH = 0.75;
 const ALMOST_ALL = 0.95;
@@ -12,7 +12,7 @@ export const MEMORY: Check = {
   look: ({ nodes }) => nodes.filter(({ info }) => info.size > 0).flatMap((node) => [...findingsOf(node)]),
 };
 
-function* findingsOf({ address, info }: ExaminedNode): Iterable<Finding> {
+function* findingsOf({ address, info }: ExaminedNode): Iterable<Diagnosis> {
   const number = (name: string) => Number(info.get(name) ?? 0);
   const [used, most] = [number('used_memory') - number('mem_not_counted_for_evict'), number('maxmemory')];
   const [policy, evicted] = [info.get('maxmemory_policy') ?? '', number('evicted_keys')];

@@ -2,7 +2,7 @@ import { ALL_CLASSES } from '../../notifications/key-event-names.js';
 import { SessionPartitions } from '../../keys/session-partitions.js';
 import type { OpenStore } from '../store-access.js';
 import { inTime } from './examined-node.js';
-import { type Check, ok, orOk, warning } from './finding.js';
+import { type Check, ok, orOk, warning } from './diagnosis.js';
 
 /**
  * What a Redis must announce, by one of some settings, of which the first is best. And what is missing without that.

@@ -1,6 +1,6 @@
 import type { ExaminedNode } from './examined-node.js';
 import { inTime } from './examined-node.js';
-import { type Check, error, type Finding, ok, seePage, warning } from './finding.js';
+import { type Check, error, type Diagnosis, ok, seePage, warning } from './diagnosis.js';
 
 /** Whether sessions are still there after a restart of Redis. */
 export const PERSISTENCE: Check = {
@@ -8,9 +8,9 @@ export const PERSISTENCE: Check = {
     (await Promise.all(nodes.filter(({ info }) => info.size > 0).map((node) => findingsOf(node)))).flat(),
 };
 
-async function findingsOf(node: ExaminedNode): Promise<Finding[]> {
+async function findingsOf(node: ExaminedNode): Promise<Diagnosis[]> {
   const { address, info } = node;
-  const findings: Finding[] = [];
+  const findings: Diagnosis[] = [];
   for (const [field, what] of Object.entries(STATES)) {
     const state = info.get(field);
     if (state === undefined || state === 'ok') continue;

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '../../connection/reply.errors.js';
 import type { OpenStore } from '../store-access.js';
-import { type Check, error, type Finding, ok, seePage } from './finding.js';
+import { type Check, error, type Diagnosis, ok, seePage } from './diagnosis.js';
 import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from './tried-commands.js';
 
 /** Those that a user who may only read lacks. */
@@ -32,7 +32,7 @@ async function commandsFor({ connection, partitions }: OpenStore): Promise<reado
 }
 
 /** Asks Redis what another user may do: this one needs the right to ACL. */
-async function dryRun(store: OpenStore, user: string, commands: readonly string[]): Promise<Finding[]> {
+async function dryRun(store: OpenStore, user: string, commands: readonly string[]): Promise<Diagnosis[]> {
   const ask = (client: Redis, words: readonly string[]) => client.call('ACL', 'DRYRUN', user, ...words);
   try {
     await store.connection.run((client) => ask(client, ['time']));
@@ -51,7 +51,7 @@ async function dryRun(store: OpenStore, user: string, commands: readonly string[
   return [findingOf(`User ${JSON.stringify(user)}`, denied)];
 }
 
-function findingOf(who: string, denied: readonly string[]): Finding {
+function findingOf(who: string, denied: readonly string[]): Diagnosis {
   if (denied.length === 0) return ok(`${who} may send everything that an application sends`);
   const message = `${who} may not send ${denied.map((name) => name.toUpperCase().replace('|', ' ')).join(', ')}, or not for these keys`;
   return error(message, `Grant the rights. ${seePage('Securing Redis')}`);

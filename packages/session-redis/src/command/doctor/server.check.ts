@@ -1,7 +1,7 @@
 import { shownText } from '@nest-session/core/internal';
 import { isOfCluster } from '../../connection/redis-address.options.js';
-import type { Check, Examined, Finding } from './finding.js';
-import { error, ok, seePage, warning } from './finding.js';
+import type { Check, Examined, Diagnosis } from './diagnosis.js';
+import { error, ok, seePage, warning } from './diagnosis.js';
 import type { ExaminedNode } from './examined-node.js';
 
 /** What each server is: version, role, and whether it has loaded its data. */
@@ -9,7 +9,7 @@ export const SERVER: Check = {
   look: (examined) => examined.nodes.flatMap((node) => [...findingsOf(node, examined)]),
 };
 
-function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Finding> {
+function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Diagnosis> {
   const { address, info, problem, silence } = node;
   if (silence !== undefined) return yield error(`${address} does not reply: ${silence}`, 'Start it, or see its log.');
   if (problem !== undefined) {

@@ -3,7 +3,7 @@ import type { OpenStore, ReachedRedis } from '../store-access.js';
 import type { ExaminedNode } from './examined-node.js';
 
 /** What a check has found. */
-export interface Finding {
+export interface Diagnosis {
   readonly status: 'ok' | 'warning' | 'error';
   readonly message: string;
   /** What to do. */
@@ -26,18 +26,18 @@ export interface Examined {
 export interface Check {
   /** Whether it looks at what applications keep, and so needs the store. */
   readonly ofStore?: boolean;
-  look(examined: Examined): Promise<readonly Finding[]> | readonly Finding[];
+  look(examined: Examined): Promise<readonly Diagnosis[]> | readonly Diagnosis[];
 }
 
-export function ok(message: string): Finding {
+export function ok(message: string): Diagnosis {
   return { status: 'ok', message };
 }
 
-export function warning(message: string, advice: string): Finding {
+export function warning(message: string, advice: string): Diagnosis {
   return { status: 'warning', message, advice };
 }
 
-export function error(message: string, advice: string): Finding {
+export function error(message: string, advice: string): Diagnosis {
   return { status: 'error', message, advice };
 }
 
@@ -47,6 +47,6 @@ export function seePage(title: string): string {
 }
 
 /** The findings, or that there are none. */
-export function orOk(findings: readonly Finding[], message: string): readonly Finding[] {
+export function orOk(findings: readonly Diagnosis[], message: string): readonly Diagnosis[] {
   return findings.length > 0 ? findings : [ok(message)];
 }
