@@ -20,7 +20,7 @@ export {
 export { MapDeadlineLoop } from './deadlines/map-deadline.loop.js';
 export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
-export type { DeadLetter, DeadLetterFilter, ReplayReply } from './events/dead-letter.js';
+export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
 export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups-of.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';

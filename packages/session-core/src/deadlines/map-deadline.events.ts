@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { DeadLetterFilter, ReplayReply } from '../events/dead-letter.js';
+import { assertLimit, type DeadLetterFilter, type ReplayReply } from '../events/dead-letter.js';
 import type { RemoveGroupReply } from '../events/event-group-info.js';
 import type { DeadlineDispatcher } from './deadline.dispatcher.js';
 import { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadline.events.js';
@@ -49,7 +49,7 @@ export class MapDeadlineEvents extends DeadlineEvents {
     limit = MOST_LISTED,
   }: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {}): Promise<DeadlineDeadLetter[]> {
     const number = after === undefined ? 0 : numberOf(after);
-    if (!isCount(limit)) throw new RangeError('`limit` must be a whole number that is not negative');
+    assertLimit(limit);
     return this.#chosen({ group })
       .filter(({ id }) => Number(id) > number)
       .slice(0, limit);
@@ -79,10 +79,6 @@ export class MapDeadlineEvents extends DeadlineEvents {
 function numberOf(id: string): number {
   if (!/^\d{1,15}$/.test(id)) throw new RangeError('`after` must be the id of a dead letter');
   return Number(id);
-}
-
-function isCount(limit: number): boolean {
-  return limit === Infinity || (Number.isInteger(limit) && limit >= 0);
 }
 
 const ONE_GROUP =

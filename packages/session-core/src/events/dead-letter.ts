@@ -42,3 +42,9 @@ export interface DeadLetterFilter {
  * its group does not exist; `foreign`: it is no event, so no handler can take it.
  */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
+
+/** @throws RangeError for a limit of a list of dead letters that is neither a whole number nor Infinity */
+export function assertLimit(limit: number): void {
+  if (limit === Infinity || (Number.isInteger(limit) && limit >= 0)) return;
+  throw new RangeError('`limit` must be a whole number that is not negative');
+}

@@ -1,11 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type {
-  ConsumerState,
-  DeadLetter,
-  DeadLetterFilter,
-  EventGroupInfo,
-  RemoveGroupReply,
-  ReplayReply,
+import {
+  assertLimit,
+  type ConsumerState,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type EventGroupInfo,
+  type RemoveGroupReply,
+  type ReplayReply,
 } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { LivingInstances } from '../connection/living-instances.js';
@@ -103,7 +104,7 @@ export abstract class EventGroups<Event> {
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
   ): Promise<DeadLetter<Event>[]> {
     const { after, limit = MOST_LETTERS, ...filter } = options;
-    if (!isCount(limit)) throw new RangeError('`limit` must be a whole number that is not negative');
+    assertLimit(limit);
     const letters: DeadLetter<Event>[] = [];
     for await (const letter of this.#deadLetters(filter, { after })) {
       if (letters.length >= limit) break;
@@ -214,10 +215,6 @@ export abstract class EventGroups<Event> {
   #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
     return this.#ask(partition, (client) => act(this.scripts(client)));
   }
-}
-
-function isCount(limit: number): boolean {
-  return limit === Infinity || (Number.isInteger(limit) && limit >= 0);
 }
 
 function sum(numbers: readonly number[]): number {
