@@ -1,9 +1,10 @@
 // npm run test:examples: each application of `examples` as somebody has it who has installed the packages. It is copied
-// out of the repository, the packed packages are installed, and its scripts run: `types`, and all that begin with
-// `test`. The recipes of the documentation are one more: their tests run with the packed packages.
+// out of the repository, has the packages that it asks for and no others, and its scripts run: `types`, and all that
+// begin with `test`. The recipes of the documentation are one more: their tests run with the packed packages. All of
+// them share one installation, which takes longer than most of what is done with it.
 import { readdirSync } from 'node:fs';
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { check, conclude, countsOf, report, testsOf } from './checks.mjs';
 import { installPacked, packPackages } from './packed-packages.mjs';
@@ -18,22 +19,47 @@ const TYPES_OF_NEST_NEW = ['@types/express', '@types/node'];
 await main(async () => {
   const { outputFile } = parseArgs({ options: { outputFile: { type: 'string' } } }).values;
   const packed = await packPackages();
-  const rows = [];
-  for (const { name } of readdirSync(EXAMPLES, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
-    rows.push(...(await checkExample(name, packed)));
+  const names = readdirSync(EXAMPLES, { withFileTypes: true }).flatMap((each) => (each.isDirectory() ? each.name : []));
+  const examples = await Promise.all(names.map(readExample));
+  const folder = join(packed, 'installed');
+  const rows = [await install(folder, packed, [...examples.map(({ asked }) => asked), await packagesOfRecipes()])];
+  if (countsOf(rows).failed === 0) {
+    const packages = join(folder, 'node_modules');
+    for (const example of examples) rows.push(...(await checkExample(example, join(packed, example.name), packages)));
+    rows.push(await checkRecipes(join(packed, 'report.json'), packages));
   }
-  rows.push(...(await checkRecipes(packed)));
   return conclude(rows, outputFile);
 });
 
-async function checkExample(name, packed) {
-  const folder = join(packed, name);
+async function readExample(name) {
+  const manifest = JSON.parse(await readFile(join(EXAMPLES, name, 'package.json'), 'utf8'));
+  const { scripts, dependencies, devDependencies } = manifest;
+  return { name, scripts, asked: { ...dependencies, ...devDependencies } };
+}
+
+/** Installs the packed packages, and the others that are asked for. */
+async function install(folder, packed, lists) {
+  const versions = new Map();
+  for (const [name, version] of lists.flatMap(Object.entries)) {
+    const other = versions.get(name) ?? version;
+    if (other !== version) throw new Error(`One installation cannot have ${name} ${version} and ${other}`);
+    versions.set(name, version);
+  }
+  const others = [...versions].flatMap(([name, version]) => (isOurs(name) ? [] : [`${name}@${version}`]));
+  await mkdir(folder);
+  await writeFile(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
+  const run = installPacked(folder, packed, ...others);
+  return report(['examples and recipes', 'npm install'], await result('the packages and all peers fit', run));
+}
+
+async function checkExample({ name, scripts, asked }, folder, packages) {
   await cp(join(EXAMPLES, name), folder, { recursive: true, filter: (path) => !path.endsWith('/node_modules') });
-  const rows = [
-    report([name, 'npm install'], await result('the packages and all peers fit', installPacked(folder, packed))),
-  ];
-  if (countsOf(rows).failed > 0) return rows;
-  const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
+  for (const each of ['.bin', ...Object.keys(asked)]) {
+    const link = join(folder, 'node_modules', each);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(packages, each), link);
+  }
+  const rows = [];
   for (const script of Object.keys(scripts).filter((each) => each === 'types' || each.startsWith('test'))) {
     const run = runIn(folder, 'npm', ['run', '--silent', script]);
     rows.push(report([name, `npm run ${script}`], await result('passes', run)));
@@ -41,14 +67,7 @@ async function checkExample(name, packed) {
   return rows;
 }
 
-async function checkRecipes(packed) {
-  const folder = join(packed, 'recipes');
-  await mkdir(folder);
-  await writeFile(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
-  const install = installPacked(folder, packed, ...(await packagesOfRecipes()));
-  const rows = [report(['recipes', 'npm install'], await result('the packages and all peers fit', install))];
-  if (countsOf(rows).failed > 0) return rows;
-  const file = join(folder, 'report.json');
+async function checkRecipes(file, packages) {
   const args = [
     '.dev/test.mjs',
     '--testRegex=/test/recipes\\.chaos\\.ts$',
@@ -56,12 +75,9 @@ async function checkRecipes(packed) {
     '--json',
     `--outputFile=${file}`,
   ];
-  const { code, output } = await runIn(root, process.execPath, args, {
-    RECIPES_PACKAGES: join(folder, 'node_modules'),
-  });
+  const { code, output } = await runIn(root, process.execPath, args, { RECIPES_PACKAGES: packages });
   const tests = testsOf(JSON.parse(await readFile(file, 'utf8').catch(() => '{"testResults":[]}')));
-  const checks = [...tests, check('the run passes', code === 0)];
-  return [...rows, report(['recipes', 'npm test'], { output, checks })];
+  return report(['recipes', 'npm test'], { output, checks: [...tests, check('the run passes', code === 0)] });
 }
 
 /** What the first page says to install for the recipes, in the versions that this repository has. */
@@ -69,9 +85,12 @@ async function packagesOfRecipes() {
   const page = await readFile(join(root, 'docs/getting-started.md'), 'utf8');
   const told = [...page.matchAll(/^npm install (.+)$/gm)].flatMap(([, names]) => names.split(' '));
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'));
-  const others = told.filter((name) => !name.startsWith('@nest-session/'));
-  const names = new Set([...OF_NEST_NEW, ...TYPES_OF_NEST_NEW, ...others]);
-  return [...names].map((name) => `${name}@${packages[`node_modules/${name}`].version}`);
+  const names = [...OF_NEST_NEW, ...TYPES_OF_NEST_NEW, ...told.filter((name) => !isOurs(name))];
+  return Object.fromEntries(names.map((name) => [name, packages[`node_modules/${name}`].version]));
+}
+
+function isOurs(name) {
+  return name.startsWith('@nest-session/');
 }
 
 async function result(expected, run) {
