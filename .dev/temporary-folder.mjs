@@ -1,5 +1,5 @@
 // Where things are tried that must not happen in the repository itself.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { capture, onStopSignal } from './processes.mjs';
@@ -7,11 +7,14 @@ import { capture, onStopSignal } from './processes.mjs';
 // Only for what would never end: it takes seconds, and minutes where a machine is slow.
 const TIMEOUT = 1_200_000;
 
+/** Where files are that need not reach a disk: a few megabytes, since some containers have no more. */
+export const IN_MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
 const stopped = new AbortController();
 
 /** A folder outside of the repository. It is removed when this process ends, which a signal makes it do at once. */
-export function temporaryFolder(purpose) {
-  const folder = mkdtempSync(join(tmpdir(), `nest-session-${purpose}-`));
+export function temporaryFolder(purpose, parent = tmpdir()) {
+  const folder = mkdtempSync(join(parent, `nest-session-${purpose}-`));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   onStopSignal(() => {
     stopped.abort();

@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { check, conclude, countsOf, report, testsOf } from './checks.mjs';
 import { installPacked, packPackages } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
-import { runIn } from './temporary-folder.mjs';
+import { IN_MEMORY, runIn, temporaryFolder } from './temporary-folder.mjs';
 
 const EXAMPLES = join(root, 'examples');
 /** What a project of the Nest CLI has, before anything is installed for a recipe. */
@@ -59,9 +59,11 @@ async function checkExample({ name, scripts, asked }, folder, packages) {
     await mkdir(dirname(link), { recursive: true });
     await symlink(join(packages, each), link);
   }
+  // No test waits for thousands of small files to reach a disk.
+  const env = { TMPDIR: temporaryFolder('examples', IN_MEMORY) };
   const rows = [];
   for (const script of Object.keys(scripts).filter((each) => each === 'types' || each.startsWith('test'))) {
-    const run = runIn(folder, 'npm', ['run', '--silent', script]);
+    const run = runIn(folder, 'npm', ['run', '--silent', script], env);
     rows.push(report([name, `npm run ${script}`], await result('passes', run)));
   }
   return rows;
