@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { main, root, run, runQuietly } from './processes.mjs';
 import { writeAddress } from './release-address.mjs';
-import { temporaryFolder } from './temporary-folder.mjs';
+import { IN_MEMORY, temporaryFolder } from './temporary-folder.mjs';
 import { publishedPackages } from './workspaces.mjs';
 
 const EXAMPLE_ADDRESS = 'https://github.com/example/nest-session';
@@ -37,7 +37,11 @@ await main(async () => {
     failures += await run('node_modules/.bin/publint', ['run', path, '--strict']);
     failures += await run('node_modules/.bin/attw', [path, '--profile', 'strict']);
   }
-  failures += await run(process.execPath, ['.dev/release-publish.mjs', '--dry-run', tarballs]);
+  // npm unpacks each tarball there, more than once.
+  const cache = temporaryFolder('npm', IN_MEMORY);
+  failures += await run(process.execPath, ['.dev/release-publish.mjs', '--dry-run', tarballs], {
+    npm_config_cache: cache,
+  });
   return failures === 0 ? 0 : 1;
 });
 

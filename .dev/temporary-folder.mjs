@@ -7,7 +7,7 @@ import { capture, onStopSignal } from './processes.mjs';
 // Only for what would never end: it takes seconds, and minutes where a machine is slow.
 const TIMEOUT = 1_200_000;
 
-/** Where files are that need not reach a disk: a few megabytes, since some containers have no more. */
+/** Where files are that need not reach a disk: some megabytes, since some containers have no more. */
 export const IN_MEMORY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 const stopped = new AbortController();
