@@ -43,7 +43,10 @@ export interface DeadLetterFilter {
  */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
-/** @throws RangeError for a limit of a list of dead letters that is neither a whole number nor Infinity */
+/**
+ * Checks how many dead letters a list may have at most.
+ * @throws RangeError for what is neither a whole number nor Infinity
+ */
 export function assertLimit(limit: number): void {
   if (limit === Infinity || (Number.isInteger(limit) && limit >= 0)) return;
   throw new RangeError('`limit` must be a whole number that is not negative');

@@ -164,7 +164,9 @@ export const EVENTS: CheckGroup = {
     ...deletions,
 
     'say why a session was deleted': async (t) => {
-      const ends: Partial<Record<SessionDeletedEvent['reason'], (session: TrackedSession) => Promise<unknown>>> = {
+      // Another check ends every session.
+      type Reason = Exclude<SessionDeletedEvent['reason'], 'everybody'>;
+      const ends: Record<Reason, (session: TrackedSession) => Promise<unknown>> = {
         'signed-out': (session) => (session.signOut(), session.save()),
         invalidated: (session) => (session.invalidate(), session.save()),
         revoked: ({ id }) => t.repository.deleteById(id),
