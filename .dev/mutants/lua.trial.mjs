@@ -69,14 +69,16 @@ async function jestIn(folder, number, env) {
     const args = [...fixed, `--config=${config}`, ...output, titles, ...specs];
     await capture(process.execPath, args, { env: { ...process.env, ...env } });
     const { testResults } = JSON.parse(await readFile(report, 'utf8'));
-    const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+    const tests = testResults.flatMap(({ name, assertionResults }) =>
+      assertionResults.map((each) => ({ ...each, name })),
+    );
     return { tests, output: testResults.map(({ message }) => message).join('\n') };
   };
 }
 
 /** A test may run several times, such as for each number of partitions; the others of its file are passed over. */
-function isNamed({ fullName, status }, { test }) {
-  return status !== 'pending' && (fullName === test || fullName.endsWith(` ${test}`));
+function isNamed({ name, fullName, status }, { spec, test }) {
+  return status !== 'pending' && name.includes(`/${spec}.`) && (fullName === test || fullName.endsWith(` ${test}`));
 }
 
 function patternOf(code) {

@@ -7,7 +7,7 @@ import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { LivingInstances } from './connection/living-instances.js';
 import { PartitionSignals } from './connection/partition-signals.js';
 import { REDIS_CONNECTIONS, type RedisConnections } from './connection/redis-connections.js';
-import { type ServicesOfStore, StoreLifecycle } from './connection/store.lifecycle.js';
+import { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
 import { StoreConnections } from './connection/store-connections.js';
 import { EventBroadcaster } from './delivery/event.broadcaster.js';
 import { EventConsumer } from './delivery/event.consumer.js';

@@ -1,7 +1,7 @@
 import type { UnreadText } from '@nest-session/core/internal';
 import type { AttributeChanges, UpdateSession } from '@nest-session/core/store';
 import { logger } from '../logging/redis-session.logger.js';
-import { bytesIn, decryptAttribute, encryptAttribute, isEncrypted } from './attribute-encryption.js';
+import { bytesIn, decryptAttribute, encryptAttribute, isEncrypted } from './attribute-text.js';
 import { DataKey } from './data-key.js';
 import type { KeyRing } from './key-ring.js';
 import { type PlainValues, readPlain, writesPlain } from './plain-values.js';

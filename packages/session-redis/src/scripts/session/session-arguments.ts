@@ -9,7 +9,7 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
-import { bytesIn } from '../../encryption/attribute-encryption.js';
+import { bytesIn } from '../../encryption/attribute-text.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';

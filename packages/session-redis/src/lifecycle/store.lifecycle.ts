@@ -2,9 +2,9 @@ import type { BeforeApplicationShutdown, OnApplicationBootstrap, OnApplicationSh
 import type { ModuleRef } from '@nestjs/core';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import { closeConnection } from './close-connection.js';
-import { closeConnections, type RedisConnections } from './redis-connections.js';
-import { endSharing } from './sharing.js';
+import { closeConnection } from '../connection/close-connection.js';
+import { closeConnections, type RedisConnections } from '../connection/redis-connections.js';
+import { endSharing } from '../connection/sharing.js';
 
 type Service = Type<BackgroundService>;
 
