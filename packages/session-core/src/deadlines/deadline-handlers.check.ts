@@ -6,8 +6,8 @@ import { DeadlineHandlerModule } from './deadline-handler.module.js';
 import { handledDeadlines } from './on-deadline.decorator.js';
 
 /**
- * Warns of `@OnDeadline` methods in an application that nothing calls them in. It is part of the sessions, because no
- * code of deadlines runs there.
+ * Warns of `@OnDeadline` methods in an application without deadlines, where nothing calls them. The module of sessions
+ * has it, because no other code of this package runs there.
  */
 @Injectable()
 export class DeadlineHandlersCheck implements OnModuleInit {

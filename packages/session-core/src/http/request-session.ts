@@ -54,8 +54,8 @@ export class RequestSession {
   #outagePolicy: SessionOutagePolicy = 'on-use';
   #isOutageReported = false;
   #isUsed = false;
-  /** Those with which the session was loaded. */
-  readonly #timeouts: SessionTimeouts | undefined;
+  /** Those with which the session was loaded; undefined also when a change of them renews nothing. */
+  #timeouts: SessionTimeouts | undefined;
   #touch: SessionTouch;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
@@ -141,6 +141,7 @@ export class RequestSession {
   /** From now on, neither a touch nor a save of this request renews the idle timeout. */
   keepIdle(): void {
     this.touch.cancel();
+    this.#timeouts = undefined;
     this.#session?.keepIdle();
   }
 

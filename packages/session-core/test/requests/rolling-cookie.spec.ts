@@ -43,6 +43,12 @@ class TestController {
     await session.save();
   }
 
+  @Post('idle/timeout/:seconds')
+  @KeepSessionIdle()
+  idleTimeout(@Session() session: Session, @Param('seconds') seconds: string) {
+    session.maxInactiveInterval = Number(seconds);
+  }
+
   @Get('plain')
   plain() {
     return 'no session here';
@@ -174,6 +180,11 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       calls();
       expect((await agent.post('/set/b')).setCookies).toHaveLength(1);
       expect(calls()).toEqual(['load', 'update', 'touch']);
+    });
+
+    it('is not sent again when a request that keeps the session idle changes a timeout', async () => {
+      expect((await agent.post(`/idle/timeout/${DAY}`)).setCookies).toEqual([]);
+      expect(calls()).toEqual(['load', 'update']);
     });
 
     it('is not sent again by requests that keep the session idle', async () => {
