@@ -1,3 +1,4 @@
+import { isAsyncFunction } from 'node:util/types';
 import type { Type } from '@nestjs/common';
 import type { Duration } from '../option-reading/duration.js';
 import { OptionReader } from '../option-reading/option.reader.js';
@@ -94,7 +95,10 @@ export interface SessionModuleOptions extends BoundsOptions {
    * `device`: a shortened address and a shortened User-Agent header. Personal data in many countries. @default false
    */
   devices?: boolean | DeviceOptions;
-  /** Returns true for requests without a session, such as those for static files. They never call the store. */
+  /**
+   * Returns true for requests without a session, such as those for static files. They never call the store. It must not
+   * be async.
+   */
   exclude?: (request: HttpRequestLike) => boolean;
   /**
    * Decides whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429.
@@ -160,7 +164,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     indexes: readIndexes(reader),
     csrf: readCsrfOptions(reader.section('csrf')),
     devices: readDeviceOptions(reader),
-    exclude: reader.value('exclude', isRequestRule<boolean>, REQUEST_RULE),
+    exclude: reader.value('exclude', isExclusion, EXCLUSION),
     mayCreate: reader.value('mayCreate', isRequestRule<boolean | Promise<boolean>>, REQUEST_RULE),
   };
   reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
@@ -189,4 +193,11 @@ const REQUEST_RULE = 'a function that takes the request';
 
 function isRequestRule<T>(value: unknown): value is (request: HttpRequestLike) => T {
   return typeof value === 'function';
+}
+
+const EXCLUSION = `${REQUEST_RULE} and returns at once, not an async one`;
+
+/** The promise of an async function would exclude every request. */
+function isExclusion(value: unknown): value is (request: HttpRequestLike) => boolean {
+  return isRequestRule<boolean>(value) && !isAsyncFunction(value);
 }

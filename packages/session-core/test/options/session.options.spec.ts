@@ -176,7 +176,8 @@ describe('resolveSessionOptions', () => {
       "Option `devices.addressOf` has no effect with `devices.address` 'none': remove one of them.",
     ],
     [{ devices: { useragent: true } }, 'Unknown option `devices.useragent`: known are'],
-    [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request.'],
+    [{ exclude: '/static' }, 'Option `exclude` must be a function that takes the request'],
+    [{ exclude: async () => false }, 'and returns at once, not an async one.'],
     [{ timout: '30m' }, 'Unknown option `timout`: known are'],
     [
       { secret: 'x' },

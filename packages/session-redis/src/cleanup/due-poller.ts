@@ -12,7 +12,7 @@ export type DueSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
 const SHORTEST_WAIT = 100;
 // Nothing becomes due sooner after it was noted.
 const LONGEST_WAIT = 1000;
-// Signals tell of every end before that: see scripts/library/join.lua.
+// Signals tell of every end before that: see scripts/library/signal-end.lua.
 const LONGEST_WAIT_WITH_SIGNALS = 60_000;
 // After an error, doubled with each further one. The cleanup job looks as well.
 const FIRST_BACK_OFF = 1000;

@@ -1,4 +1,5 @@
 import { beganAt, isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
+import { ID_PATTERN } from '../keys/id-pattern.js';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { NO_KEY } from '../repository/session-hash.js';
@@ -42,7 +43,7 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
       ]),
     keys.prefix,
   );
-  const forwardedTo = /^[\w-]{22,128}/.exec(rotated ?? '')?.[0];
+  const forwardedTo = new RegExp(`^${ID_PATTERN}`).exec(rotated ?? '')?.[0];
   const names = Object.keys(hash);
   if (names.length === 0) {
     return forwardedTo === undefined ? undefined : { id: shownId(id), forwardedTo: shownId(forwardedTo) };

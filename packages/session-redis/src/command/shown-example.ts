@@ -1,5 +1,6 @@
-// Of a session, and longer than any word in a key.
-const ID = /[\w-]{22,}/g;
+import { ID_PATTERN } from '../keys/id-pattern.js';
+
+const ID = new RegExp(ID_PATTERN, 'g');
 
 /** A key, member or id, with each session id as logs show it. */
 export function shownExample(text: string, shownId: (id: string) => string): string {

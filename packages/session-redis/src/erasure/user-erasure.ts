@@ -2,6 +2,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
+import { ID_PATTERN } from '../keys/id-pattern.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
@@ -33,7 +34,7 @@ export interface Erased {
   readonly ledgers: number;
 }
 
-const SESSION = /^sessions:([\w-]{22,})$/;
+const SESSION = new RegExp(`^sessions:(${ID_PATTERN})$`);
 const IDS_PER_CALL = 50;
 const EVENTS_PER_CALL = 100;
 // A dead letter can have 256 KiB.

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '../connection/reply.errors.js';
 import { pages } from '../expiration/scan-pages.js';
+import { ID_PATTERN } from '../keys/id-pattern.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
@@ -13,12 +14,12 @@ const MEMBERS_PER_CALL = 500;
 // The patterns match names exactly, because another namespace can begin with this one, as `app:sessions` begins with
 // `app`. Ids have 22 characters or more, and hashes have 43.
 /** Matches session hashes, shadow keys, forwarding marks and takeover marks by id, and ledgers by hash. */
-const OF_ONE = /^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:)([\w-]{22,})$/;
+const OF_ONE = new RegExp(`^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:)(${ID_PATTERN})$`);
 const BUCKET = /^expirations:(\d+)$/;
 const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
 const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;
 /** Of a live session: what is kept of an ended one has no shadow key. */
-const SHADOW = /^sessions:expires:[\w-]{22,}$/;
+const SHADOW = new RegExp(`^sessions:expires:${ID_PATTERN}$`);
 
 /**
  * Moves all keys except those of events to the partitions that they belong to in another number of partitions. It

@@ -1,5 +1,6 @@
 import { FORWARDING_TIME } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
+import { ID_PATTERN } from '../keys/id-pattern.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
@@ -48,16 +49,16 @@ export function sessionKinds(verifier: SessionVerifier): KeyKind<SessionKeys>[] 
     return problems;
   };
   return [
-    { name: /^sessions:([\w-]{22,})$/, type: 'hash', life: 'any', verify: sessions },
+    { name: new RegExp(`^sessions:(${ID_PATTERN})$`), type: 'hash', life: 'any', verify: sessions },
     {
-      name: /^sessions:expires:([\w-]{22,})$/,
+      name: new RegExp(`^sessions:expires:(${ID_PATTERN})$`),
       type: 'string',
       life: 'any',
       // What its session lacks is found with the session hash, if there is one.
       verify: (partition, ids) => scripts.shadows(partition, ids, rules),
     },
-    { name: /^sessions:forwarded:[\w-]{22,}$/, type: 'string', life: FORWARDING_TIME },
-    { name: /^sessions:taken-over:[\w-]{22,}$/, type: 'string', life: 'any' },
+    { name: new RegExp(`^sessions:forwarded:${ID_PATTERN}$`), type: 'string', life: FORWARDING_TIME },
+    { name: new RegExp(`^sessions:taken-over:${ID_PATTERN}$`), type: 'string', life: 'any' },
     {
       name: /^expirations$/,
       type: 'zset',

@@ -1,4 +1,4 @@
--- include: digits, keys, signal
+-- include: digits, keys, signal-end
 -- A deadline waits as long as its hash has a time, `due`. When it fires, only `fired` is left of it for a while.
 
 -- The times of a waiting deadline: `due`, nil when none waits; and whether one has fired. Raises an error for a stray
@@ -21,10 +21,9 @@ local function note_due(due, names, name, member, time)
   redis.call('ZADD', names, 'LT', digits(time), name)
 end
 
--- Tells the instances of a time. Of several partitions, they look at each only once a minute unless they know of one
--- before. Returns the ms until then.
+-- Tells the instances of a time. Returns the ms until then.
 local function tell_due(events, time, now)
   local wait = math.max(0, time - now)
-  if wait < 60000 then signal(events, 'end ' .. wait) end
+  signal_end(events, wait)
   return wait
 end

@@ -8,12 +8,3 @@ local function keeps_by(rule)
     return not named[field] and string.find(field, 'sessionAttr:nest-session.visitor.', 1, true) ~= 1
   end
 end
-
--- The fields of the attributes that a session loses: all when it is cleared, those that a sign-in does not keep.
-local function lost_attributes(key, change)
-  local lost, keeps = {}, not change.clears and keeps_by(change.sign_in)
-  for _, field in ipairs(redis.call('HKEYS', key)) do
-    if string.sub(field, 1, 12) == 'sessionAttr:' and not (keeps and keeps(field)) then table.insert(lost, field) end
-  end
-  return lost
-end

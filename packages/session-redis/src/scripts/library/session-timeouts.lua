@@ -2,8 +2,6 @@
 
 -- The end by an idle timeout of `interval` s that counts from `since`; nil: never.
 local function end_after(since, interval, absolute_expiry)
-  if interval < 0 then return absolute_expiry end
-  local ends_at = since + interval * 1000
-  if absolute_expiry and absolute_expiry < ends_at then return absolute_expiry end
-  return ends_at
+  local idle_end = interval >= 0 and since + interval * 1000 or absolute_expiry
+  return absolute_expiry and absolute_expiry < idle_end and absolute_expiry or idle_end
 end

@@ -1,13 +1,9 @@
 -- include: put, hash-fields
 -- What a change writes into the session hash.
 
--- Adds to a change what it does to a session, whether that goes on or ends: the attributes that are `lost`, the end by
--- the absolute timeout, the time of the sign-in, and the data key for the id that it has then.
+-- Adds to a change what it does to a session, whether that goes on or ends: the end by the absolute timeout, the time of
+-- the sign-in, and the data key for the id that it has then.
 local function add_changes(session, change, absolute_expiry, data_key, now)
-  if change.clears or change.sign_in then
-    -- include: kept-attributes
-    change.lost = lost_attributes(session.key, change)
-  end
   local changes_expiry = change.timeout and (absolute_expiry or session.absolute_expiry)
   if changes_expiry then put(change, 'absoluteExpiry', absolute_expiry) end
   if change.interval then put(change, 'maxInactiveInterval', change.interval) end

@@ -37,7 +37,7 @@
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
 -- include: whole-session, change, clock, times, set-end, member, size-estimate, data-keys, record, wanted, epoch, write-change
--- include: index-moves
+-- include: index-moves, lost-attributes
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local id, grace, retention, change = ARGV[3], ARGV[4], ARGV[5], change_in(ARGV, 9)
 local new = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
@@ -46,7 +46,7 @@ change.clears = ARGV[8] == '1'
 if change.clears then mark = 'cleared:' .. new.id elseif change.sign_in then mark = new.id .. ' ' .. change.sign_in end
 
 -- The reply to a rotation that may not be made; nil when it may.
-local function refusal_of(session)
+local function refusal_of(session, now)
   -- A request that was open while every session was ended must not let one of them begin anew.
   local epoch = change.sign_in and epoch_at(partition.prefix .. 'epoch')
   if epoch and is_ended_by(epoch, session.created_at, session.authenticated_at) then return { 'gone' } end
@@ -55,7 +55,8 @@ local function refusal_of(session)
     -- include: update-conflict
     refusal = conflict_with(session.key, change, false)
   end
-  return refusal or redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 and { 'collision' } or nil
+  if not refusal and redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 then return { 'collision' } end
+  return refusal or is_late(change.limit, now) and { 'late' } or nil
 end
 
 -- Renews the session, and records its new id.
@@ -95,9 +96,10 @@ local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
 -- A rotation that was sent twice finds the forwarding mark that it left itself.
 if not session or session.id ~= id and redis.call('GET', mark_key) ~= mark then return { 'gone' } end
 if session.id ~= id then return { 'saved', change.sign_in and session.authenticated_at or nil } end
-local now, refusal, size, entries = now_in_ms(), refusal_of(session), nil, nil
+local now, size, entries = now_in_ms(), nil, nil
+local refusal = refusal_of(session, now)
 if refusal then return refusal end
-if is_late(change.limit, now) then return { 'late' } end
+change.lost = lost_attributes(session.key, change)
 local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
 add_changes(session, change, absolute_expiry, data_key_for(is_over and id or new.id, change), now)
 if is_over then

@@ -116,7 +116,7 @@ local is_forwarded = session.id ~= id
 local refusal, size = refusal_of(session, is_forwarded), nil
 if refusal then return refusal end
 if change.clears or change.sign_in then
-  -- include: kept-attributes
+  -- include: lost-attributes
   change.lost = lost_attributes(session.key, change)
 end
 local is_over = is_over_by_change(session)
