@@ -4,7 +4,8 @@ import { Controller, Get, type INestApplication, Module, type NestApplicationOpt
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Authenticated, Session, SessionModule, Sessions } from '@nest-session/core';
-import { RedisSessionModule, signedInAs, springSessions } from '@nest-session/redis';
+import { RedisSessionModule } from '@nest-session/redis';
+import { signedInAs, springSessions } from '@nest-session/redis/spring';
 import { HttpAgent } from '@nest-session/testing';
 
 /** The attribute of the user's name in Spring. */

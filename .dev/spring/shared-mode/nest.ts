@@ -3,7 +3,8 @@ import 'reflect-metadata';
 import { type INestApplicationContext, Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { IndexedSessionRepository, SessionModule } from '@nest-session/core';
-import { RedisSessionModule, type SpringJson, SpringJsonSerializer, springSessions } from '@nest-session/redis';
+import { RedisSessionModule } from '@nest-session/redis';
+import { type SpringJson, SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
 import { SessionEventRecorder } from '@nest-session/testing';
 
 @Injectable()

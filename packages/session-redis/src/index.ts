@@ -7,13 +7,6 @@ export type { RedisSessionModuleOptions } from './configuration/redis-session.op
 // sessions
 export { RedisSessionRepository } from './repository/redis-session.repository.js';
 
-// sessions of Spring Session
-export { springSessions } from './spring/spring-sessions.js';
-export type { SpringAuthentication } from './spring-values/security.context.js';
-export { signInAs } from './spring/sign-in-as.js';
-export { signedInAs } from './spring/signed-in-as.js';
-export { type SpringJson, SpringJsonSerializer } from './spring-values/spring-json.serializer.js';
-
 // encryption
 export { SessionEncryptionError } from './encryption/session-encryption.error.js';
 

@@ -12,7 +12,8 @@ import {
   SessionStoreError,
 } from '@nest-session/core';
 import { saveChannel, type SessionSaveContext } from '@nest-session/core/telemetry';
-import { RedisSessionModule, springSessions } from '@nest-session/redis';
+import { RedisSessionModule } from '@nest-session/redis';
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

@@ -53,7 +53,8 @@ function isMode(value: unknown): value is SpringMode {
 }
 
 const NO_SPRING_JSON =
-  "Option `serializer` is a SpringJsonSerializer with `spring: 'shared'`, because Spring must be able to read what is written.";
+  "Option `serializer` is a SpringJsonSerializer of @nest-session/redis/spring with `spring: 'shared'`, because Spring must " +
+  'be able to read what is written.';
 
 /** The option `serializer`, which Spring has a say in. */
 export function readSerializer(
@@ -69,7 +70,8 @@ export function readSerializer(
 
 const HASHED_IDS =
   "Option `spring` needs `sessionIds: 'plain'` in the options of SessionModule, because Spring Session knows a session by " +
-  'the id that its cookie holds: write SessionModule.forRoot(springSessions()).';
+  'the id that its cookie holds: write SessionModule.forRoot(springSessions()), with springSessions of ' +
+  '@nest-session/redis/spring.';
 
 /** What options of `SessionModule` the sessions of Spring cannot have. */
 export function problemsWithSpring(

@@ -1,4 +1,4 @@
-import { springSessions } from '@nest-session/redis';
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

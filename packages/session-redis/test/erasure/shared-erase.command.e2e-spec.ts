@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDestroyedEvent } from '@nest-session/core';
-import { SessionEventGroups, SpringJsonSerializer, springSessions } from '@nest-session/redis';
+import { SessionEventGroups } from '@nest-session/redis';
+import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

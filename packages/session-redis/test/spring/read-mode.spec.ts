@@ -19,12 +19,8 @@ import {
   SessionStateError,
 } from '@nest-session/core';
 import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
-import {
-  type RedisSessionModuleOptions,
-  RedisSessionRepository,
-  signedInAs,
-  springSessions,
-} from '@nest-session/redis';
+import { type RedisSessionModuleOptions, RedisSessionRepository } from '@nest-session/redis';
+import { signedInAs, springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
 import { eventually, RedisCluster } from '@nest-session/testing';

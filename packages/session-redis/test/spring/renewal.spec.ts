@@ -1,6 +1,6 @@
 import { SessionRepository, SessionStoreError } from '@nest-session/core';
 import { storePrimitivesOf } from '@nest-session/core/internal';
-import { springSessions } from '@nest-session/redis';
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
 import { readStoredValue } from '../../src/spring-values/stored-value.js';

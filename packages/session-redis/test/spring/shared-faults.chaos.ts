@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { springSessions } from '@nest-session/redis';
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { Controller, Post } from '@nestjs/common';
 import { IndexedSessionRepository, Session } from '@nest-session/core';
-import { springSessions } from '@nest-session/redis';
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

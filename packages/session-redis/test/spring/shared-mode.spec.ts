@@ -12,14 +12,8 @@ import {
   Sessions,
   SessionStateError,
 } from '@nest-session/core';
-import {
-  type RedisSessionModuleOptions,
-  RedisSessionRepository,
-  signedInAs,
-  signInAs,
-  SpringJsonSerializer,
-  springSessions,
-} from '@nest-session/redis';
+import { type RedisSessionModuleOptions, RedisSessionRepository } from '@nest-session/redis';
+import { signedInAs, signInAs, SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';

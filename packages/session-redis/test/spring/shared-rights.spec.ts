@@ -1,6 +1,6 @@
 import { IndexedSessionRepository, Sessions } from '@nest-session/core';
 import { type HealthLook, SESSION_HEALTH } from '@nest-session/core/internal';
-import { springSessions } from '@nest-session/redis';
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

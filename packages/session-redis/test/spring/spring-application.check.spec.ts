@@ -1,5 +1,6 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
-import { type RedisSessionModuleOptions, SpringJsonSerializer, springSessions } from '@nest-session/redis';
+import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
