@@ -14,7 +14,7 @@ import { TrackedSession } from '../session/tracked-session.js';
 import { findPresented, type PresentedSessions, principalOf } from './presented-sessions.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
-import { cookieLifetimeOf } from './cookie-lifetime.js';
+import { cookieLifetimeOf, isCookieDue, isRolling } from './cookie-lifetime.js';
 import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch, touchDueIn } from './session-touch.js';
 
@@ -159,11 +159,9 @@ export class RequestSessionLoader {
       session.keepIdleFor(dueIn);
       return SessionTouch.none;
     }
-    const isRolling = this.resolver.maxAge({ presented, ...cookieLifetimeOf(session) }) !== undefined;
-    // A session that never expires needs no touch, but its cookie may. It decides nothing else, so any clock will do.
-    const isDue =
-      dueIn !== undefined || (isRolling && Date.now() - session.lastAccessedTime >= this.options.touchInterval);
-    return isDue ? SessionTouch.of(this.repository, session, isRolling) : SessionTouch.none;
+    const sendsToken = isRolling(this.resolver, { presented, ...cookieLifetimeOf(session) });
+    const isDue = dueIn !== undefined || (sendsToken && isCookieDue(session, this.options.touchInterval));
+    return isDue ? SessionTouch.of(this.repository, session, sendsToken) : SessionTouch.none;
   }
 }
 

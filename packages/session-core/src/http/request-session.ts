@@ -10,7 +10,7 @@ import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionEnd } from '../session/unsaved-changes.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { cookieLifetimeOf } from './cookie-lifetime.js';
+import { cookieLifetimeOf, isRolling } from './cookie-lifetime.js';
 import type { SessionExtension } from './session-extension.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
@@ -155,7 +155,7 @@ export class RequestSession {
   sendAgainIfRenewed(resolver: SessionIdResolver): void {
     const [session, loaded] = [this.#session, this.#timeouts];
     if (!session || !loaded || (this.#touch.isRolling && this.#touch.isDue)) return;
-    if (haveChanged(session, loaded) && resolver.maxAge(this.client) !== undefined) this.sendAgain();
+    if (haveChanged(session, loaded) && isRolling(resolver, this.client)) this.sendAgain();
   }
 
   /**

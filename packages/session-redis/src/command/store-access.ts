@@ -10,7 +10,7 @@ import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
 import { isAnswer } from '../connection/reply.errors.js';
 import { RequestConnection, storeError } from '../connection/request.connection.js';
-import { unreachable } from '../connection/unreachable.js';
+import { unreachableError } from '../connection/with-connections.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Partitions } from '../partitions/partitions.js';
@@ -123,7 +123,7 @@ async function reach(connections: RedisConnections, options: ResolvedRedisSessio
   const connected = connections.request.connect();
   const hasEnded = await settledWithin(PATIENCE, connected);
   const refuse = (cause: unknown): never => {
-    throw unreachable(options.connection, cause);
+    throw unreachableError(options.connection, cause);
   };
   if (!hasEnded) refuse(outage.reason ?? new Error(`no reply within ${PATIENCE} ms`));
   // ioredis itself rejects with `Connection is closed.`

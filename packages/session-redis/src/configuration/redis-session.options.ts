@@ -118,8 +118,9 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   };
   /**
    * The sessions are those that Spring Session keeps in this Redis. Needs `springSessions()` of
-   * `@nest-session/redis/spring` as options of `SessionModule`. `namespace` is `'spring:session'` by default then. See the
-   * page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this library
+   * `@nest-session/redis/spring` as options of `SessionModule`. `namespace` is `'spring:session'` by default then.
+   * See the page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this
+   * library
    * - `'read'`: they are found, and `SessionRepository.touch()` renews them. What would change one throws a
    *   SessionStateError, and no event reaches your handlers.
    * - `'shared'`: both applications create, change and end them, and hear of all events. Spring must use

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { adviceFor } from '../logging/advice.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { Partitions } from '../partitions/partitions.js';
-import { RequestDeadlines } from './request-deadlines.js';
+import { WaitingCalls } from './waiting-calls.js';
 import { CONNECTION_OPTIONS, type ConnectionOptions, InjectConnection } from './redis-connections.js';
 import type { Redirection, RequestNodes } from './redis-nodes.js';
 import { ReplicatedWrites } from './replicated-writes.js';
@@ -39,7 +39,7 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 @Injectable()
 export class RequestConnection {
   readonly #commandTimeout: number;
-  readonly #calls: RequestDeadlines<Call>;
+  readonly #calls: WaitingCalls<Call>;
   readonly #batches = new WeakMap<Redis, WriteBatch>();
   /** Of connections on which writes wait for replicas. */
   readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
@@ -50,7 +50,7 @@ export class RequestConnection {
     @InjectConnection('writes') private readonly writers: RequestNodes = nodes,
   ) {
     this.#commandTimeout = commandTimeout;
-    this.#calls = new RequestDeadlines(commandTimeout, (call) => this.#giveUp(call));
+    this.#calls = new WaitingCalls(commandTimeout, (call) => this.#giveUp(call));
     for (const each of new Set([nodes, writers])) {
       each.onOpen((client) => {
         this.#batches.set(client, WriteBatch.on(client));

@@ -1,4 +1,8 @@
+import { SessionStoreError } from '@nest-session/core';
+import { shownError } from '@nest-session/core/internal';
+import { adviceFor } from '../logging/advice.js';
 import { OutageLog } from './outage.log.js';
+import type { RedisAddress } from './redis-address.options.js';
 import { isAnswer } from './reply.errors.js';
 import { storeError } from './request.connection.js';
 import {
@@ -7,7 +11,10 @@ import {
   closeConnections,
   type RedisConnections,
 } from './redis-connections.js';
-import { unreachable } from './unreachable.js';
+import { shownAddress, usesTls } from './shown-address.js';
+
+// A server without TLS waits for the rest of what it takes for a command.
+const SILENCE = /no reply within|ETIMEDOUT/;
 
 /**
  * Connects, does the work, and closes the connections: for what runs beside the applications.
@@ -22,7 +29,7 @@ export async function withConnections<T>(
   try {
     // ioredis itself rejects with `Connection is closed.`
     await connections.background.connect().catch((error: unknown) => {
-      throw unreachable(options.connection, outage.reason ?? error);
+      throw unreachableError(options.connection, outage.reason ?? error);
     });
     return await work(connections).catch((error: unknown) => {
       throw isAnswer(error) ? storeError(error) : error;
@@ -30,4 +37,12 @@ export async function withConnections<T>(
   } finally {
     await closeConnections(connections);
   }
+}
+
+/** The error of what runs beside the applications, and cannot reach Redis. */
+export function unreachableError(address: RedisAddress, cause: unknown): SessionStoreError {
+  const reason = shownError(cause);
+  const ofTls = usesTls(address) && SILENCE.test(reason) ? ': a port without TLS does not reply to TLS' : '';
+  const advice = adviceFor(cause) || `. Start it, or correct its address${ofTls}`;
+  return new SessionStoreError(`Redis (${shownAddress(address)}) cannot be reached: ${reason}${advice}`, { cause });
 }

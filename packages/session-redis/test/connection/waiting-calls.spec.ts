@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { RequestDeadlines } from '../../src/connection/request-deadlines.js';
+import { WaitingCalls } from '../../src/connection/waiting-calls.js';
 
 LeakGuard.install();
 afterEach(() => {
@@ -16,30 +16,30 @@ const block = (milliseconds: number) => {
 };
 
 /** Calls that begin in so many turns of the event loop. */
-async function begin(deadlines: RequestDeadlines<object>, turns: number): Promise<object[]> {
+async function begin(waiting: WaitingCalls<object>, turns: number): Promise<object[]> {
   const calls: object[] = [];
   for (let turn = 0; turn < turns; turn++) {
     calls.push({ turn });
-    deadlines.add(calls[turn]!);
+    waiting.add(calls[turn]!);
     await nextTurn();
     block(1);
   }
   return calls;
 }
 
-it('each call expires once, in its order, also when the deadlines of others pass while one is told', async () => {
+it('each call expires once, in its order, also when the time of others passes while one is told', async () => {
   const timers = jest.spyOn(globalThis, 'setTimeout');
   const expired: object[] = [];
-  const deadlines: RequestDeadlines<object> = new RequestDeadlines(TIMEOUT, (call) => {
+  const waiting: WaitingCalls<object> = new WaitingCalls(TIMEOUT, (call) => {
     expired.push(call);
-    // Until the next deadline has passed.
+    // Until the time of the next has passed.
     block(TIMEOUT);
   });
   for (let round = 0; round < 3; round++) {
-    const calls = await begin(deadlines, 4);
+    const calls = await begin(waiting, 4);
     await eventually(() => expect(expired).toEqual(calls), { interval: 1 });
     expired.length = 0;
-    expect([...deadlines.calls]).toEqual([]);
+    expect([...waiting.calls]).toEqual([]);
   }
   const own = timers.mock.calls.filter(([callback]) => String(callback).includes('#expireUntil'));
   expect(own.length).toBeGreaterThanOrEqual(3);
@@ -50,11 +50,11 @@ it('each call expires once, in its order, also when the deadlines of others pass
 it('calls that are settled leave no timer, each time', async () => {
   const guard = new LeakGuard();
   guard.start();
-  const deadlines = new RequestDeadlines<object>(60_000, () => undefined);
+  const waiting = new WaitingCalls<object>(60_000, () => undefined);
   for (let round = 0; round < 3; round++) {
-    const calls = await begin(deadlines, 2);
-    for (const call of calls) expect([deadlines.has(call), deadlines.delete(call)]).toEqual([true, true]);
-    expect(deadlines.delete(calls[0]!)).toBe(false);
+    const calls = await begin(waiting, 2);
+    for (const call of calls) expect([waiting.has(call), waiting.delete(call)]).toEqual([true, true]);
+    expect(waiting.delete(calls[0]!)).toBe(false);
     await guard.check({ grace: 0 });
   }
   guard.stop();

@@ -2,17 +2,17 @@ import { setImmediate } from 'node:timers';
 
 /** The turn of the event loop in which calls began. */
 interface Turn {
-  /** Milliseconds of the monotonic clock. The turn still runs while it is Infinity. */
-  deadline: number;
+  /** When the time of its calls passes, in ms of the monotonic clock. The turn still runs while it is Infinity. */
+  ends: number;
 }
 
 /**
- * How long requests wait for Redis: their calls must be settled within the command timeout, also while Redis is down.
- * RequestConnection sends them as soon as a node is ready, none twice, and fails those whose connection was lost. They
- * are in the order of their deadlines, with one timer for the oldest. The time of a call begins when the turn of the
- * event loop that it began in ends: before, its commands may not have left the process.
+ * The calls of requests that wait for Redis, and how long: they must be settled within the command timeout, also while
+ * Redis is down. RequestConnection sends them as soon as a node is ready, none twice, and fails those whose connection
+ * was lost. They are in the order in which their time passes, with one timer for the oldest. The time of a call begins
+ * when the turn of the event loop that it began in ends: before, its commands may not have left the process.
  */
-export class RequestDeadlines<Call extends object> {
+export class WaitingCalls<Call extends object> {
   readonly #turns = new Map<Call, Turn>();
   #turn: Turn | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -44,9 +44,9 @@ export class RequestDeadlines<Call extends object> {
   }
 
   #begin(): Turn {
-    const turn = { deadline: Infinity };
+    const turn = { ends: Infinity };
     setImmediate(() => {
-      turn.deadline = performance.now() + this.timeout;
+      turn.ends = performance.now() + this.timeout;
       this.#turn = undefined;
       this.#start();
     });
@@ -56,7 +56,7 @@ export class RequestDeadlines<Call extends object> {
   #start(): void {
     const [oldest] = this.#turns.values();
     // When its turn ends, the timer starts.
-    if (this.#timer !== undefined || oldest === undefined || oldest.deadline === Infinity) return;
+    if (this.#timer !== undefined || oldest === undefined || oldest.ends === Infinity) return;
     this.#timer = setTimeout(
       () => {
         const now = performance.now();
@@ -64,7 +64,7 @@ export class RequestDeadlines<Call extends object> {
         setImmediate(() => this.#expireUntil(now));
       },
       // It may have passed while other calls were told that theirs has.
-      Math.max(0, Math.ceil(oldest.deadline - performance.now())),
+      Math.max(0, Math.ceil(oldest.ends - performance.now())),
     );
   }
 
@@ -75,8 +75,8 @@ export class RequestDeadlines<Call extends object> {
 
   #expireUntil(now: number): void {
     this.#stop();
-    for (const [call, { deadline }] of this.#turns) {
-      if (deadline > now) break;
+    for (const [call, { ends }] of this.#turns) {
+      if (ends > now) break;
       this.#turns.delete(call);
       this.expire(call);
     }
