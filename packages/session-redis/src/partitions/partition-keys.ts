@@ -1,11 +1,15 @@
 // These characters have a meaning in a Redis pattern or a hash tag. A namespace with them could match keys of others.
 const FORBIDDEN = /[{}*[\]?\\]/;
+// In these names the part after the word is free. So the keys of `app:index` would be indexes of the namespace `app`.
+const OF_KEYS = /:(?:index|revoked|due)(?::|$)/;
+const LIKE_KEYS =
+  'must not contain :index, :revoked or :due: its keys would pass for those of the namespace before that';
 
 /** The problem of a namespace, as the end of the sentence "Option `namespace` ..."; undefined if it is valid. */
 export function namespaceProblem(namespace: string): string | undefined {
   if (namespace.trim() === '') return 'must not be empty';
   if (FORBIDDEN.test(namespace)) return 'must not contain { } * [ ] ? or \\';
-  return undefined;
+  return OF_KEYS.test(namespace) ? LIKE_KEYS : undefined;
 }
 
 /**

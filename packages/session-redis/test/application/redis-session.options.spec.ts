@@ -55,6 +55,17 @@ it('each two options can be given together, and change what neither of them says
   }
 });
 
+it.each(['shop:index', 'shop:revoked', 'shop:due:2'])(
+  'the keys of namespace %s would pass for those of another',
+  (namespace) => {
+    expect(problemsOf({ namespace })).toEqual([expect.stringContaining('`namespace` must not contain :index')]);
+  },
+);
+
+it.each(['index', 'shop:indexes', 'shop:overdue'])('namespace %s has no keys of another', (namespace) => {
+  expect(problemsOf({ namespace })).toEqual([]);
+});
+
 it.each(['1m', '59m', '1h', '61m', '10d'])('with a grace of %s, events are kept as long by default', (grace) => {
   const { grace: milliseconds, events } = resolveRedisSessionOptions({ grace });
   expect(events.retention).toBe(Math.max(milliseconds, 3_600_000));
