@@ -75,7 +75,7 @@ async function findingsOf(check: Check, examined: Examined): Promise<readonly Di
   try {
     return await check.look(examined);
   } catch (error) {
-    const advice = 'Run this again. If it fails again, grant the rights of the page "Securing Redis".';
+    const advice = 'Run this again. If it fails again, correct what the message names.';
     return [{ status: 'error', message: `This could not be checked: ${(error as Error).message}`, advice }];
   }
 }

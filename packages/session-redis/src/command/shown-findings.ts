@@ -30,6 +30,13 @@ export function linesOfFinding<Name extends string>(
   return lines;
 }
 
+/** How many of the rules are broken, and how much was looked at. */
+export function summaryOfFindings(findings: readonly object[], rules: object, looked: number): string {
+  const [broken, all] = [findings.length, Object.keys(rules).length];
+  const rule = `${broken || 'None'} of the ${all} rules ${broken > 1 ? 'are' : 'is'} broken`;
+  return `${rule}. ${looked} keys and entries were looked at.`;
+}
+
 /** What to do about them. */
 export function adviceForFindings(
   findings: readonly Finding<string>[],

@@ -2,7 +2,7 @@ import type { SpringLook } from '../spring/spring-look.js';
 import type { SpringOverview } from '../spring/spring-overview.js';
 import { SPRING_RULES } from '../spring/spring-rules.js';
 import { counted } from './counted.js';
-import { adviceForFindings, linesOfFinding } from './shown-findings.js';
+import { adviceForFindings, linesOfFinding, summaryOfFindings } from './shown-findings.js';
 
 interface Found {
   readonly findings: SpringLook['findings'];
@@ -50,11 +50,7 @@ export function springReport(
 ): [json: object, lines: string[]] {
   const java = javaFor(overview);
   const json = { ...overview, java, hasLookedForLeftovers, findings, ...(repair && { left }), looked };
-  const names = Object.keys(SPRING_RULES).length;
-  const summary =
-    findings.length === 0
-      ? `Nothing is wrong: ${looked} keys and entries.`
-      : `${findings.length} of ${names} rules are broken: ${looked} keys and entries.`;
+  const summary = summaryOfFindings(findings, SPRING_RULES, looked);
   return [
     json,
     [

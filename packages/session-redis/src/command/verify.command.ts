@@ -3,7 +3,7 @@ import { RULES } from '../verification/rules.js';
 import { type Verification, verify } from '../verification/verify.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { shownExample } from './shown-example.js';
-import { adviceForFindings, exitCodeOfFindings, linesOfFinding } from './shown-findings.js';
+import { adviceForFindings, exitCodeOfFindings, linesOfFinding, summaryOfFindings } from './shown-findings.js';
 import { assertNotBeside, type OpenStore, withStore, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
@@ -42,9 +42,6 @@ function shown({ findings, left, looked }: Verification, shownId: (id: string) =
 function reportOf({ findings, left, looked }: Verification, repair: boolean): [json: object, lines: string[]] {
   const json = { findings, ...(repair && { left }), looked };
   const found = findings.flatMap((each) => linesOfFinding(each, RULES, repair));
-  const summary =
-    findings.length === 0
-      ? `Nothing breaks a rule of the data model: ${looked} keys and entries.`
-      : `${findings.length} of ${Object.keys(RULES).length} rules are broken: ${looked} keys and entries.`;
+  const summary = summaryOfFindings(findings, RULES, looked);
   return [json, [...found, summary, ...adviceForFindings(findings, left, repair)]];
 }

@@ -31,6 +31,11 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     'End the url with the number of a database that this server has, such as /0, or raise its setting `databases`',
   ],
   [
+    /^WRONGTYPE/,
+    'Something else has written a key that is ours: run `nest-session-redis verify`, which names it, and with --repair ' +
+      'renames it',
+  ],
+  [
     /^NOJSON/,
     'Its application of Spring keeps it by Java serialization: run `nest-session-redis spring`, which prints the Java code ' +
       'for JSON',

@@ -245,7 +245,9 @@ describe('doctor', () => {
     await client.set(stray.deadLetters, 'stray');
     const found = await findings('--namespace stray --ignore instances,cleanup');
     expect(found).toEqual([
-      expect.stringMatching(/^error dead-letters: This could not be checked: Redis failed: WRONGTYPE/),
+      expect.stringMatching(
+        /^error dead-letters: This could not be checked: Redis failed: WRONGTYPE.*run `nest-session-redis verify`/,
+      ),
     ]);
     await client.acl(
       'SETUSER',
