@@ -1,13 +1,13 @@
 // `@nest-session/core/deadlines`: moments of your application, by keys of your own.
 
 export { deadline, type DataOf, type Deadline } from './deadlines/deadline.js';
+export type { DeadlineTime } from './deadlines/deadline-arguments.js';
 export { DeadlineModule } from './deadlines/deadline.module.js';
 export type { DeadlineModuleOptions, DeadlineOptionsFactory } from './deadlines/deadline.options.js';
 export {
   type CancelOutcome,
   type DeadlineData,
   Deadlines,
-  type DeadlineTime,
   type ListOptions,
   type RescheduleOutcome,
   type ScheduledDeadline,

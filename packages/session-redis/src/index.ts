@@ -24,4 +24,5 @@ export {
 export type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
 
 // partitions
-export { repartition, type RepartitionOptions, type RepartitionProgress } from './repartitioning/repartition.js';
+export { repartition } from './repartitioning/repartition.js';
+export type { RepartitionOptions, RepartitionProgress } from './repartitioning/repartition-run.js';

@@ -1,12 +1,17 @@
-import { parseDuration } from '../option-reading/duration.js';
+import { type Duration, parseDuration } from '../option-reading/duration.js';
 import { isWellFormed } from '../session/index-terms.js';
 import { isDeadline } from './deadline.js';
 import type { Due } from './deadline.store.js';
-import type { DeadlineTime } from './deadlines.js';
 
 const LONGEST_KEY = 1024;
 // Milliseconds: the year 10000. A later instant is a mistake in units.
 const LAST_INSTANT = 253_402_300_800_000;
+
+/** When a deadline is due: after a duration such as `'15m'`, by the store's clock, or at an instant. */
+export type DeadlineTime =
+  | { readonly in: Duration; readonly at?: undefined }
+  /** A `Date`, or epoch milliseconds. In the past: at once. */
+  | { readonly at: Date | number; readonly in?: undefined };
 
 /** @throws TypeError unless it is what `deadline()` returns */
 export function assertDeadline(kind: unknown): void {

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import type { Duration } from '../option-reading/duration.js';
 import { SecurityEvents } from '../security-events/security.events.js';
 import { deadlineChannel, type DeadlineContext, traced } from '../telemetry/channels.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { assertDeadline, assertKey, assertPlace, dueOf, instantOf } from './deadline-arguments.js';
+import { assertDeadline, assertKey, assertPlace, type DeadlineTime, dueOf, instantOf } from './deadline-arguments.js';
 import { readData, writeData } from './deadline-data.js';
 import type { Deadline } from './deadline.js';
 import { type DeadlineBound, DeadlineBoundError } from './deadline.errors.js';
@@ -19,12 +18,6 @@ import {
   type ScheduleReply,
   type StoredDeadline,
 } from './deadline.store.js';
-
-/** When a deadline is due: after a duration such as `'15m'`, by the store's clock, or at an instant. */
-export type DeadlineTime =
-  | { readonly in: Duration; readonly at?: undefined }
-  /** A `Date`, or epoch milliseconds. In the past: at once. */
-  | { readonly at: Date | number; readonly in?: undefined };
 
 /** The data of a deadline, as the type of its kind says. */
 export type DeadlineData<T> = undefined extends T ? { readonly data?: T } : { readonly data: T };

@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import type { SessionResponse } from '../session/session-response.js';
 import type { Session } from '../session/session.js';
-import { type FoundSession, RequestSession, type RequestSessionParts } from './request-session.js';
+import { type FoundSession, RequestSession } from './request-session.js';
+import type { ExtendedSessionParts, SessionExtension } from './session-extension.js';
 import type { SessionScope } from './session.scope.js';
 
 /** No cookie can be sent over a connection that is open. */
@@ -23,10 +24,12 @@ const openings = new WeakMap<IncomingMessage, DetachedSession>();
  * The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one.
  */
 export class DetachedSession extends RequestSession {
+  readonly #extension: SessionExtension;
   #saves = 0;
 
-  constructor(parts: RequestSessionParts, request: IncomingMessage, found: FoundSession = {}) {
+  constructor(parts: ExtendedSessionParts, request: IncomingMessage, found: FoundSession = {}) {
     super(parts, request, NO_RESPONSE, found);
+    this.#extension = parts.extension;
   }
 
   /** The session of the message that is being handled; null when its connection is excluded, undefined without one. */
@@ -47,7 +50,7 @@ export class DetachedSession extends RequestSession {
 
   /** What `@Session()` gives: the session, or what another package shows in its place. */
   get shown(): Session | undefined {
-    const { shown } = this.parts.extension;
+    const { shown } = this.#extension;
     return shown ? shown(this) : this.session;
   }
 
@@ -58,7 +61,7 @@ export class DetachedSession extends RequestSession {
 
   /** The handshake is over: its request has the properties that another package gives to requests. */
   attach(): void {
-    const { properties } = this.parts.extension;
+    const { properties } = this.#extension;
     if (!properties) return;
     openings.set(this.request, this);
     Object.defineProperties(this.request, properties);

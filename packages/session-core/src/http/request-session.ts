@@ -11,7 +11,6 @@ import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionEnd } from '../session/unsaved-changes.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { cookieLifetimeOf, isRolling } from './cookie-lifetime.js';
-import type { SessionExtension } from './session-extension.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch } from './session-touch.js';
@@ -19,8 +18,6 @@ import { SessionTouch } from './session-touch.js';
 /** The parts of the application that all of its requests share. */
 export interface RequestSessionParts {
   readonly repository: SessionRepository;
-  /** What another package of this library adds. */
-  readonly extension: SessionExtension;
   readonly telemetry?: Pick<SessionTelemetry, 'outage'> | undefined;
 }
 

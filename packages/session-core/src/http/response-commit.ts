@@ -7,7 +7,8 @@ import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
 import { reportLateChange, reportUnsaved } from './late-change.js';
-import { type FoundSession, RequestSession, type RequestSessionParts } from './request-session.js';
+import { type FoundSession, RequestSession } from './request-session.js';
+import type { ExtendedSessionParts } from './session-extension.js';
 import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
 import { type CommitGate, type ErrorResponse, ResponseHold } from './response-hold.js';
 
@@ -20,7 +21,7 @@ interface AttachedTo {
 }
 
 /** The parts of the application that the commits of all responses share. */
-export interface ResponseCommitParts extends RequestSessionParts {
+export interface ResponseCommitParts extends ExtendedSessionParts {
   readonly resolver: SessionIdResolver;
   readonly functions: SharedResponseFunctions;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
-import type { RequestSession } from './request-session.js';
+import type { RequestSession, RequestSessionParts } from './request-session.js';
 import type { SessionTakeover } from './session-takeover.js';
 
 /** What another package of this library adds to the requests of the application. Set it before `onModuleInit()`. */
@@ -33,4 +33,9 @@ export class SessionExtension {
   onEveryEnd?: (() => void) | undefined;
   /** Called with the request that has opened a connection, before the session of an operation on it is loaded. */
   onOperation?: ((request: IncomingMessage) => void) | undefined;
+}
+
+/** The parts of the application that all of its requests share, with what another package of this library adds. */
+export interface ExtendedSessionParts extends RequestSessionParts {
+  readonly extension: SessionExtension;
 }

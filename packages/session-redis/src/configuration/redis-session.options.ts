@@ -178,7 +178,7 @@ const MOST_PARTITIONS = 1024;
 export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
-  const spring = readSpring(reader, options, isOfCluster(connection));
+  const spring = readSpring(reader, (name) => options[name] !== undefined, isOfCluster(connection));
   const namespace = reader.text('namespace', spring ? 'spring:session' : 'nest:session', namespaceProblem);
   const partitions = readPartitions(reader, isOfCluster(connection));
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });

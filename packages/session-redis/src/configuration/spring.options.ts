@@ -2,7 +2,6 @@ import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session
 import type { OptionReader } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
 import { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
-import type { RedisSessionModuleOptions } from './redis-session.options.js';
 
 /** How an application uses the sessions that Spring Session keeps. */
 export type SpringMode = 'read' | 'shared';
@@ -26,23 +25,23 @@ const OF_OUR_FORMAT = ['partitions', 'grace', 'expirations', 'notifications', 'e
 const WITHOUT_EFFECT = {
   read: [...OF_OUR_FORMAT, 'cleanup', 'replicas', 'events', 'serializer'],
   shared: OF_OUR_FORMAT,
-} as const satisfies Record<SpringMode, readonly (keyof RedisSessionModuleOptions)[]>;
+} as const satisfies Record<SpringMode, readonly string[]>;
 
 const ON_CLUSTER =
   "Option `spring: 'shared'` needs a single Redis, with replicas or without: on a Cluster the keys of a session of Spring are on " +
   'several nodes, and no script can change them together.';
 
-/** The option `spring`, and the others that must not be set beside it. */
+/** The option `spring`, and the others that must not be set beside it: whether one `isSet`. */
 export function readSpring(
   reader: OptionReader,
-  options: RedisSessionModuleOptions,
+  isSet: (name: (typeof WITHOUT_EFFECT)[SpringMode][number]) => boolean,
   isOnCluster: boolean,
 ): SpringMode | undefined {
   const mode = reader.value('spring', isMode, "'read' or 'shared'");
   if (mode === undefined) return undefined;
   if (mode === 'shared' && isOnCluster) reader.problem(ON_CLUSTER);
   for (const name of WITHOUT_EFFECT[mode]) {
-    if (options[name] === undefined) continue;
+    if (!isSet(name)) continue;
     reader.problem(`Option \`${name}\` has no effect with \`spring: '${mode}'\`: leave one of them out.`);
   }
   return mode;

@@ -6,10 +6,29 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import { checkRights } from './check-rights.js';
 import { EventCopy } from './event-copy.js';
 import { KeyRepartition } from './key-repartition.js';
-import type { RepartitionOptions, RepartitionProgress } from './repartition.js';
 import { ALL_ASIDE, inBatches, inPlace, isAside, isOfEvents, type ScannedKey, scannedKeys } from './scanned-keys.js';
 
 const KEYS_AT_ONCE = 50;
+
+/** The progress of `repartition()`. */
+export interface RepartitionProgress {
+  /** `events` copies the events that are not handled yet, `sessions` moves the sessions, and `done` is the end. */
+  readonly step: 'events' | 'sessions' | 'done';
+  /** The number of live sessions that this run has moved. */
+  readonly moved: number;
+}
+
+/** Options of `repartition()`. */
+export interface RepartitionOptions {
+  /** The current number of partitions. If unset, the number that Redis records. */
+  readonly from?: number | undefined;
+  /** The new number of partitions. Set the option `partitions` of the applications to it afterwards. */
+  readonly to: number;
+  /** Ends the run. Call `repartition()` again to continue. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called at each step, and from time to time during a step. */
+  readonly onProgress?: ((progress: RepartitionProgress) => void) | undefined;
+}
 
 /**
  * The next step, as `meta` records it, for example `1>64>copy`. Each step can be interrupted at any point and started

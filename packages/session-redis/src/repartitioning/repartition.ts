@@ -4,27 +4,7 @@ import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type RedisSessionModuleOptions, resolveRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { withConnections } from '../connection/with-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { RepartitionRun } from './repartition-run.js';
-
-/** The progress of `repartition()`. */
-export interface RepartitionProgress {
-  /** `events` copies the events that are not handled yet, `sessions` moves the sessions, and `done` is the end. */
-  readonly step: 'events' | 'sessions' | 'done';
-  /** The number of live sessions that this run has moved. */
-  readonly moved: number;
-}
-
-/** Options of `repartition()`. */
-export interface RepartitionOptions {
-  /** The current number of partitions. If unset, the number that Redis records. */
-  readonly from?: number | undefined;
-  /** The new number of partitions. Set the option `partitions` of the applications to it afterwards. */
-  readonly to: number;
-  /** Ends the run. Call `repartition()` again to continue. */
-  readonly signal?: AbortSignal | undefined;
-  /** Called at each step, and from time to time during a step. */
-  readonly onProgress?: ((progress: RepartitionProgress) => void) | undefined;
-}
+import { type RepartitionOptions, RepartitionRun } from './repartition-run.js';
 
 /**
  * Moves all sessions and events of a namespace to another number of partitions while its applications are stopped. It
