@@ -66,11 +66,16 @@ function parsed(args: readonly string[], commands: readonly Command[]) {
   ) as CommandOptions;
   const ids = args.filter((arg) => LIKE_ID.test(arg));
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals, tokens } = parseArgs({
       args: args.filter((arg) => !ids.includes(arg)),
       allowPositionals: true,
+      tokens: true,
       options: Object.fromEntries(Object.entries(all).map(configOf)),
     });
+    const flags = tokens.filter((token) => token.kind === 'option').map(({ name }) => name);
+    const twice = flags.find((name, i) => flags.indexOf(name) !== i);
+    // Only the last one would count.
+    if (twice !== undefined) throw new Error(`--${twice} was given more than once`);
     return { values: values as CommandLine['given'], positionals: [...positionals, ...ids] };
   } catch (error) {
     // Without the remarks of Node.js.

@@ -31,14 +31,14 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'show',
     text: 'Shows one session: its times, and the names and sizes of its attributes. It never shows a value.',
-    argument: { value: '<id>', text: 'the session id, as logs show it', required: true },
+    argument: { value: '<id>', text: 'the session id', required: true },
     options: {},
     load: () => import('./show.command.js'),
   },
   {
     name: 'end',
     text: 'Ends one session, all sessions of a user, or all that began before a time, and records their events.',
-    argument: { value: '<id>', text: 'the session id, as logs show it' },
+    argument: { value: '<id>', text: 'the session id' },
     options: {
       user: { value: '<name>', text: 'all sessions of this user instead' },
       'begun-before': {

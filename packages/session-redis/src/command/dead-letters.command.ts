@@ -1,6 +1,8 @@
 import { type DeadLetter, shownText } from '@nest-session/core/internal';
+import { redisTime } from '../connection/redis-time.js';
 import { columns } from './columns.js';
 import type { CommandCall, ExitCode } from './command.js';
+import { counted } from './counted.js';
 import { type OpenStore, withStore, WRITES } from './store-access.js';
 import { storeEvents } from './store-events.js';
 import { shownExample } from './shown-example.js';
@@ -10,6 +12,7 @@ import { UsageError } from './usage.error.js';
 import { wholeNumber } from './whole-number.js';
 
 const ALL = 'all';
+const MOST_LEFT = 10_000;
 
 /** The events that could not be handled. */
 export function run(call: CommandCall): Promise<ExitCode> {
@@ -56,16 +59,34 @@ function unknownId(error: unknown): never {
   throw error instanceof RangeError ? new UsageError('--after must be the id of a dead letter.') : error;
 }
 
-async function act(call: CommandCall, work: () => Promise<[word: string, count: number]>): Promise<ExitCode> {
-  const [word, count] = await work();
-  call.output.report({ [word]: count }, [`${count} ${count === 1 ? 'dead letter' : 'dead letters'} ${word}.`]);
-  return 0;
+/** What was done with how many dead letters, and how many of them are left. */
+type Outcome = readonly [word: string, count: number, left?: number];
+
+async function act({ output }: CommandCall, work: () => Promise<Outcome>): Promise<ExitCode> {
+  const [word, count, left = 0] = await work();
+  const lines = [`${counted(count, 'dead letter')} ${word}.`];
+  if (left > 0)
+    lines.push(
+      `${counted(left, 'dead letter')} left: the group does not exist any more, or it is no event. Start an instance of the ` +
+        'group, or discard them.',
+    );
+  output.report({ [word]: count, ...(left > 0 && { left }) }, lines);
+  return left > 0 ? 2 : 0;
 }
 
-function replayed(call: CommandCall, id: string): Promise<[word: string, count: number]> {
-  const work = async (store: OpenStore): Promise<[word: string, count: number]> => {
+async function replayedAll(call: CommandCall, store: OpenStore): Promise<Outcome> {
+  const { groups } = storeEvents(store);
+  const began = Math.min(...(await store.connection.runInAll({ all: [...store.partitions.all] }, redisTime)));
+  const count = await groups.replayAll(filterOf(call));
+  // Those that were replayed may have failed once more.
+  const left = await groups.deadLetters({ ...filterOf(call), limit: MOST_LEFT });
+  return ['replayed', count, left.filter(({ at }) => at < began).length];
+}
+
+function replayed(call: CommandCall, id: string): Promise<Outcome> {
+  const work = async (store: OpenStore): Promise<Outcome> => {
     const { groups } = storeEvents(store);
-    if (id === ALL) return ['replayed', await groups.replayAll(filterOf(call))];
+    if (id === ALL) return replayedAll(call, store);
     const reply = await groups.replay(id);
     if (reply === 'gone') throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
     if (reply === 'orphaned') throw new UsageError('Its group does not exist any more. Start an instance of it first.');
@@ -75,8 +96,8 @@ function replayed(call: CommandCall, id: string): Promise<[word: string, count: 
   return withStore(call, work, WRITES);
 }
 
-function discarded(call: CommandCall, id: string): Promise<[word: string, count: number]> {
-  const work = async (store: OpenStore): Promise<[word: string, count: number]> => {
+function discarded(call: CommandCall, id: string): Promise<Outcome> {
+  const work = async (store: OpenStore): Promise<Outcome> => {
     const { groups } = storeEvents(store);
     if (id === ALL) return ['discarded', await groups.discardAll(filterOf(call))];
     if (await groups.discard(id)) return ['discarded', 1];

@@ -32,6 +32,7 @@ function chosen(call: CommandCall): (store: Store) => Promise<ExitCode> {
   const { user, 'begun-before': begunBefore } = values;
   if ([id, user, begunBefore].filter((each) => each !== undefined).length !== 1)
     throw new UsageError('end needs one of <id>, --user <name> and --begun-before <time>.');
+  if (user === '') throw new UsageError('--user must not be empty.');
   if (id !== undefined) return (store) => endOne(call, store, id);
   if (user !== undefined) return (store) => endAll(call, store, user);
   const at = zonedTime('begun-before', begunBefore!);

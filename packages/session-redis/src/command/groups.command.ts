@@ -38,7 +38,7 @@ function list(call: CommandCall): Promise<ExitCode> {
       each.lostDeadLetters,
       each.instances,
     ]);
-    const nobody = ['There are no groups: no instance with handlers has started.'];
+    const nobody = ['There are no groups. An instance with handlers creates its group when it starts.'];
     call.output.report({ groups: told }, told.length === 0 ? nobody : columns(titles, rows));
     return 0;
   });

@@ -23,6 +23,11 @@ export function run(call: CommandCall): Promise<ExitCode> {
 
 /** What to say where there is no session; it may have another id by now. */
 export function noSession({ shownId }: OpenStore, id: string): UsageError {
+  if (id.startsWith('sha256:')) {
+    return new UsageError(
+      `${JSON.stringify(id)} is the fingerprint of a session id, and does not lead to it: give the whole id.`,
+    );
+  }
   const isId = isWellFormedIdOrToken(id);
   return new UsageError(`There is no session ${isId ? shownId(id) : JSON.stringify(id)}.`);
 }

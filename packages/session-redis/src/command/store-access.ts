@@ -1,4 +1,4 @@
-import { InvalidSessionOptionsError } from '@nest-session/core';
+import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import { SessionIds } from '@nest-session/core/internal';
 import {
   resolveRedisSessionOptions,
@@ -8,11 +8,12 @@ import { namespaceOfSpring } from '../configuration/spring.options.js';
 import { settledPartitions } from '../connection/check-store.js';
 import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
-import { isAnswer } from '../connection/reply.errors.js';
+import { isAnswer, isReply } from '../connection/reply.errors.js';
 import { RequestConnection, storeError } from '../connection/request.connection.js';
 import { unreachableError } from '../connection/with-connections.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
+import { shownCommand } from '../logging/shown-command.js';
 import type { Partitions } from '../partitions/partitions.js';
 import { settledWithin } from '../timing/settled-within.js';
 import type { CommandCall } from './command.js';
@@ -93,11 +94,8 @@ export function withSessions<T>(
 /** @throws InvalidSessionOptionsError for a namespace beside that of Spring, whose sessions are not kept as ours are */
 export function assertNotBeside(partitions: Partitions): void {
   if (partitions.owner.holds !== 'shared-sessions') return;
-  const ofSpring = JSON.stringify(namespaceOfSpring(partitions.namespace));
-  throw notForCommand(
-    partitions,
-    `has what is kept beside sessions of Spring Session. For those, run: nest-session-redis spring --namespace ${ofSpring}`,
-  );
+  const command = shownCommand(namespaceOfSpring(partitions.namespace), 'spring');
+  throw notForCommand(partitions, `has what is kept beside sessions of Spring Session. For those, run: ${command}`);
 }
 
 function notForCommand({ namespace }: Partitions, why: string): InvalidSessionOptionsError {
@@ -109,7 +107,9 @@ export async function openStore(redis: ReachedRedis, access = READS): Promise<Op
   const { connection, options } = redis;
   const { namespace } = options;
   const { meta } = new SessionPartitions(namespace);
-  const [holds, form] = await connection.run((client) => client.hmget(meta, 'holds', 'ids'), meta);
+  const [holds, form] = await connection
+    .run((client) => client.hmget(meta, 'holds', 'ids'), meta)
+    .catch(noRecord(meta));
   const partitionsOf = (count?: number): SessionPartitions | DeadlinePartitions =>
     holds === 'deadlines'
       ? new DeadlinePartitions(namespace, count)
@@ -117,6 +117,19 @@ export async function openStore(redis: ReachedRedis, access = READS): Promise<Op
   const partitions = partitionsOf(await settledPartitions(connection, partitionsOf(), access));
   const ids = new SessionIds(undefined, form === 'hashed' ? form : 'plain');
   return { ...redis, partitions, shownId: (id) => ids.shown(id) };
+}
+
+/** No other command could name that key, because each reads it first. */
+function noRecord(meta: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
+    throw new SessionStoreError(
+      `${meta} is no hash: something else has written it. Stop the applications, and rename it`,
+      {
+        cause: error,
+      },
+    );
+  };
 }
 
 async function reach(connections: RedisConnections, options: ResolvedRedisSessionOptions, outage: OutageLog) {

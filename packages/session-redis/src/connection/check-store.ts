@@ -1,5 +1,6 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { shownCommand } from '../logging/shown-command.js';
 import { type NamespaceOwner, type Partitions, shownContent } from '../partitions/partitions.js';
 import { FORMAT, FORMAT_FIELDS, formatProblem, raised, type StoreFormat } from './store-format.js';
 
@@ -134,16 +135,20 @@ function refuseFor(partitions: Partitions, problem: string | undefined): void {
 const MORE = 'See the page "Scaling" of the documentation.';
 
 /** Why this instance cannot use the recorded partitions, and what to do. */
-function partitionsProblem(record: string, { count, owner }: Pick<Partitions, 'count' | 'owner'>): string {
+function partitionsProblem(
+  record: string,
+  { count, owner, namespace }: Pick<Partitions, 'count' | 'owner' | 'namespace'>,
+): string {
   const [from, to] = record.split('>');
-  const command = `nest-session-redis repartition --from ${from} --to`;
+  const command = (target: string | number) =>
+    shownCommand(namespace, 'repartition', '--from', String(from), '--to', String(target));
   if (to !== undefined) {
     return (
-      `are being moved from ${from} to ${to} partitions. Run \`${command} ${to}\` until it has finished, and set option ` +
+      `are being moved from ${from} to ${to} partitions. Run \`${command(to)}\` until it has finished, and set option ` +
       `\`partitions\` to ${to}. ${MORE}`
     );
   }
   const differs = `are in ${shownCount(record)}, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace.`;
   if (owner.holds !== 'sessions') return differs;
-  return `${differs} To move them, stop all instances and run \`${command} ${count}\`. ${MORE}`;
+  return `${differs} To move them, stop all instances and run \`${command(count)}\`. ${MORE}`;
 }

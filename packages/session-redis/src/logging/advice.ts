@@ -32,8 +32,8 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   ],
   [
     /^WRONGTYPE/,
-    'Something else has written a key that is ours: run `nest-session-redis verify`, which names it, and with --repair ' +
-      'renames it',
+    'Something else has written a key that is ours: run `nest-session-redis verify` with the --namespace, which names it, ' +
+      'and with --repair renames it',
   ],
   [
     /^NOJSON/,

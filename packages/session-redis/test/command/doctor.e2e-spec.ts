@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { Injectable } from '@nestjs/common';
@@ -209,12 +210,17 @@ describe('doctor', () => {
     const other = await RedisServer.start({ args: ['--appendonly', 'yes', '--notify-keyspace-events', 'Kx'] });
     const own = new Redis(other.url);
     try {
+      // What Redis evicted before it had the right setting is no finding: nothing could mend that.
+      await own.set('evicted', '1');
+      await own.config('SET', 'maxmemory-policy', 'allkeys-random', 'maxmemory', '1');
+      await eventually(async () => expect(await own.info('stats')).toMatch(/evicted_keys:[1-9]/));
+      await own.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '0');
       await own.hset(meta, 'version', '3', 'partitions', '1', 'holds', 'sessions', 'ids', 'hashed');
       await own.zadd(instances, Date.now() - 60_000, 'host:1:killed');
       await own.zadd(keys.bucketList, 60_000, '60000');
       await own.sadd(keys.bucket('60000'), `expires:${'a'.repeat(43)}`);
       expect(await findings('', { REDIS_URL: other.url })).toEqual([
-        'warning instances: No instance is alive; 1 were killed within a day, or do not reach Redis',
+        'warning instances: No instance is alive; 1 was killed within a day, or does not reach Redis',
         'warning cleanup: Nobody has taken the turn for the cleanup',
         expect.stringMatching(/^error overdue: The oldest end of a session that nobody has noticed was due \d+d ago$/),
       ]);
@@ -237,6 +243,27 @@ describe('doctor', () => {
       own.disconnect();
       await replica.stop();
     }
+  });
+
+  it('gives calls that a shell runs as they are, for the namespace that it has looked at', async () => {
+    const [{ meta: record }, others] = [new SessionPartitions('shop:2'), new SessionPartitions('shop:2').all[0]!];
+    await client.hset(record, 'version', '3', 'partitions', '1', 'holds', 'sessions', 'ids', 'hashed');
+    await client.xgroup('CREATE', others.events, "-it's `id`", '$', 'MKSTREAM');
+    const { json } = await jsonOf<{ checks: Checked[] }>('doctor --namespace shop:2 --ignore cleanup', env);
+    const { advice = '' } = json.checks.find(({ check }) => check === 'groups')!;
+    const [, words] = advice.split('nest-session-redis ');
+    const { stdout } = spawnSync('sh', ['-c', `printf '%s\\n' ${words}`], { encoding: 'utf8' });
+    expect(stdout).toBe("groups\n--remove=-it's `id`\n--yes\n--namespace=shop:2\n");
+    await client.del(record, others.events);
+  });
+
+  it('names the record of the store that is no hash: no other command could', async () => {
+    await client.set('odd:meta', 'stray');
+    for (const command of ['doctor --ignore cleanup', 'verify', 'stats']) {
+      const { stdout, stderr } = await runCommand(`${command} --namespace odd`, env);
+      expect(stdout + stderr).toContain('odd:meta is no hash: something else has written it');
+    }
+    await client.del('odd:meta');
   });
 
   it('shows all other findings where one thing cannot be looked at', async () => {

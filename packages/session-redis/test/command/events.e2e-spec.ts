@@ -116,7 +116,15 @@ describe('the command, on events', () => {
     expect((await jsonOf(`dead-letters --replay ${second!.id}`, env)).json).toEqual({ replayed: 1 });
     await eventually(() => expect(handlers.heard).toEqual([second!.event.session]));
     expect((await jsonOf('dead-letters --replay all --group others', env)).json).toEqual({ replayed: 0 });
-    expect((await jsonOf('dead-letters --replay all', env)).json).toEqual({ replayed: 1 });
+    // Nobody can replay what was for a group that is gone.
+    const [{ deadLetters } = { deadLetters: '' }] = layout.all;
+    const [[, fields]] = (await client.xrange(deadLetters, '-', '+')) as [[string, string[]]];
+    const orphan = await client.xadd(deadLetters, '*', ...fields.map((each) => (each === 'mails' ? 'gone' : each)));
+    const { code, stdout } = await runCommand('dead-letters --replay all', env);
+    expect([code, stdout]).toEqual([2, expect.stringMatching(/^1 dead letter replayed\.\n1 dead letter left: /)]);
+    expect((await jsonOf('dead-letters --replay all', env)).json).toEqual({ replayed: 0, left: 1 });
+    await client.xdel(deadLetters, orphan!);
+    expect((await jsonOf('dead-letters --replay all', env)).json).toEqual({ replayed: 0 });
     expect(await runCommand('dead-letters', env)).toEqual({
       code: 0,
       stdout: 'There are no dead letters.\n',

@@ -284,7 +284,11 @@ describe('the command, where session ids are tokens', () => {
       ];
       const told = outputs.map(({ stdout, stderr }) => stdout + stderr).join('');
       expect(told).not.toContain(id.slice(1, 20));
-      expect(told.match(/sha256:[\w-]{16}/g)!.length).toBeGreaterThan(5);
+      const [fingerprint, ...others] = told.match(/sha256:[\w-]{16}/g)!;
+      expect(others.length).toBeGreaterThan(4);
+      expect(await runCommand(['show', fingerprint!], env)).toMatchObject({
+        stderr: `"${fingerprint}" is the fingerprint of a session id, and does not lead to it: give the whole id.\n`,
+      });
       expect(await repository.findById(id)).toBeNull();
     } finally {
       await app.stop();

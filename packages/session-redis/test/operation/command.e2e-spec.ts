@@ -20,6 +20,8 @@ it.each([
     '-x',
     "Unknown option '-x'. If it begins an argument, write -- before the argument. See nest-session-redis --help\n",
   ],
+  ['erase --user ada --yes --user eve', '--user was given more than once. See nest-session-redis --help\n'],
+  ['end --user=', '--user must not be empty.\n'],
   ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
   [
     'repartition --from --to 4',

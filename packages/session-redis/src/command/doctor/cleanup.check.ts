@@ -30,7 +30,7 @@ export const CLEANUP: Check = {
     return [
       warning(
         `Nobody has taken the turn for the cleanup${where}`,
-        `Start an instance, or see its log for the cleanup of sessions. With a rare cleanup.cron, add --ignore cleanup. ${seePage('Operating')}`,
+        `Start an instance, or see its log for the cleanup. With a rare cleanup.cron, add --ignore cleanup. ${seePage('Operating')}`,
       ),
     ];
   },

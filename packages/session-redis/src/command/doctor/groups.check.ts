@@ -1,4 +1,5 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
+import { shownCommand } from '../../logging/shown-command.js';
 import { counted } from '../counted.js';
 import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
@@ -18,14 +19,19 @@ export const GROUPS: Check = {
     const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), instanceStates(store!)]);
     const findings = infos.flatMap((info) => {
       const age = readings.find(({ name }) => name === info.name)?.oldestUnreadAge ?? 0;
-      return [...findingsOf(info, age, aliveIn(info, alive))];
+      return [...findingsOf(info, age, aliveIn(info, alive), store!.partitions.namespace)];
     });
     const lost = infos.filter(({ dropped, lostDeadLetters }) => dropped + lostDeadLetters > 0).map(shownLoss);
     return orOk(findings, [`${counted(infos.length, 'group')}, none of them late`, ...lost].join('; '));
   },
 };
 
-function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number): Iterable<Diagnosis> {
+function* findingsOf(
+  { name, lag }: EventGroupInfo,
+  age: number,
+  alive: number,
+  namespace: string,
+): Iterable<Diagnosis> {
   const shown = JSON.stringify(name);
   if (age > LATE) {
     yield warning(
@@ -36,7 +42,8 @@ function* findingsOf({ name, lag }: EventGroupInfo, age: number, alive: number):
   if (alive === 0) {
     yield warning(
       `Nobody reads the events of group ${shown}, and they are kept for it`,
-      `Start an instance of the group. If it is no longer used: nest-session-redis groups --remove ${shown} --yes`,
+      'Start an instance of the group. If it is no longer used: ' +
+        shownCommand(namespace, 'groups', `--remove=${name}`, '--yes'),
     );
   }
 }
@@ -56,7 +63,8 @@ export const DEAD_LETTERS: Check = {
     );
     const count = counts.reduce((sum, each) => sum + each, 0);
     const message = `${count} ${count === 1 ? 'dead letter waits' : 'dead letters wait'} to be replayed or discarded`;
-    const advice = `Look at nest-session-redis dead-letters, mend the handlers, then replay them. ${seePage('Handling session events')}`;
+    const look = shownCommand(store!.partitions.namespace, 'dead-letters');
+    const advice = `Look at them: ${look}. Mend the handlers, then replay them. ${seePage('Handling session events')}`;
     return orOk(count > 0 ? [warning(message, advice)] : [], 'There are no dead letters');
   },
 };

@@ -23,12 +23,9 @@ function* findingsOf({ address, info }: ExaminedNode): Iterable<Diagnosis> {
       noeviction,
     );
   }
-  if (evicted > 0) {
-    yield warning(
-      `${address} has evicted ${counted(evicted, 'key')} since its start`,
-      `${noeviction} Visitors were signed out.`,
-    );
-  }
+  // Without the setting, it is no finding any more: nothing but a restart of Redis resets the number.
+  const loss = `${address} has evicted ${counted(evicted, 'key')} since its start`;
+  if (evicted > 0) yield policy === 'noeviction' ? ok(loss) : warning(loss, `${noeviction} Visitors were signed out.`);
   const share = most === 0 ? 0 : used / most;
   const size = most === 0 ? `${shownBytes(used)}, without a limit` : `${shownBytes(used)} of ${shownBytes(most)}`;
   const advice = `Raise maxmemory, or free memory. ${seePage('Scaling')}`;

@@ -26,7 +26,7 @@ async function findingsOf(node: ExaminedNode): Promise<Diagnosis[]> {
   const message =
     saves === undefined
       ? `${address} has no append-only file, and has made no snapshot since its start`
-      : `${address} keeps nothing on disk: a restart ends all sessions`;
+      : `${address} keeps nothing on disk: a restart loses all sessions and deadlines`;
   return [...findings, warning(message, advice)];
 }
 

@@ -52,7 +52,8 @@ async function dryRun(store: OpenStore, user: string, commands: readonly string[
 }
 
 function findingOf(who: string, denied: readonly string[]): Diagnosis {
-  if (denied.length === 0) return ok(`${who} may send everything that an application sends`);
+  if (denied.length === 0)
+    return ok(`${who} may send all commands of an application. Its subscriptions were not tried`);
   const message = `${who} may not send ${denied.map((name) => name.toUpperCase().replace('|', ' ')).join(', ')}, or not for these keys`;
   return error(message, `Grant the rights. ${seePage('Securing Redis')}`);
 }

@@ -1,5 +1,6 @@
 import { shownText } from '@nest-session/core/internal';
 import { isOfCluster } from '../../connection/redis-address.options.js';
+import { counted } from '../counted.js';
 import type { Check, Examined, Diagnosis } from './diagnosis.js';
 import { error, ok, seePage, warning } from './diagnosis.js';
 import type { ExaminedNode } from './examined-node.js';
@@ -46,7 +47,7 @@ function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Diagnosi
   const up = Math.floor(Number(info.get('uptime_in_seconds') ?? 0) / 60);
   if (!isOld)
     yield ok(
-      `${address} is ${name} ${shownText(version)}, ${info.get('redis_mode') ?? 'standalone'}, up for ${up} minutes`,
+      `${address} is ${name} ${shownText(version)}, ${info.get('redis_mode') ?? 'standalone'}, up for ${counted(up, 'minute')}`,
     );
 }
 
