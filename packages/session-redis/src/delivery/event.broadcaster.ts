@@ -43,6 +43,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
 
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<PartitionKeys, string>();
+  /** The partitions in whose stream there was an event at this position. */
+  readonly #hasRead = new Set<PartitionKeys>();
   /** When the application became ready: monotonic time. */
   #readyAt: number | undefined;
   /** In each partition, the position up to which it is known that events have made room for ends. */
@@ -132,16 +134,19 @@ export class EventBroadcaster<Event> implements BackgroundService {
     await this.#reads.round(asked, async (partition) => {
       const position = this.#positions.get(partition);
       const known = this.#thinned.get(partition) ?? NOTHING;
-      return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known)];
+      const hasRead = this.#hasRead.has(partition);
+      return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known, hasRead)];
     });
     const [entries, more]: [StreamEntry[], PartitionKeys[]] = [[], []];
     const replies = this.#reads.take();
     const gaps = new Map(this.#lapsed);
     this.#lapsed.clear();
     for (const [partition, [word, reply, time]] of replies) {
-      if (word === 'begin') this.#positions.set(partition, this.#beginning(reply, time));
-      else if (word === 'gap') gaps.set(partition, reply);
-      else if (word === 'thinned') {
+      if (word === 'begin') this.#begin(partition, reply, time);
+      else if (word === 'gap') {
+        this.#hasRead.delete(partition);
+        gaps.set(partition, reply);
+      } else if (word === 'thinned') {
         // All ends are still there, so it continues where it is.
         this.#thinned.set(partition, reply);
         gaps.set(partition, this.#positions.get(partition)!);
@@ -157,13 +162,14 @@ export class EventBroadcaster<Event> implements BackgroundService {
   }
 
   /**
-   * Where it begins: after the last event. Where Redis could not be reached until the application had become ready,
-   * with the first event since then.
+   * Begins after the last event. Where Redis could not be reached until the application had become ready, with the
+   * first event since then.
    */
-  #beginning(last: string, time: number): string {
-    if (this.#readyAt === undefined) return last;
-    const ready = [time - Math.ceil(performance.now() - this.#readyAt), 0] as const;
-    return isLater(positionOf(last), ready) ? positionText(ready) : last;
+  #begin(partition: PartitionKeys, last: string, time: number): void {
+    const ready = this.#readyAt && ([time - Math.ceil(performance.now() - this.#readyAt), 0] as const);
+    const isLate = ready && isLater(positionOf(last), ready);
+    this.#positions.set(partition, isLate ? positionText(ready) : last);
+    if (!isLate && last !== NOTHING) this.#hasRead.add(partition);
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */
@@ -180,6 +186,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
         const event = await load;
         if (event) await this.producer.handlers.broadcast(event);
         this.#positions.set(entry.partition, entry.position);
+        this.#hasRead.add(entry.partition);
       }
     }
     return stalled;

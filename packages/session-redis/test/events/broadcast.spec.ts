@@ -245,6 +245,38 @@ describe('an instance after an outage', () => {
     expect(gapsInLog()).toHaveLength(1);
   });
 
+  it.each([
+    ['all of it', async () => void (await store.client.flushall())],
+    [
+      'the latest events, as in a failover',
+      async (former: Buffer) => {
+        await store.client.restore(store.keys.events, 0, former, 'REPLACE');
+      },
+    ],
+  ])(
+    'and each other one is notified of the gap when Redis has lost %s and events were recorded since',
+    async (_, lose) => {
+      const all = [broadcastCache(), broadcastCache()];
+      for (const { Cache } of all) await start([Cache], { url: proxy.url });
+      const names = await endSession();
+      const former = await store.client.dumpBuffer(store.keys.events);
+      const lost = await endSession();
+      for (const { heard } of all) await isHeard(heard, [...names, ...lost]);
+      disconnect();
+      const before = await store.now();
+      await lose(former!);
+      const later = await endSession();
+      await proxy.accept();
+      for (const { heard, gaps } of all) {
+        await isHeard(heard, [...names, ...lost, 'gap', ...later]);
+        expect(gaps[0]!.since).toBeLessThanOrEqual(before);
+      }
+      expect(gapsInLog()).toHaveLength(2);
+      const latest = await endSession();
+      for (const { heard } of all) await isHeard(heard, [...names, ...lost, 'gap', ...later, ...latest]);
+    },
+  );
+
   it('is notified of creations that have made room for ends, and receives all ends', async () => {
     const { heard, gaps, Cache } = broadcastCache();
     const ended: string[] = [];

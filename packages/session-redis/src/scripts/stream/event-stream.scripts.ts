@@ -129,7 +129,8 @@ export class EventStreamScripts {
 
   /**
    * Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin.
-   * `types`: what it wants. `known`: the position up to which it knows that events have made room for ends.
+   * `types`: what it wants. `known`: the position up to which it knows that events have made room for ends. `hasRead`:
+   * whether the event at the position was in the stream, so that its loss is a gap.
    */
   async readEvents(
     { events, trimmed, thinned }: PartitionKeys,
@@ -137,8 +138,9 @@ export class EventStreamScripts {
     limit: number,
     types: readonly string[],
     known: string,
+    hasRead = false,
   ): Promise<ReadReply> {
-    const args = [position ?? '', limit, known, ...types];
+    const args = [position ?? '', limit, known, hasRead ? 1 : '', ...types];
     return (await this.#scripts.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
   }
 
