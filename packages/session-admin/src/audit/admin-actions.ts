@@ -44,7 +44,7 @@ export class AdminActions {
     isDone: (result: Result) => boolean = () => true,
   ): Promise<Result> {
     // Before the action, which may end the session of the admin.
-    const by = this.#nameOf(request);
+    const by = await this.#nameOf(request);
     try {
       const result = await act();
       if (isDone(result)) this.#tell(request, { ...action, by });
@@ -55,9 +55,9 @@ export class AdminActions {
     }
   }
 
-  #nameOf(request: object): string | undefined {
-    const name = this.options.by
-      ? this.options.by(request)
+  async #nameOf(request: object): Promise<string | undefined> {
+    const name: unknown = this.options.by
+      ? await this.options.by(request)
       : requestSessionOf(requestOf(request))?.existing?.principalName;
     return typeof name === 'string' ? name : undefined;
   }

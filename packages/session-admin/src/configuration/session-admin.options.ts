@@ -23,7 +23,7 @@ export interface SessionAdminModuleOptions<Request extends object = AdminRequest
   /** What somebody may do whom the guards have let in. It gets the request of the platform. @default 'all' */
   access?(request: Request): AdminAccess | Promise<AdminAccess>;
   /** The name of the admin in security events and in the log. @default the user of the session of the request */
-  by?(request: Request): string | undefined;
+  by?(request: Request): string | undefined | Promise<string | undefined>;
   /**
    * What the page shows of an attribute; undefined: nothing. What it returns must be JSON.
    * @default only names and sizes are shown

@@ -48,7 +48,7 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
   it('has the name that the option `by` says', async () => {
     const app = await AdminApp.start({
       platform,
-      admin: { guards: 'none', by: ({ headers }) => headers['x-employee'] as string | undefined },
+      admin: { guards: 'none', by: async ({ headers }) => headers['x-employee'] as string | undefined },
     });
     for (const headers of [{ 'x-employee': 'carol' }, {}]) {
       await app.signIn('bob');

@@ -1,10 +1,12 @@
-import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Module } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef } from '@nestjs/core';
+import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
+import { DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { injectDependencies } from '../option-reading/injected-dependencies.js';
 import { SecurityEventDispatcher } from '../security-events/security-event.dispatcher.js';
 import { SecurityEvents } from '../security-events/security.events.js';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { DeadlineStore } from './deadline.store.js';
 import { DeadlineHandlerModule } from './deadline-handler.module.js';
 import {
   DEADLINE_MODULE_OPTIONS,
@@ -48,6 +50,16 @@ import { Deadlines } from './deadlines.js';
   exports: [Deadlines, SecurityEvents],
 })
 export class DeadlineModule {
+  /** @internal Import it with `forRoot()`. */
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+    const stores = [...modules.values()].filter(({ providers }) => providers.has(DeadlineStore));
+    if (stores.length < 2) return;
+    const names = stores.map(({ metatype }) => metatype.name).join(' and ');
+    throw new InvalidSessionOptionsError('DeadlineModule', [
+      `There are several stores for the deadlines: ${names}. Import one of them, once.`,
+    ]);
+  }
+
   /**
    * Returns the module for the imports of the root module. Wrong options fail the start with an error that names all.
    */

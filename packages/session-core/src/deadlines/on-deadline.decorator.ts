@@ -1,5 +1,6 @@
 import { type Deadline, isDeadline } from './deadline.js';
 import type { DeadlineEvent } from './deadline-event.js';
+import { assertOnInstance } from '../discovery/assert-on-instance.js';
 
 /** Options of `@OnDeadline`. */
 export interface OnDeadlineOptions {
@@ -30,10 +31,11 @@ export function OnDeadline<T>(kind: Deadline<T>, options: OnDeadlineOptions = {}
   const problem = problemOf(kind, { ...options, broadcast });
   if (problem !== undefined) throw new TypeError(`@OnDeadline() ${problem}`);
   return <Method extends (event: DeadlineEvent<Deadline<T>>) => unknown>(
-    _prototype: object,
-    _name: string | symbol,
+    prototype: object,
+    name: string | symbol,
     descriptor: TypedPropertyDescriptor<Method>,
   ): void => {
+    assertOnInstance('@OnDeadline()', prototype, name);
     const method = descriptor.value!;
     Reflect.defineMetadata(HANDLED_DEADLINES, [{ name: kind.name, broadcast }, ...handledDeadlines(method)], method);
   };

@@ -1,3 +1,5 @@
+import { assertOnInstance } from '../discovery/assert-on-instance.js';
+
 /** A period in which this instance may have missed broadcast events. It ends when the handler is called. */
 export interface SessionEventGap {
   /** When the last event before the gap was recorded, in epoch milliseconds by the store's clock. */
@@ -13,10 +15,13 @@ const HANDLES_GAPS = Symbol('@nest-session/core:handles-gaps');
  */
 export function OnSessionEventGap() {
   return <Method extends (gap: SessionEventGap) => unknown>(
-    _prototype: object,
-    _name: string | symbol,
+    prototype: object,
+    name: string | symbol,
     descriptor: TypedPropertyDescriptor<Method>,
-  ): void => Reflect.defineMetadata(HANDLES_GAPS, true, descriptor.value!);
+  ): void => {
+    assertOnInstance('@OnSessionEventGap()', prototype, name);
+    Reflect.defineMetadata(HANDLES_GAPS, true, descriptor.value!);
+  };
 }
 
 /** Whether `@OnSessionEventGap` marks a method. */

@@ -1,4 +1,5 @@
 import { SessionEvent } from './session.events.js';
+import { assertOnInstance } from '../discovery/assert-on-instance.js';
 
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */
 export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract new (...args: never[]) => E;
@@ -36,10 +37,11 @@ export function OnSessionEvent<E extends SessionEvent>(
   const problem = problemOfClass(eventClass) ?? problemOfOptions({ ...options, broadcast });
   if (problem !== undefined) throw new TypeError(`@OnSessionEvent() ${problem}`);
   return <Method extends (event: E) => unknown>(
-    _prototype: object,
-    _name: string | symbol,
+    prototype: object,
+    name: string | symbol,
     descriptor: TypedPropertyDescriptor<Method>,
   ): void => {
+    assertOnInstance('@OnSessionEvent()', prototype, name);
     const method = descriptor.value!;
     Reflect.defineMetadata(HANDLED_EVENTS, [{ eventClass, broadcast }, ...handledEvents(method)], method);
   };

@@ -1,3 +1,4 @@
+import { isObservable, lastValueFrom } from 'rxjs';
 import { logger } from '../logging/session.logger.js';
 import { shownStack } from '../logging/shown-error.js';
 import type { FailedHandler } from './session-event-handling.error.js';
@@ -60,14 +61,18 @@ export class RunningHandlers {
   }
 }
 
-/** Calls a handler. Resolves to what failed, which it logs. `what` the handler handles, as log lines say it. */
+/**
+ * Calls a handler, and subscribes to an Observable that it returns, as Nest does. Resolves to what failed, which it
+ * logs. `what` the handler handles, as log lines say it.
+ */
 export async function callHandler(
   name: string,
   what: string,
   handle: () => unknown,
 ): Promise<FailedHandler | undefined> {
   try {
-    await handle();
+    const result = await handle();
+    if (isObservable(result)) await lastValueFrom(result, { defaultValue: undefined });
     return undefined;
   } catch (cause) {
     logger.error(`${name} failed to handle ${what}`, shownStack(cause));

@@ -94,7 +94,9 @@ export class RequestSessions implements OnModuleInit {
 
   /** Whether a request has no session, by the option `exclude` or because another package says so. */
   excludes(request: IncomingMessage): boolean {
-    return Boolean(this.options.exclude?.(request)) || this.extension.excludes?.(request) === true;
+    const isExcluded: unknown = this.options.exclude?.(request);
+    if (isExcluded instanceof Promise) throw new InvalidSessionOptionsError('SessionModule', [PROMISED_EXCLUSION]);
+    return Boolean(isExcluded) || this.extension.excludes?.(request) === true;
   }
 
   /**
@@ -192,3 +194,5 @@ const NO_ADDRESS =
 const FOREIGN_ORIGIN =
   'A WebSocket from a page of another origin got no session: its Origin is not the Host. List the origins of your pages ' +
   'in SessionWebSocketModule.forRoot({ origins }) of @nest-session/websockets';
+
+const PROMISED_EXCLUSION = 'Option `exclude` returned a promise, but must return true or false at once.';

@@ -1,4 +1,5 @@
 import type { SecurityEvent, SecurityEventKind } from './security-event.js';
+import { assertOnInstance } from '../discovery/assert-on-instance.js';
 
 const HANDLED_KINDS = Symbol('@nest-session/core:handled-security-events');
 const BESIDE_THE_LOG = Symbol('@nest-session/core:beside-the-log');
@@ -12,10 +13,11 @@ const BESIDE_THE_LOG = Symbol('@nest-session/core:beside-the-log');
  */
 export function OnSecurityEvent(...kinds: SecurityEventKind[]) {
   return <Method extends (event: SecurityEvent) => unknown>(
-    _prototype: object,
-    _name: string | symbol,
+    prototype: object,
+    name: string | symbol,
     descriptor: TypedPropertyDescriptor<Method>,
   ): void => {
+    assertOnInstance('@OnSecurityEvent()', prototype, name);
     Reflect.defineMetadata(HANDLED_KINDS, kinds, descriptor.value!);
   };
 }

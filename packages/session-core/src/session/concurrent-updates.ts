@@ -175,15 +175,3 @@ function applied(
   });
   return { last, settle: () => results.forEach((settle) => settle()) };
 }
-
-/**
- * The same promise, but a `ClientDisconnectedError` causes no `unhandledRejection` where nobody awaits it. Otherwise a
- * client could end the process by disconnecting.
- */
-export function forDisconnected<T>(update: Promise<T>): Promise<T> {
-  const same = update.catch((error: unknown) => {
-    if (error instanceof ClientDisconnectedError) same.catch(() => undefined);
-    throw error;
-  });
-  return same;
-}

@@ -167,6 +167,8 @@ function problemOfInstance(value: object): JsonProblem {
 /** By the name of a class. */
 const INSTEAD_OF: Readonly<Record<string, string>> = {
   Date: 'store a number, its `getTime()`',
+  Promise: 'await it, and store what it resolves to',
+  URL: 'store its text, `String(url)`',
   Map: 'store an array, `[...map]`',
   Set: 'store an array, `[...set]`',
 };

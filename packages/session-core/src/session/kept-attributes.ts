@@ -19,6 +19,8 @@ export function keptAttributes(
   only: readonly string[] | undefined,
   visitorAttributes: readonly string[],
 ): KeptAttributes {
+  if (only !== undefined && !Array.isArray(only))
+    throw new TypeError('Option `keep` of signIn() is a list of names of attributes');
   return { only: only && [...only], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
 }
 

@@ -26,6 +26,7 @@ import type { SessionSave, SessionWriter } from './session-writer.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import { signInTimeIn, type StoredSession } from './stored-session.js';
 import type { UnsavedChanges } from './unsaved-changes.js';
+import { updatedValue } from './updated-value.js';
 
 // 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
 const MAX_COLLISIONS = 3;
@@ -192,7 +193,8 @@ export class SessionSaver {
     const { updates, indexes, serializer } = this.writer;
     const apply = (current: string | undefined) => {
       // A copy: if `update` throws after changing the object in place, the change must not be saved later.
-      const value = update(stored.decodeText(name, current)) ?? undefined;
+      const read = () => stored.decodeText(name, current);
+      const value = updatedValue(name, update, read, (each) => attributes.encode(name, each));
       const text = value === undefined ? null : attributes.encode(name, value);
       return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
     };

@@ -132,8 +132,9 @@ export interface Session extends ReadonlySession {
   /**
    * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
    * change: no change is lost. Updates of one attribute in this process wait for each other. `update` may run again
-   * with a newer value, so it should only compute. Resolves to the new value, or to undefined when the session ended in
-   * the meantime. On a new session it only sets the attribute.
+   * with a newer value, so it should only compute; when it returns null or undefined, the attribute is removed.
+   * Resolves to the new value, or to undefined when the session ended in the meantime. On a new session it only sets
+   * the attribute.
    * Rejects, and writes nothing, when the value cannot be stored or exceeds a bound, as `setAttribute()` does.
    * @throws SessionConflictError when other requests kept updating the attribute for 5 seconds;
    *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;

@@ -1,7 +1,7 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import { forDisconnected } from './concurrent-updates.js';
 import { takesToken } from './headers-sent.js';
+import { SafePromise } from './safe-promise.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionResponse } from './session-response.js';
@@ -144,12 +144,12 @@ export class TrackedSession implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return forDisconnected(this.#updateAttribute(name, update, true));
+    return SafePromise.of('updateAttribute()', this.#updateAttribute(name, update, true));
   }
 
   /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return forDisconnected(this.#updateAttribute(name, update, false));
+    return SafePromise.of('updateAttribute()', this.#updateAttribute(name, update, false));
   }
 
   async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { Injectable, type INestApplicationContext, type Provider } from '@nestjs/common';
+import { Injectable, type INestApplicationContext, Module, type Provider } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Gate, LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, ManualClock, TestClock, TestDeadlineModule } from '@nest-session/testing';
@@ -7,6 +7,7 @@ import type { DeadlineEvent } from '../../src/deadlines/deadline-event.js';
 import { DeadlineEvents } from '../../src/deadlines/deadline.events.js';
 import { DeadlineModule } from '../../src/deadlines/deadline.module.js';
 import { deadline } from '../../src/deadlines/deadline.js';
+import { DeadlineStore } from '../../src/deadlines/deadline.store.js';
 import { Deadlines } from '../../src/deadlines/deadlines.js';
 import { MAP_DEADLINE_CLOCK, MapDeadlineModule } from '../../src/deadlines/map-deadline.module.js';
 import type { MapDeadlineModuleOptions } from '../../src/deadlines/map-deadline.options.js';
@@ -221,5 +222,14 @@ describe('MapDeadlineModule', () => {
     expect(await app.get(DeadlineEvents).deadLetters()).toMatchObject([
       { reason: 'Failing.fail: a value without a text', attempts: 10, event: { key: 'a' } },
     ]);
+  });
+
+  it('is not the second store of an application', async () => {
+    @Module({ providers: [{ provide: DeadlineStore, useValue: {} }], exports: [DeadlineStore] })
+    class OtherModule {}
+    const imports = [DeadlineModule.forRoot(), OtherModule, MapDeadlineModule];
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow(
+      'There are several stores for the deadlines: OtherModule and MapDeadlineModule. Import one of them, once.',
+    );
   });
 });

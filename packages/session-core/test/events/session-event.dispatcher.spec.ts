@@ -12,6 +12,7 @@ import {
 } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
+import { from, tap, throwError } from 'rxjs';
 import { OnSessionEventGap, type SessionEventGap } from '../../src/events/on-session-event-gap.decorator.js';
 import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
 import { SessionEventHandlingError } from '../../src/events/session-event-handling.error.js';
@@ -113,6 +114,35 @@ describe('SessionEventDispatcher', () => {
     const dispatcher = await start([Idle]);
     expect(dispatcher.hasHandlers).toBe(false);
     await expect(dispatcher.dispatch(expired)).resolves.toBeUndefined();
+  });
+
+  it('refuses a static method, which nothing would call', () => {
+    expect(() => {
+      class Mails {
+        @OnSessionEvent(SessionExpiredEvent)
+        static send() {}
+      }
+      return Mails;
+    }).toThrow('@OnSessionEvent() has no effect on the static method Mails.send');
+  });
+
+  it('subscribes to the Observable that a handler returns, as Nest does', async () => {
+    @Injectable()
+    class Mails {
+      @OnSessionEvent(SessionExpiredEvent)
+      send() {
+        return from([1, 2]).pipe(tap((n) => log.push(`sent ${n}`)));
+      }
+
+      @OnSessionEvent(SessionExpiredEvent)
+      fail() {
+        return throwError(() => new TypeError('no mail'));
+      }
+    }
+    const dispatcher = await start([Mails]);
+    await expect(dispatcher.dispatch(expired)).rejects.toThrow(SessionEventHandlingError);
+    expect(log).toEqual(['sent 1', 'sent 2']);
+    expect(error).toHaveBeenCalledTimes(1);
   });
 
   it('runs every handler to its end, then names those that failed', async () => {

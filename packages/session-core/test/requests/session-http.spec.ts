@@ -518,6 +518,13 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect(store.calls).toEqual([]);
     });
 
+    it('is not called where `exclude` returns a promise, which would exclude every request', async () => {
+      const exclude = (() => Promise.resolve(false)) as unknown as () => boolean;
+      const { store, agent } = await startApp({ ...base, session: { exclude } });
+      expect((await agent().get('/set/value')).status).toBe(500);
+      expect(store.calls).toEqual([]);
+    });
+
     it('records an access when it is due, without delaying the response', async () => {
       const clock = new ManualClock();
       const store = new GatedRepository({ clock, timeout: 1800 });

@@ -1,5 +1,7 @@
 import { jest } from '@jest/globals';
-import { SessionConflictError } from '../../src/errors/session.errors.js';
+import { Logger } from '@nestjs/common';
+import { eventually } from '@nest-session/testing';
+import { SessionConflictError, SessionStoreError } from '../../src/errors/session.errors.js';
 import { ClientDisconnectedError, type Session } from '../../src/index.js';
 import type { SecurityEvent } from '../../src/security-events/security-event.js';
 import { SecurityEvents } from '../../src/security-events/security.events.js';
@@ -267,6 +269,22 @@ describe('updates of an attribute', () => {
       process.on('unhandledRejection', record);
     });
     afterEach(() => process.off('unhandledRejection', record));
+
+    it('tell who awaits them of their failure, and the log where nobody does', async () => {
+      const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+      const [one, other] = await loads(await stored({ n: 0 }), 2);
+      repository.break('update');
+      const failures = [one!.updateAttribute('n', increment), Promise.all([one!.updateAttribute('n', increment), 1])];
+      for (const each of failures) await expect(each).rejects.toThrow(SessionStoreError);
+      expect(warn).not.toHaveBeenCalled();
+      void other!.updateAttribute('n', increment);
+      await eventually(() => expect(warn).toHaveBeenCalledTimes(1));
+      expect(warn.mock.calls[0]![0]).toMatch(
+        /^updateAttribute\(\) failed, and nothing awaits it, .*: SessionStoreError/,
+      );
+      warn.mockRestore();
+      expect(unhandled).toEqual([]);
+    });
 
     it('do not wait, and need no handler for their error', async () => {
       const [holding, left] = await loads(await stored({ n: 0 }), 2);

@@ -30,6 +30,15 @@ describe('TrackedSession', () => {
     expect(writer.writes).toEqual([]);
   });
 
+  it('takes a list of the attributes that it keeps, and no name alone', async () => {
+    const session = writer.restore({ items: '1' });
+    session.bindTo({ headersSent: false });
+    expect(() => session.signIn('ann', { keep: 'items' as unknown as string[] })).toThrow(
+      '`keep` of signIn() is a list',
+    );
+    expect([session.principalName, session.getAttribute('items')]).toEqual([undefined, 1]);
+  });
+
   it('changes nothing under its old token where a resolver remembers it for no whole seconds', async () => {
     const session = writer.restore({ a: '1' });
     session.bindTo({ headersSent: false, rememberedFor: 1.5 });

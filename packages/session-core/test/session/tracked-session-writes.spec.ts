@@ -219,6 +219,16 @@ describe('TrackedSession', () => {
       expect(session.attributeNames).toEqual([]);
     });
 
+    it('refuses to lose what the update has changed in place and does not return', async () => {
+      const session = writer.restore({ items: '["a"]' });
+      const change = (items: string[] | undefined): string[] | undefined => void items!.push('b');
+      await expect(session.updateAttribute<string[]>('items', change)).rejects.toThrow(
+        'The update of session attribute "items" has changed the value in place and returned nothing',
+      );
+      await session.updateAttribute<string[]>('items', (items) => void items);
+      expect(writer.attributes).toEqual([{ items: null }]);
+    });
+
     it('leaves other changes to the commit', async () => {
       const session = writer.restore({ n: '1' });
       const newId = session.changeSessionId();

@@ -1,3 +1,4 @@
+import { isAsyncFunction } from 'node:util/types';
 import type { CookieOptions, SessionOptions } from 'express-session';
 import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
 import { answerOptions } from './unsupported.options.js';
@@ -61,7 +62,11 @@ export function resolveExpressSessionOptions(
     COOKIE_NAME.test(text) ? undefined : 'is not a cookie name',
   );
   const prefix = reader.text('prefix', 'sess:', () => undefined);
-  const principal = reader.value('principal', isPrincipal, 'a function that takes the session, or false');
+  const principal = reader.value(
+    'principal',
+    isPrincipal,
+    'a function that takes the session and returns at once, not an async one, or false',
+  );
   const unset = reader.oneOf('unset', ['keep', 'destroy'], 'keep');
   const saveUninitialized = reader.boolean('saveUninitialized', false);
   const oldCookie = readCookie(reader, options.cookie, cookie);
@@ -83,5 +88,5 @@ function isSecret(value: unknown): value is Secret | Secret[] {
 }
 
 function isPrincipal(value: unknown): value is PrincipalOfSession | false {
-  return value === false || typeof value === 'function';
+  return value === false || (typeof value === 'function' && !isAsyncFunction(value));
 }

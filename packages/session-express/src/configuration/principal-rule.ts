@@ -38,6 +38,7 @@ function memberOf(object: unknown, name: string): unknown {
 }
 
 function nameOf(value: unknown): string | undefined {
+  if (value instanceof Promise) throw new TypeError('Option `principal` returned a promise, but must return at once');
   const text = typeof value === 'number' ? String(value) : value;
   return typeof text === 'string' && text !== '' ? text : undefined;
 }

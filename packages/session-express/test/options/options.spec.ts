@@ -57,7 +57,12 @@ describe('an option of express-session', () => {
     ['secret', { secret: [] }, 'Option `secret` must be a non-empty string'],
     ['name', { name: 'a b' }, 'Option `name` is not a cookie name'],
     ['name', { name: 'SESSION', secret: 'x' }, 'Option `name` is also the name of the cookie of SessionModule'],
-    ['principal', { principal: 'user' }, 'Option `principal` must be a function that takes the session, or false'],
+    [
+      'principal',
+      { principal: 'user' },
+      'Option `principal` must be a function that takes the session and returns at once',
+    ],
+    ['principal', { principal: async () => 'ada' }, 'not an async one, or false'],
     [
       'cookie',
       { cookie: () => ({}) },

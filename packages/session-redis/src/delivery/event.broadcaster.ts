@@ -43,8 +43,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
 
   /** In each partition, the position of the last event that was broadcast; empty until the first read. */
   readonly #positions = new Map<PartitionKeys, string>();
-  /** The partitions in whose stream there was an event at this position. */
-  readonly #hasRead = new Set<PartitionKeys>();
+  /** Whether there was an event in the stream at this position. */
+  readonly #hasRead = new Map<PartitionKeys, boolean>();
   /** When the application became ready: monotonic time. */
   #readyAt: number | undefined;
   /** In each partition, the position up to which it is known that events have made room for ends. */
@@ -134,7 +134,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     await this.#reads.round(asked, async (partition) => {
       const position = this.#positions.get(partition);
       const known = this.#thinned.get(partition) ?? NOTHING;
-      const hasRead = this.#hasRead.has(partition);
+      const hasRead = this.#hasRead.get(partition);
       return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known, hasRead)];
     });
     const [entries, more]: [StreamEntry[], PartitionKeys[]] = [[], []];
@@ -144,7 +144,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     for (const [partition, [word, reply, time]] of replies) {
       if (word === 'begin') this.#begin(partition, reply, time);
       else if (word === 'gap') {
-        this.#hasRead.delete(partition);
+        this.#hasRead.set(partition, false);
         gaps.set(partition, reply);
       } else if (word === 'thinned') {
         // All ends are still there, so it continues where it is.
@@ -169,7 +169,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const ready = this.#readyAt && ([time - Math.ceil(performance.now() - this.#readyAt), 0] as const);
     const isLate = ready && isLater(positionOf(last), ready);
     this.#positions.set(partition, isLate ? positionText(ready) : last);
-    if (!isLate && last !== NOTHING) this.#hasRead.add(partition);
+    this.#hasRead.set(partition, !isLate && last !== NOTHING);
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */
@@ -186,7 +186,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
         const event = await load;
         if (event) await this.producer.handlers.broadcast(event);
         this.#positions.set(entry.partition, entry.position);
-        this.#hasRead.add(entry.partition);
+        this.#hasRead.set(entry.partition, true);
       }
     }
     return stalled;

@@ -1,0 +1,47 @@
+import { HttpException } from '@nestjs/common';
+import { ClientDisconnectedError } from '../errors/session.errors.js';
+import { shownError } from '../logging/shown-error.js';
+import { WarnOnce } from '../logging/warn-once.js';
+
+const log = new WarnOnce();
+
+/**
+ * The promise of an update. Where nobody awaits it, a failure that a client or the store can cause is logged, and is no
+ * `unhandledRejection`: otherwise a client could end the process by disconnecting, or by sending too much.
+ */
+export class SafePromise<T> extends Promise<T> {
+  #isAwaited = false;
+
+  /** `what` fails, as the log says it. */
+  static of<T>(what: string, promise: Promise<T>): Promise<T> {
+    const safe: SafePromise<T> = new SafePromise((resolve, reject) => {
+      promise.then(resolve, (error: unknown) => {
+        reject(error);
+        if (!safe.#isAwaited && error instanceof HttpException) safe.#tell(what, error);
+      });
+    });
+    return safe;
+  }
+
+  /** What is derived from it is a promise like any other. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  override then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#isAwaited = true;
+    return super.then(onFulfilled, onRejected);
+  }
+
+  #tell(what: string, error: HttpException): void {
+    super.then(undefined, () => undefined);
+    if (error instanceof ClientDisconnectedError) return;
+    log.warn(
+      `${what} ${error.name}`,
+      `${what} failed, and nothing awaits it, so the request did not fail: ${shownError(error)}`,
+    );
+  }
+}
