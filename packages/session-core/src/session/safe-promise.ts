@@ -12,12 +12,11 @@ const log = new WarnOnce();
 export class SafePromise<T> extends Promise<T> {
   #isAwaited = false;
 
-  /** `what` fails, as the log says it. */
-  static of<T>(what: string, promise: Promise<T>): Promise<T> {
+  static of<T>(promise: Promise<T>): Promise<T> {
     const safe: SafePromise<T> = new SafePromise((resolve, reject) => {
       promise.then(resolve, (error: unknown) => {
         reject(error);
-        if (!safe.#isAwaited && error instanceof HttpException) safe.#tell(what, error);
+        if (!safe.#isAwaited && error instanceof HttpException) safe.#tell(error);
       });
     });
     return safe;
@@ -36,12 +35,12 @@ export class SafePromise<T> extends Promise<T> {
     return super.then(onFulfilled, onRejected);
   }
 
-  #tell(what: string, error: HttpException): void {
+  #tell(error: HttpException): void {
     super.then(undefined, () => undefined);
     if (error instanceof ClientDisconnectedError) return;
     log.warn(
-      `${what} ${error.name}`,
-      `${what} failed, and nothing awaits it, so the request did not fail: ${shownError(error)}`,
+      error.name,
+      `updateAttribute() failed, and nothing awaits it, so the request did not fail: ${shownError(error)}`,
     );
   }
 }

@@ -144,12 +144,12 @@ export class TrackedSession implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return SafePromise.of('updateAttribute()', this.#updateAttribute(name, update, true));
+    return SafePromise.of(this.#updateAttribute(name, update, true));
   }
 
   /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return SafePromise.of('updateAttribute()', this.#updateAttribute(name, update, false));
+    return SafePromise.of(this.#updateAttribute(name, update, false));
   }
 
   async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
