@@ -26,17 +26,25 @@ export function budgetProblems(results: Results, recorded: Results): string[] {
     const compared = { 'commands per operation': commandsOf, 'time in Redis beside the bare script': timeRatioOf };
     return Object.entries(compared).flatMap(([what, figureOf]) => {
       const [now, then] = [figureOf(comparison), figureOf(before)];
-      if (now <= then * TOLERANCE) return [];
-      return [`${comparison.title}: ${what} is ${now.toFixed(2)}, and ${then.toFixed(2)} is recorded.`];
+      if (now.least <= then.median * TOLERANCE) return [];
+      return [`${comparison.title}: ${what} is ${now.least.toFixed(2)} or more, and ${then.median.toFixed(2)} is recorded.`];
     });
   });
 }
 
-function commandsOf(comparison: Comparison): number {
-  return medianOf(roundsOf(comparison, 'ours', 'commands'));
+/** The median of the rounds, and what three quarters of them exceed: no disturbance of the machine lasts so long. */
+interface Figure {
+  readonly median: number;
+  readonly least: number;
 }
 
-function timeRatioOf(comparison: Comparison): number {
+function commandsOf(comparison: Comparison): Figure {
+  const median = medianOf(roundsOf(comparison, 'ours', 'commands'));
+  return { median, least: median };
+}
+
+function timeRatioOf(comparison: Comparison): Figure {
   const [ours, bare] = ['ours', 'bare'].map((name) => roundsOf(comparison, name, 'execution'));
-  return ratioOf(ours!, bare!).median;
+  const { median, spread } = ratioOf(ours!, bare!);
+  return { median, least: spread[0] };
 }
