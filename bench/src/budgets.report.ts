@@ -27,7 +27,9 @@ export function budgetProblems(results: Results, recorded: Results): string[] {
     return Object.entries(compared).flatMap(([what, figureOf]) => {
       const [now, then] = [figureOf(comparison), figureOf(before)];
       if (now.least <= then.median * TOLERANCE) return [];
-      return [`${comparison.title}: ${what} is ${now.least.toFixed(2)} or more, and ${then.median.toFixed(2)} is recorded.`];
+      return [
+        `${comparison.title}: ${what} is ${now.least.toFixed(2)} or more, and ${then.median.toFixed(2)} is recorded.`,
+      ];
     });
   });
 }
