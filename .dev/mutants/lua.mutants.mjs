@@ -575,7 +575,7 @@ redis.call('HSET', key, unpack(change.set))`,
     code: "and before(info['max-deleted-entry-id'], position) then",
     instead: "and before(info['last-generated-id'], position) then",
     spec: 'broadcast',
-    test: 'is notified of the gap when Redis has lost all of it and events were recorded since',
+    test: 'is notified of the gap when Redis has lost all events and others were recorded since',
   },
   {
     mistake: 'Every instance cleans up every partition',

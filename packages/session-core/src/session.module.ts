@@ -5,13 +5,13 @@ import {
   Inject,
   Module,
   type NestModule,
-  type Type,
 } from '@nestjs/common';
 import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { DeadlineHandlersCheck } from './deadlines/deadline-handlers.check.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
+import { assertOneStore } from './option-reading/assert-one-store.js';
 import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { RememberMe } from './http/remember-me.js';
@@ -128,8 +128,7 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     @Inject(ModulesContainer) modules: ModulesContainer,
   ) {
     super();
-    const stores = [...modules.values()].filter(({ providers }) => providers.has(SessionRepository));
-    if (stores.length > 1) throw new InvalidSessionOptionsError('SessionModule', [twoStores(stores)]);
+    assertOneStore(modules, SessionRepository, 'SessionModule', 'sessions');
   }
 
   /** Puts the interceptor and the guard of sessions where the application needs them. Called by Nest. */
@@ -153,9 +152,4 @@ function refuseBareClass(): never {
 }
 
 /** Requests would use one of them, and nobody could say which. */
-function twoStores(stores: readonly { readonly metatype: Type }[]): string {
-  const names = stores.map(({ metatype }) => metatype.name).join(' and ');
-  return `There are several stores for the sessions: ${names}. Import one of them, once.`;
-}
-
 const BARE_CLASS = 'It is imported as a class: write SessionModule.forRoot() in the imports of the root module.';

@@ -5,7 +5,7 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import { injectDependencies } from '../option-reading/injected-dependencies.js';
 import { SecurityEventDispatcher } from '../security-events/security-event.dispatcher.js';
 import { SecurityEvents } from '../security-events/security.events.js';
-import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { assertOneStore } from '../option-reading/assert-one-store.js';
 import { DeadlineStore } from './deadline.store.js';
 import { DeadlineHandlerModule } from './deadline-handler.module.js';
 import {
@@ -52,12 +52,7 @@ import { Deadlines } from './deadlines.js';
 export class DeadlineModule {
   /** @internal Import it with `forRoot()`. */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
-    const stores = [...modules.values()].filter(({ providers }) => providers.has(DeadlineStore));
-    if (stores.length < 2) return;
-    const names = stores.map(({ metatype }) => metatype.name).join(' and ');
-    throw new InvalidSessionOptionsError('DeadlineModule', [
-      `There are several stores for the deadlines: ${names}. Import one of them, once.`,
-    ]);
+    assertOneStore(modules, DeadlineStore, 'DeadlineModule', 'deadlines');
   }
 
   /**

@@ -246,15 +246,15 @@ describe('an instance after an outage', () => {
   });
 
   it.each([
-    ['all of it', async () => void (await store.client.flushall())],
+    ['all events', async () => void (await store.client.flushall())],
     [
-      'the latest events, as in a failover',
+      'the latest events',
       async (former: Buffer) => {
         await store.client.restore(store.keys.events, 0, former, 'REPLACE');
       },
     ],
   ])(
-    'and each other one is notified of the gap when Redis has lost %s and events were recorded since',
+    'and each other one is notified of the gap when Redis has lost %s and others were recorded since',
     async (_, lose) => {
       const all = [broadcastCache(), broadcastCache()];
       for (const { Cache } of all) await start([Cache], { url: proxy.url });
