@@ -1,17 +1,13 @@
 // npm run check:structure: whether the sources keep the rules that CONTRIBUTING.md lists under "Where things are" and
-// "Redis scripts": which folder may import from which, what files are called, how long they may be, and that they load
-// anywhere.
+// "Redis scripts": which folder may import from which, what files are called, and that they load anywhere.
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { luaProblems } from './lua-structure.mjs';
 import { root } from './processes.mjs';
 import { publishedPackages } from './workspaces.mjs';
 
-const MOST_LINES = 300;
 // Prettier keeps code to this width, and leaves comments as they are.
 const WIDE_COMMENT = /^(?=.{121})\s*(?:\/\/|\/?\*)/;
-// One check after the other, as a store author reads them.
-const LONG_FILES = /\.checks\.ts$/;
 const OF_CORE = /^(?:import|export) (?:type )?\{([^}]*)\} from '(@nest-session\/[^']+)';/gm;
 const EXPORTED = /^export (?:async |abstract )?(?:function\*?|class|interface) (\w+)/gm;
 const IMPORT = /^(?:import|export)\s[^;]*?from '(\.{1,2}\/[^']+)';/gm;
@@ -37,7 +33,7 @@ function problemsOf(packageFolder, order) {
   const files = readdirSync(source, { encoding: 'utf8', recursive: true }).filter((file) => file.endsWith('.ts'));
   return files.flatMap((file) => {
     const text = readFileSync(join(source, file), 'utf8');
-    const found = [...importProblems(file, text, order), ...nameProblems(file, text), ...lengthProblems(file, text)];
+    const found = [...importProblems(file, text, order), ...nameProblems(file, text), ...widthProblems(text)];
     found.push(...sameNameProblems(`${packageFolder}/src/${file}`, text));
     const layer = layers.get(packageFolder);
     if (layer) found.push(...layerProblems(file, text, order, layer));
@@ -104,11 +100,8 @@ function* sameNameProblems(path, text) {
   }
 }
 
-function* lengthProblems(file, text) {
-  const lines = text.split('\n');
-  const count = lines.length - 1;
-  if (count > MOST_LINES && !LONG_FILES.test(file)) yield `has ${count} lines, more than ${MOST_LINES}`;
-  for (const [index, line] of lines.entries())
+function* widthProblems(text) {
+  for (const [index, line] of text.split('\n').entries())
     if (WIDE_COMMENT.test(line)) yield `line ${index + 1} is a comment of more than 120 columns`;
 }
 
