@@ -44,14 +44,15 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
  * `write`, `end` and `flushHeaders` of the Node.js response, which every platform responds through. Calls are queued in
  * the meantime and then made in their order. Informational responses (1xx) are not held.
  *
- * Without a gate, and when the gate has no work, no call is queued and none becomes asynchronous.
+ * Without a gate, and when the gate has no work, no call is queued and none becomes asynchronous. Once the application
+ * has ended a held response, further calls are as harmless as those on a response that was sent.
  */
 export class ResponseHold implements ResponseCalls {
   readonly #response: ServerResponse;
   readonly #original: ResponseFunctions;
   #gate: CommitGate | undefined;
-  /** `open`: nothing was sent; `held`: calls are queued; `through`: calls pass; `replaced`: an error was sent. */
-  #state: 'open' | 'held' | 'through' | 'replaced' = 'open';
+  /** `open`: nothing was sent; `held`: calls are queued; `through`: calls pass; `over`: calls are discarded. */
+  #state: 'open' | 'held' | 'through' | 'over' = 'open';
   #isComplete = false;
   #isEnded = false;
   readonly #calls: HeldCall[] = [];
@@ -90,13 +91,14 @@ export class ResponseHold implements ResponseCalls {
     else if (this.#state === 'open') {
       this.#takeHead(args);
       this.#perform(() => this.#sendHead(gate, [this.#response.statusCode]));
-    }
+    } else if (this.#state === 'over') Reflect.apply(this.#original.writeHead, this.#response, args);
+    // On HTTP/2, Node.js ignores it.
+    else if (this.#isEnded && !('stream' in this.#response)) refuseHeaders.call(this.#response);
     return this.#response;
   }
 
   flushHeaders(): void {
-    if (this.#state === 'replaced') return;
-    this.#pass(this.#original.flushHeaders, []);
+    if (!this.#isOver) this.#pass(this.#original.flushHeaders, []);
   }
 
   write(args: unknown[]): boolean {
@@ -106,9 +108,9 @@ export class ResponseHold implements ResponseCalls {
       );
       this.#response.destroy();
     }
-    if (this.#state === 'replaced' || (this.#state === 'held' && this.#isDestroyed)) {
+    if (this.#isOver || (this.#state === 'held' && this.#isDestroyed)) {
       const callback = callbackIn(args);
-      if (callback) process.nextTick(callback, discarded());
+      if (callback) process.nextTick(callback, this.#isEnded ? afterEnd() : discarded());
       return false;
     }
     const written = this.#pass(this.#original.write, args);
@@ -117,19 +119,27 @@ export class ResponseHold implements ResponseCalls {
   }
 
   end(args: unknown[]): ServerResponse {
-    if (this.#state === 'replaced') {
-      const callback = callbackIn(args);
-      if (callback && this.#response.writableFinished) process.nextTick(callback);
-      else if (callback) this.#response.once('finish', callback);
-      return this.#response;
-    }
-    this.#pass(this.#original.end, args);
+    if (this.#isOver) this.#endAgain(args);
+    else this.#pass(this.#original.end, args);
     this.#isEnded = true;
     return this.#response;
   }
 
   get #isDestroyed(): boolean {
     return isDestroyed(this.#response);
+  }
+
+  get #isOver(): boolean {
+    return this.#state === 'over' || (this.#state === 'held' && this.#isEnded);
+  }
+
+  #endAgain(args: unknown[]): void {
+    const callback = callbackIn(args);
+    if (!callback) return;
+    const response = this.#response;
+    if (this.#isEnded && args[0] && args[0] !== callback) process.nextTick(callback, afterEnd());
+    else if (this.#isDestroyed || (this.#state === 'over' && response.writableFinished)) process.nextTick(callback);
+    else response.once('finish', callback);
   }
 
   /** Calls a function of Node.js, or queues the call; undefined when it was queued. */
@@ -143,6 +153,11 @@ export class ResponseHold implements ResponseCalls {
       const gate = this.#gate;
       const work = gate?.begin();
       if (!gate || !work) return this.#passFirst(run);
+      if (this.#isDestroyed) {
+        // The client left: there is nothing to hold back, and Node.js drops what is written.
+        work.catch((error: unknown) => gate.replace(error));
+        return this.#passFirst(run);
+      }
       this.#holdUntil(work, gate);
     }
     if (this.#state !== 'held') return run();
@@ -161,14 +176,18 @@ export class ResponseHold implements ResponseCalls {
   }
 
   #holdUntil(work: Promise<void>, gate: CommitGate): void {
-    const { statusCode } = this.#response;
+    const response = this.#response;
+    const { statusCode } = response;
+    // Not read: on HTTP/2, that causes a warning.
+    const message = Object.getOwnPropertyDescriptor(response, 'statusMessage');
     this.#state = 'held';
     const restore = this.#showAsSent();
     work.then(
       () => {
         restore();
         // A status that was set after the response was sent is not meant for this response.
-        this.#response.statusCode = statusCode;
+        response.statusCode = statusCode;
+        put(response, 'statusMessage', message);
         this.#release(gate);
       },
       (error: unknown) => {
@@ -183,10 +202,17 @@ export class ResponseHold implements ResponseCalls {
    * time, and a late `redirect()` would change the held response.
    */
   #showAsSent(): () => void {
+    const response = this.#response;
+    const { destroy } = response;
     const refuse = { value: refuseHeaders };
-    return shadow(this.#response, {
+    const isEnded = { get: () => this.#isEnded };
+    return shadow(response, {
       headersSent: { get: () => true },
-      writableEnded: { get: () => this.#isEnded },
+      writableEnded: isEnded,
+      // Its old name, which Node.js assigns.
+      finished: isEnded,
+      // The client would lose a response that ended before.
+      destroy: { value: (error?: Error) => (this.#isEnded ? response : destroy.call(response, error)) },
       writableNeedDrain: { get: () => !this.#isEnded && this.#heldBytes > 0 },
       setHeader: refuse,
       setHeaders: refuse,
@@ -208,13 +234,15 @@ export class ResponseHold implements ResponseCalls {
     }
     // `writableNeedDrain` does not help: it is true for the response of light-my-request, which never drains.
     if (!this.#isEnded && !isFull) this.#response.emit('drain');
+    // Node.js would emit an error for another end() or write() until the last byte has left, which is only now.
+    if (this.#isEnded) this.#state = 'over';
   }
 
   #replace(error: unknown, gate: CommitGate): void {
     const { status, json } = gate.replace(error);
     if (gate.headersSent) this.#response.destroy();
     else if (!this.#isDestroyed) this.#answer(gate, status, json);
-    this.#state = 'replaced';
+    this.#state = 'over';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
     // Wakes a source that waits for `drain`; it then finds that the response has ended.
     if (!this.#isEnded) this.#response.emit('drain');
@@ -264,16 +292,25 @@ function shadow(target: object, properties: PropertyDescriptorMap): () => void {
     Object.defineProperty(target, name, { ...property, configurable: true });
   }
   return () => {
-    for (const [name, property] of before) {
-      if (property) Object.defineProperty(target, name, property);
-      else Reflect.deleteProperty(target, name);
-    }
+    for (const [name, property] of before) put(target, name, property);
   };
 }
 
-function refuseHeaders(): never {
+/** Gives an object its own property back, or none. */
+function put(target: object, name: string, property: PropertyDescriptor | undefined): void {
+  if (property) Object.defineProperty(target, name, property);
+  else Reflect.deleteProperty(target, name);
+}
+
+function refuseHeaders(this: ServerResponse): never {
   const error = new Error('Cannot change headers after they have been sent');
-  throw Object.assign(error, { code: 'ERR_HTTP_HEADERS_SENT' });
+  const code = 'stream' in this ? 'ERR_HTTP2_HEADERS_SENT' : 'ERR_HTTP_HEADERS_SENT';
+  throw Object.assign(error, { code });
+}
+
+/** As Node.js says it. */
+function afterEnd(): Error {
+  return Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
 }
 
 function discarded(): Error {
