@@ -6,6 +6,7 @@ import type { Session } from '../session/session.js';
 import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
 import { RequestSessions } from './request-sessions.js';
+import { isDestroyed } from './response-functions.js';
 import { RouteExplorer } from './route.explorer.js';
 import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
 import { SessionExtension } from './session-extension.js';
@@ -66,11 +67,17 @@ export class SessionMiddleware implements OnModuleInit {
     const loading = store.loader.load(request);
     if (!loading) return this.#enter(new ResponseCommit(request, response, store.parts), next);
     void loading.then((found) => {
+      if (isDestroyed(response) && !isServedWithoutClient(request)) return;
       const commit = new ResponseCommit(request, response, store.parts, found);
       const { session } = commit;
       // A session with five seconds left must outlive a handler of ten.
       if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();
-      this.#enter(commit, next);
+      if (!isDestroyed(response)) return this.#enter(commit, next);
+      // By then, all have emitted what they emit when a client leaves.
+      setImmediate(() => {
+        repeatClose(request, response);
+        this.#enter(commit, next);
+      });
     });
   }
 
@@ -79,6 +86,36 @@ export class SessionMiddleware implements OnModuleInit {
     if (properties) Object.defineProperties(request, properties);
     else Object.defineProperty(request, 'session', sessionProperty);
     this.scope.serve(session, next);
+  }
+}
+
+type Http2Request = IncomingMessage & { readonly stream?: { readonly endAfterHeaders: boolean } };
+
+/**
+ * Whether a request whose client left while its session was loaded is served all the same: because of what it changes.
+ * Not when it has a body, because Node.js has discarded that.
+ */
+function isServedWithoutClient({ method, headers, stream }: Http2Request): boolean {
+  if (method === 'GET' || method === 'HEAD') return false;
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  return !hasBody && stream?.endAfterHeaders !== false;
+}
+
+/** Tells those who listen from now on that the client has left. All others were told when it left. */
+function repeatClose(request: IncomingMessage, response: ServerResponse): void {
+  // On HTTP/2, other requests may go on using the connection.
+  const emitters = request.httpVersionMajor === 1 ? [request, response, request.socket] : [request, response];
+  for (const emitter of emitters) {
+    emitter.on('newListener', (event: string | symbol, listener: (...args: unknown[]) => unknown) => {
+      if (event !== 'close' && event !== 'aborted') return;
+      process.nextTick(() => {
+        // `once()` adds a function that has the listener. It is not found when it was removed in the meantime.
+        const added = emitter.rawListeners(event) as ((...args: unknown[]) => unknown)[];
+        added
+          .find((each) => each === listener || (each as { listener?: unknown }).listener === listener)
+          ?.call(emitter);
+      });
+    });
   }
 }
 

@@ -17,8 +17,8 @@ import { GatedRepository } from './gated.repository.js';
 type Platform = 'express' | 'fastify';
 
 export interface SessionAppOptions {
-  /** @default express */
-  readonly platform?: Platform;
+  /** A platform, or an adapter with options of its own. @default express */
+  readonly platform?: Platform | FastifyAdapter;
   /** The `trust proxy` setting of the platform. */
   readonly trustProxy?: string;
   readonly controllers?: Type[];
@@ -72,6 +72,7 @@ export async function startApp(options: SessionAppOptions): Promise<SessionApp> 
 }
 
 function adapterOf({ platform, trustProxy }: SessionAppOptions): ExpressAdapter | FastifyAdapter {
+  if (typeof platform === 'object') return platform;
   if (platform === 'fastify') return new FastifyAdapter(trustProxy === undefined ? {} : { trustProxy });
   const adapter = new ExpressAdapter();
   if (trustProxy !== undefined) adapter.set('trust proxy', trustProxy);
