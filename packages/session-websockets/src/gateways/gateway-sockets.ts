@@ -13,9 +13,11 @@ import { closeCodeOf, OpenConnections } from '../connections/open-connections.js
 import { statusAfter } from '../connections/status-after.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
-import { GatewayClient } from './gateway.client.js';
+import { GatewayClient, openingOf } from './gateway.client.js';
 import {
   allowRequests,
+  beforeMiddleware,
+  type EngineResponse,
   type IoClient,
   type IoNamespace,
   type IoServer,
@@ -24,6 +26,7 @@ import {
   isWsServer,
   offClose,
   onClose,
+  useFirst,
   verifyClients,
   whenLeft,
   type WsSocket,
@@ -62,11 +65,19 @@ export class GatewaySockets implements GatewayBinding {
     const allows = (request: IncomingMessage): boolean => this.sessions.allowsOriginOf(request);
     if (isIoServer(server)) {
       this.#guardIo(server, allows);
-      server.use((socket, next) => {
-        void this.#openIo(socket).then(next, (error: unknown) => next(new Error(REFUSALS[statusAfter(error)])));
+      useFirst(server, (socket, next) => {
+        void this.#openIo(socket).then(
+          (client) => {
+            if (client instanceof Error) next(client);
+            else this.#run(client.opening, next);
+          },
+          (error: unknown) => next(new Error(REFUSALS[statusAfter(error)])),
+        );
       });
     } else if (isWsServer(server)) {
-      verifyClients(server, allows, (request) => this.#openWs(request));
+      verifyClients(server, allows, async (request, verify) =>
+        this.#run((await this.#openWs(request)).opening, verify),
+      );
     }
   }
 
@@ -115,6 +126,11 @@ export class GatewaySockets implements GatewayBinding {
     if (!root?.engine || this.#guarded.has(root.engine)) return;
     this.#guarded.add(root.engine);
     allowRequests(root.engine, allows);
+    beforeMiddleware(root.engine, (request, response, run, done) => {
+      // What decides about the handshake comes after middleware, and refuses it.
+      if (allows(request)) void this.#prepare(request, response, run);
+      else done();
+    });
     if (recovery) {
       // A client that reconnects after an interruption needs its session as well.
       recovery.skipMiddlewares = false;
@@ -139,7 +155,26 @@ export class GatewaySockets implements GatewayBinding {
     });
   }
 
-  async #openIo(socket: IoSocket): Promise<Error | undefined> {
+  /** Gives a request of an engine its session, for the engine's middleware. */
+  async #prepare(request: IncomingMessage, response: EngineResponse, run: () => void): Promise<void> {
+    let opening: DetachedSession | null;
+    try {
+      opening = await openingOf(this.sessions, request);
+    } catch (error) {
+      response.writeHead(statusAfter(error));
+      return void response.end();
+    }
+    opening?.attach();
+    this.#run(opening, run);
+  }
+
+  /** Runs code of the application in the session of a handshake. */
+  #run(opening: DetachedSession | null | undefined, run: () => void): void {
+    if (opening === undefined) run();
+    else DetachedSession.run(opening, this.sessions.scope, run);
+  }
+
+  async #openIo(socket: IoSocket): Promise<GatewayClient | Error> {
     const known = this.#clients.get(socket.handshake.auth);
     if (socket.recovered && !known) return new Error(UNDECIDED);
     const client = known ?? (await this.#loadIo(socket));
@@ -152,7 +187,7 @@ export class GatewaySockets implements GatewayBinding {
     if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
     // Over long polling, closing the connection would wait for a poll that may never come.
     client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
-    return client.closing === undefined ? undefined : new Error(client.closing);
+    return client.closing === undefined ? client : new Error(client.closing);
   }
 
   async #loadIo(connection: IoClient): Promise<GatewayClient> {
@@ -167,13 +202,13 @@ export class GatewaySockets implements GatewayBinding {
     return client;
   }
 
-  async #openWs(request: IncomingMessage): Promise<void> {
+  async #openWs(request: IncomingMessage): Promise<GatewayClient> {
     const client = this.#newClient(request);
     request.socket.once('close', client.disconnect);
-    // It may have left while the application's own check ran.
     if (request.socket.destroyed) client.disconnect();
     await client.load();
     this.#clients.set(request, client);
+    return client;
   }
 
   /** Finds the client of a new ws socket by its request. */

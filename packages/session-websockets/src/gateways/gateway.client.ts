@@ -74,12 +74,10 @@ export class GatewayClient implements OpenConnection {
     // Register before the load, so that no end after it is missed.
     const ended = (this.#endedInLoad = new Map<string, CloseReason>());
     this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
-    const opening = await this.#sessions.detached(this.#request);
-    if (opening.isUnavailable) {
+    const opening = await detachedOf(this.#sessions, this.#request).catch((error: unknown) => {
       this.disconnect();
-      if (opening.hasTwoPrincipals) throw new TwoPrincipalsError();
-      throw new SessionStoreError('The session of a WebSocket could not be loaded');
-    }
+      throw error;
+    });
     void opening.touch.send();
     this.#opening = opening;
     opening.attach();
@@ -170,4 +168,19 @@ export class GatewayClient implements OpenConnection {
     this.#ids = ids;
     this.#open.add(this, ids);
   }
+}
+
+/**
+ * Loads the session of a handshake; null: the request is excluded.
+ * @throws SessionStoreError or TwoPrincipalsError, as `GatewayClient.load()`
+ */
+export async function openingOf(sessions: RequestSessions, request: IncomingMessage): Promise<DetachedSession | null> {
+  return sessions.excludes(request) ? null : detachedOf(sessions, request);
+}
+
+async function detachedOf(sessions: RequestSessions, request: IncomingMessage): Promise<DetachedSession> {
+  const opening = await sessions.detached(request);
+  if (!opening.isUnavailable) return opening;
+  if (opening.hasTwoPrincipals) throw new TwoPrincipalsError();
+  throw new SessionStoreError('The session of a WebSocket could not be loaded');
 }

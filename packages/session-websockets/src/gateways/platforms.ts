@@ -1,5 +1,7 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { WarnOnce } from '@nest-session/core/internal';
 import { statusAfter } from '../connections/status-after.js';
 
 /** The members of a socket.io socket that we use. */
@@ -28,13 +30,22 @@ export interface IoClient {
 export interface IoNamespace {
   /** Connects a client. socket.io does not document this method. */
   _add?(client: IoClient, auth: IoAuth, connected: unknown): unknown;
+  /** What `use()` has added. socket.io does not document this property. */
+  readonly _fns?: IoMiddleware[];
 }
 
 type IoMiddleware = (socket: IoSocket, next: (error?: Error) => void) => void;
+type RunMiddleware = (request: IncomingMessage, response: EngineResponse, done: () => void) => void;
+
+/** The response of a poll, or what stands for it at an upgrade. */
+export type EngineResponse = Pick<ServerResponse, 'writeHead' | 'end'>;
 type AllowRequest = (request: IncomingMessage, decide: (problem: string | null, isAllowed: boolean) => void) => void;
 
-interface IoEngine {
-  readonly opts: { allowRequest?: AllowRequest | undefined };
+export interface IoEngine {
+  readonly opts: { allowRequest?: AllowRequest | undefined; readonly cors?: unknown };
+  /** What `use()` has added. socket.io does not document these two. */
+  readonly middlewares?: readonly unknown[];
+  _applyMiddlewares?: RunMiddleware;
 }
 
 /** A server of socket.io, or a namespace of one. */
@@ -107,6 +118,44 @@ function allowListeners(conn: IoClient['conn'], more: number): void {
   if (most > 0) conn.setMaxListeners(most + more);
 }
 
+const log = new WarnOnce();
+
+function warnOfOrder(method: string): void {
+  log.warn(
+    method,
+    `With this version of socket.io, middleware that an adapter adds by ${method} runs before the session is loaded: ` +
+      'add it in afterInit() of the gateway',
+  );
+}
+
+/** Adds a middleware before those that the application's adapter has added. */
+export function useFirst(server: IoServer, middleware: IoMiddleware): void {
+  server.use(middleware);
+  // A server adds it to its namespace `/`.
+  const { _fns: all } = server.of?.('/') ?? server;
+  if (all?.at(-1) === middleware) all.unshift(...all.splice(-1));
+  else warnOfOrder('server.use()');
+}
+
+/** Calls `prepare` before the middleware of an engine, for each of its HTTP requests, where the application has any. */
+export function beforeMiddleware(
+  engine: IoEngine,
+  prepare: (request: IncomingMessage, response: EngineResponse, run: () => void, done: () => void) => void,
+): void {
+  const { _applyMiddlewares: apply, middlewares } = engine;
+  // Before socket.io 4.6, an engine has no middleware.
+  if (!('use' in engine)) return;
+  if (!apply || !middlewares) return warnOfOrder('engine.use()');
+  // socket.io itself adds the first one.
+  const own = engine.opts.cors ? 1 : 0;
+  engine._applyMiddlewares = (request, response, done) => {
+    if (middlewares.length <= own) return apply.call(engine, request, response, done);
+    // The timers of the connection would keep the session that the middleware runs in.
+    const outside = AsyncResource.bind(done);
+    return prepare(request, response, () => apply.call(engine, request, response, outside), outside);
+  };
+}
+
 /** Adds a check before a socket.io handshake. If it passes, the application's own check runs. */
 export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMessage) => boolean): void {
   const { allowRequest } = opts;
@@ -117,26 +166,23 @@ export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMess
   };
 }
 
-/** Adds a check to ws handshakes, after the application's own check. */
+/** Adds a check to ws handshakes, and what the application's own check needs, which runs after that. */
 export function verifyClients(
   { options }: WsServer,
   allows: (request: IncomingMessage) => boolean,
-  prepare: (request: IncomingMessage) => Promise<void>,
+  prepare: (request: IncomingMessage, verify: () => void) => Promise<void>,
 ): void {
   const { verifyClient } = options;
   // If the function has two parameters, ws waits until it calls the second one.
   options.verifyClient = (info, decide) => {
-    const go = (isAllowed: boolean, ...rest: [number?, string?]): void => {
-      if (!isAllowed) decide(false, ...rest);
-      else
-        prepare(info.req).then(
-          () => decide(true),
-          (error: unknown) => decide(false, statusAfter(error)),
-        );
+    if (!allows(info.req)) return decide(false, 403);
+    const outside = AsyncResource.bind(decide);
+    const verify = (): void => {
+      if (!verifyClient) outside(true);
+      else if (verifyClient.length === 2) verifyClient(info, outside);
+      else if (verifyClient(info, outside) === true) outside(true);
+      else outside(false, 401);
     };
-    if (!allows(info.req)) decide(false, 403);
-    else if (!verifyClient) go(true);
-    else if (verifyClient.length === 2) verifyClient(info, go);
-    else go(verifyClient(info, go) === true, 401);
+    return void prepare(info.req, verify).catch((error: unknown) => decide(false, statusAfter(error)));
   };
 }
