@@ -46,6 +46,7 @@ export type { MapSessionRepositoryOptions } from './memory/map-session.repositor
 export { parseDuration } from './option-reading/duration.js';
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
+export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export { type InspectedSession, inspectSessions } from './repository/inspect-sessions.js';

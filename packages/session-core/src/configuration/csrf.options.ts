@@ -1,10 +1,11 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
+import { toOrigin } from '../option-reading/to-origin.js';
 
 /** Options of `CsrfGuard`. */
 export interface CsrfOptions {
   /**
    * Origins other than the application's own whose pages may send requests that change something, such as
-   * `'https://admin.example.com'`. They need the token all the same. @default none
+   * `'https://admin.example.com'` or `'capacitor://localhost'`. They need the token all the same. @default none
    */
   trustedOrigins?: readonly string[];
 }
@@ -23,15 +24,9 @@ export function readCsrfOptions(reader: OptionReader): ResolvedCsrfOptions {
     "a list of origins, such as 'https://www.example.com', without a slash or a path behind the host",
   );
   reader.finish();
-  return Object.freeze({ trustedOrigins: new Set((origins ?? []).map((each) => new URL(each).origin)) });
+  return Object.freeze({ trustedOrigins: new Set(origins?.map((each) => toOrigin(each)!)) });
 }
 
 function isListOfOrigins(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string' && isOrigin(each));
-}
-
-/** Whether it is a scheme and a host, with nothing behind them that would be ignored. */
-function isOrigin(text: string): boolean {
-  if (!/^https?:\/\/[^/?#@]+$/i.test(text) || !URL.canParse(text)) return false;
-  return !text.includes('*');
+  return Array.isArray(value) && value.every((each) => toOrigin(each) !== undefined);
 }

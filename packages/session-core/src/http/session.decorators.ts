@@ -29,9 +29,27 @@ export type Session = SessionType;
  * loaded for each message; it cannot be started there, and its id cannot be changed.
  * @throws SessionStateError where no session can be, as in a message handler of a microservice
  */
-export const Session: () => ParameterDecorator = createParamDecorator((_: unknown, context: ExecutionContext) =>
+export const Session = (): ParameterDecorator => (target, method, index) => {
+  giveSession(target, method, index);
+  // Compilers record types before the parameters are decorated; metadata that is written by hand may follow.
+  hideType(target, method, index);
+  queueMicrotask(() => hideType(target, method, index));
+};
+
+const giveSession = createParamDecorator((_: unknown, context: ExecutionContext) =>
   readSessionOfCall(context, (session) => session),
-);
+)();
+
+/**
+ * Hides the recorded type of a session, which is the decorator: they share their name. Pipes that construct the type of
+ * each parameter would construct that.
+ */
+function hideType(target: object, method: string | symbol | undefined, index: number): void {
+  const types = method && (Reflect.getOwnMetadata(PARAMETER_TYPES, target, method) as unknown[] | undefined);
+  if (types) Reflect.defineMetadata(PARAMETER_TYPES, types.with(index, Object), target, method);
+}
+
+const PARAMETER_TYPES = 'design:paramtypes';
 
 /** Gives a handler the id of its session, which is safe to log. A new session is not stored under it yet. */
 export const SessionId: (...pipes: Pipe[]) => ParameterDecorator = createParamDecorator(

@@ -214,7 +214,15 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
   });
 
   describe('the origin', () => {
-    beforeEach(() => start({ csrf: { trustedOrigins: ['https://admin.shop.test', 'HTTPS://Www.shop.test:443'] } }));
+    const pages = ['https://admin.shop.test', 'HTTPS://Www.shop.test:443', 'https://münchen.test'];
+    const apps = [
+      'capacitor://localhost',
+      'ionic://localhost',
+      'tauri://LocalHost',
+      'app://-',
+      'chrome-extension://id',
+    ];
+    beforeEach(() => start({ csrf: { trustedOrigins: [...pages, ...apps] } }));
 
     it.each<[string, Record<string, string>, string]>([
       ['same-origin', { 'Sec-Fetch-Site': 'same-origin' }, 'accepted'],
@@ -230,6 +238,16 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
       ],
       ['a trusted origin', { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://admin.shop.test' }, 'accepted'],
       ['a trusted origin, as browsers write it', { Origin: 'https://www.shop.test' }, 'accepted'],
+      ['a trusted name, as browsers write it', { Origin: 'https://xn--mnchen-3ya.test' }, 'accepted'],
+      ...['capacitor://localhost', 'ionic://localhost', 'tauri://localhost', 'app://-', 'chrome-extension://id'].map(
+        (origin): [string, Record<string, string>, string] => [
+          `the pages of a trusted app, ${origin}`,
+          { 'Sec-Fetch-Site': 'cross-site', Origin: origin },
+          'accepted',
+        ],
+      ),
+      ['an app that is not listed', { Host: 'localhost', Origin: 'other://localhost' }, 'cross-origin'],
+      ['another extension', { Origin: 'chrome-extension://other' }, 'cross-origin'],
       ['a host that begins like a trusted one', { Origin: 'https://admin.shop.test.evil.test' }, 'cross-origin'],
       ['a trusted host over http', { Origin: 'http://admin.shop.test' }, 'cross-origin'],
       ['the own origin', { Host: 'shop.test', Origin: 'http://shop.test' }, 'accepted'],

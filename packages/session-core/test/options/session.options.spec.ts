@@ -161,12 +161,13 @@ describe('resolveSessionOptions', () => {
     [{ maxSessionSize: Infinity }, 'Option `maxSessionSize` must be a whole number from 1 to 536870912.'],
     [{ mayCreate: true }, 'Option `mayCreate` must be a function that takes the request.'],
     [{ maxAttributeSize: '5 MB' }, 'Option `maxAttributeSize` must be a whole number from 1 to 536870912.'],
-    ...['shop.test', 'https://shop.test/', 'https://*.shop.test', 'ftp://shop.test', 'null', 'https://', 5].map(
-      (origin): [unknown, string] => [
-        { csrf: { trustedOrigins: [origin] } },
-        "Option `csrf.trustedOrigins` must be a list of origins, such as 'https://www.example.com', without a slash or a path behind the host.",
-      ],
-    ),
+    ...[
+      ...['shop.test', 'https://shop.test/', 'https://*.shop.test', 'ftp://shop.test', 'wss://shop.test', 'null'],
+      ...['https://', 'file://', 'capacitor://localhost/', 'app://*', 'data:,', 'about:blank', 5],
+    ].map((origin): [unknown, string] => [
+      { csrf: { trustedOrigins: [origin] } },
+      "Option `csrf.trustedOrigins` must be a list of origins, such as 'https://www.example.com', without a slash or a path behind the host.",
+    ]),
     [{ devices: 'yes' }, 'Option `devices` must be true or false, or an object.'],
     [{ devices: [] }, 'Option `devices` must be true or false, or an object.'],
     [{ devices: { address: 'ip' } }, 'Option `devices.address` must be one of "network", "full", "none".'],

@@ -1,9 +1,9 @@
-import { OptionReader } from '@nest-session/core/internal';
+import { OptionReader, toOrigin } from '@nest-session/core/internal';
 
 /** Options of `SessionWebSocketModule.forRoot()`. */
 export interface SessionWebSocketModuleOptions {
   /**
-   * Other origins whose pages may open connections, such as `https://app.example.com`. The pages of the application's
+   * Other origins whose pages may open connections, such as `https://app.example.com` or `capacitor://localhost`. The pages of the application's
    * own host always may. Browsers send cookies with every WebSocket, so list only pages that may act for their
    * visitors.
    * @default none
@@ -23,7 +23,7 @@ export function resolveSessionWebSocketOptions(
   const reader = new OptionReader('SessionWebSocketModule', options);
   const origins = reader.value('origins', isList, "a list of origins, such as ['https://app.example.com']") ?? [];
   for (const origin of origins) {
-    if (!isOrigin(origin)) {
+    if (toOrigin(origin) === undefined) {
       reader.problem(
         `Option \`origins\` has ${JSON.stringify(origin)}, which is not an origin: write a scheme and a host ` +
           "without a path, such as 'https://app.example.com'.",
@@ -31,13 +31,9 @@ export function resolveSessionWebSocketOptions(
     }
   }
   reader.finish();
-  return Object.freeze({ origins });
+  return Object.freeze({ origins: origins.map((each) => toOrigin(each)!) });
 }
 
 function isList(value: unknown): value is readonly string[] {
   return Array.isArray(value);
-}
-
-function isOrigin(value: unknown): boolean {
-  return typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value;
 }

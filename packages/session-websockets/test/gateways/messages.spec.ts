@@ -283,9 +283,25 @@ it('a namespace of socket.io has sessions, over long polling as well', async () 
   expect(await client.closed).toBe('io server disconnect');
 });
 
-it('a page of a listed origin may connect', async () => {
-  await start({ platform: 'ws', sockets: { origins: ['https://app.example.com'] } });
-  expect((await connect('ws', agent, { headers: { origin: 'https://app.example.com' } })).isOpen).toBe(true);
+it('a page of a listed origin may connect, also of an app or an extension', async () => {
+  const listed = {
+    'https://app.example.com': 'https://app.example.com',
+    'https://a.example:443': 'https://a.example',
+    'https://münchen.example': 'https://xn--mnchen-3ya.example',
+    'capacitor://localhost': 'capacitor://localhost',
+    'ionic://localhost': 'ionic://localhost',
+    'tauri://localhost': 'tauri://localhost',
+    'app://-': 'app://-',
+    'chrome-extension://id': 'chrome-extension://id',
+    'moz-extension://id': 'moz-extension://id',
+  };
+  await start({ platform: 'ws', sockets: { origins: Object.keys(listed) } });
+  for (const origin of Object.values(listed)) {
+    expect((await connect('ws', agent, { headers: { origin } })).isOpen).toBe(true);
+  }
+  for (const origin of ['null', 'other://localhost', 'chrome-extension://other', 'app://', 'http://localhost']) {
+    await expect(connect('ws', agent, { headers: { origin } })).rejects.toThrow('refused');
+  }
 });
 
 it.each(PLATFORMS)(
@@ -321,9 +337,11 @@ it('an origin that is none is refused at start', async () => {
     SocketApp.start({
       platform: 'ws',
       url: redis.url,
-      sockets: { origins: ['https://app.example.com/', 'app.example'] },
+      sockets: { origins: ['https://app.example.com/', 'app.example', 'null', 'wss://app.example'] },
     }),
-  ).rejects.toThrow(/"https:\/\/app\.example\.com\/", which is not an origin.*"app\.example", which is not an origin/);
+  ).rejects.toThrow(
+    /"https:\/\/app\.example\.com\/", which is not an origin.*"app\.example", which is not an origin.*"null", which.*"wss:/,
+  );
 });
 
 it('a client of socket.io that recovers its connection has its session', async () => {
