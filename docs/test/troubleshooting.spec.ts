@@ -1,5 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Controller, Module, Post } from '@nestjs/common';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { MapSessionModule, Session, SessionModule } from '@nest-session/core';
+import { HttpAgent } from '@nest-session/testing';
 import { COMMANDS } from '../../packages/session-redis/src/command/commands.js';
 import { ROOT } from './support/compiler.js';
 import { logLines } from './support/log-lines.js';
@@ -69,5 +75,51 @@ describe('docs/troubleshooting.md', () => {
       return !options.every((option) => known.get(name!)?.includes(option) ?? false) || !known.has(name!);
     });
     expect(unknown.map(([call]) => call)).toEqual([]);
+  });
+});
+
+@Controller()
+class StartController {
+  @Post('start')
+  start(@Session() session: Session) {
+    session.setAttribute('visits', 1);
+  }
+}
+
+@Module({ imports: [SessionModule.forRoot(), MapSessionModule.forRoot()], controllers: [StartController] })
+class AppModule {}
+
+/** How pages say that an application trusts its proxy, each with the adapter of an application that does so. */
+const REMEDIES: readonly [RegExp, (value: unknown) => AbstractHttpAdapter][] = [
+  [
+    /new FastifyAdapter\(\{ trustProxy: (?!\.\.\.)(.+?) \}\)/g,
+    (value) => new FastifyAdapter({ trustProxy: value as string }),
+  ],
+  [
+    /app\.set\('trust proxy', (?!\.\.\.)(.+?)\)/g,
+    (value) => {
+      const adapter = new ExpressAdapter();
+      adapter.set('trust proxy', value);
+      return adapter;
+    },
+  ],
+];
+
+describe('what the pages say about a proxy that ends TLS', () => {
+  it.each(REMEDIES)('makes a cookie Secure behind one on the same machine: %p', async (remedy, adapterWith) => {
+    const names = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md'));
+    const pages = await Promise.all(names.map((name) => readFile(join(ROOT, 'docs', name), 'utf8')));
+    const values = new Set(pages.flatMap((text) => [...text.matchAll(remedy)].map(([, value]) => value!)));
+    expect(values.size).toBeGreaterThan(0);
+    for (const value of values) {
+      // They are numbers, and texts in the quotes of TypeScript.
+      const adapter = adapterWith(JSON.parse(value.replaceAll("'", '"')));
+      const app = await NestFactory.create(AppModule, adapter, { logger: false });
+      await app.listen(0, '127.0.0.1');
+      const behindProxy = { headers: { 'X-Forwarded-Proto': 'https' } };
+      const { setCookies } = await (await HttpAgent.for(app)).post('/start', undefined, behindProxy);
+      expect([value, setCookies]).toEqual([value, [expect.stringContaining('; Secure')]]);
+      await app.close();
+    }
   });
 });
