@@ -36,6 +36,7 @@ export { SessionExtension } from './http/session-extension.js';
 export { cookieLifetimeOf } from './http/cookie-lifetime.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
+export { assignedAt } from './logging/assigned-at.js';
 export { FailureReasons } from './logging/failure-reasons.js';
 export { OneLineLogger } from './logging/one-line.logger.js';
 export { shownError, shownText, textOf } from './logging/shown-error.js';

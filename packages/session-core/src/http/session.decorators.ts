@@ -4,6 +4,7 @@ import type { SessionAttributeName } from '../session/session-attributes.js';
 import type { Session as SessionType } from '../session/session.js';
 import { GraphqlOperation } from './graphql-operation.js';
 import { isUpgrade } from './request-of.js';
+import { ResponseCommit } from './response-commit.js';
 import { currentMessage, NO_REQUEST_IN_RPC } from './session-of-call.js';
 import { sessionOfOperation } from './session-of-operation.js';
 import { SessionMiddleware } from './session.middleware.js';
@@ -91,7 +92,11 @@ function readOfOperation<T>(
   return sessionOfOperation(operation).then((detached) => read(detached?.shown));
 }
 
-function ofRequest({ session }: HttpRequest): SessionType | undefined {
+function ofRequest(request: HttpRequest): SessionType | undefined {
+  const commit = ResponseCommit.of(request);
+  // Another library may have assigned `request.session`, but not where that has the API of express-session.
+  if (commit && !commit.parts.extension.properties) return commit.shown;
+  const { session } = request;
   if (session === undefined && !SessionMiddleware.isInstalled) throw new SessionStateError(SESSION_MODULE_MISSING);
   return session;
 }

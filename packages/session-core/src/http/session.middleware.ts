@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { InvalidSessionOptionsError, SessionStateError } from '../errors/session.errors.js';
+import { assignedAt } from '../logging/assigned-at.js';
+import { logger } from '../logging/session.logger.js';
 import type { Session } from '../session/session.js';
 import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
 import type { RequestSessionLoader } from './request-session.loader.js';
@@ -126,19 +128,37 @@ function repeatClose(request: IncomingMessage, response: ServerResponse): void {
 const sessionProperty = {
   configurable: true,
   get(this: IncomingMessage): Session | undefined {
-    const session = ResponseCommit.of(this)?.session;
-    // An access log that reads the session after the response must not fail because the store failed.
-    return session?.isLeftWithout ? undefined : session?.session;
+    return ResponseCommit.of(this)?.shown;
   },
-  set: refuseAssignment,
+  set: assignSession,
 };
 
-function refuseAssignment(): never {
-  throw new SessionStateError(
-    'request.session cannot be assigned: call session.invalidate() to end the session, or session.setAttribute() to ' +
-      'store a value',
-  );
+/** The applications that were told of an assignment. */
+const told = new WeakSet<ResponseCommitParts>();
+
+/**
+ * Another library assigns its own session: that is then `request.session` of this request, and everything else of this
+ * library keeps its own.
+ * @throws SessionStateError for a sign-out as in express-session, because the user would stay signed in
+ */
+function assignSession(this: IncomingMessage, value: unknown): void {
+  const commit = ResponseCommit.of(this);
+  const existing = commit?.session.existing;
+  const isSignOut = (value === null || value === undefined) && !commit?.isSessionDeleted && existing?.principalName;
+  if (isSignOut) throw new SessionStateError(UNSET);
+  Object.defineProperty(this, 'session', { configurable: true, writable: true, value });
+  if (!commit || told.has(commit.parts)) return;
+  told.add(commit.parts);
+  logger.warn(`request.session was assigned at ${assignedAt(assignSession)}: ${ASSIGNED}`);
 }
+
+const UNSET =
+  'request.session cannot be unset, because its user would stay signed in: call session.signOut(), or ' +
+  'session.invalidate() to end the session';
+
+const ASSIGNED =
+  'that is what request.session is in such a request. Take the session of this library by @Session() of ' +
+  '@nest-session/core or from SessionContext, and do not read or end it by request.session';
 
 const IMPORTED_TWICE =
   'It is configured twice in this application: import SessionModule.forRoot() once, in the root module; it is global.';

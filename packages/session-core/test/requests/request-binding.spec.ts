@@ -1,12 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
+  type CanActivate,
   Controller,
+  type ExecutionContext,
   Get,
+  Inject,
   type INestApplication,
   type MiddlewareConsumer,
   Module,
   type NestModule,
   Req,
+  Session as NestSession,
+  UseGuards,
 } from '@nestjs/common';
 import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -14,7 +19,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
-import { MapSessionModule, Session, SessionModule } from '../../src/index.js';
+import { MapSessionModule, Session, SessionContext, SessionId, SessionModule } from '../../src/index.js';
 import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
@@ -272,5 +277,72 @@ describe('a request on express', () => {
     expect((await client.get('/inner/read')).json()).toEqual(['a']);
     expect((await client.get('/read')).json()).toEqual(['a']);
     await inner.close();
+  });
+});
+
+/** As the guard of another library of sessions, such as better-auth: null for its visitors. */
+class OtherLibrary implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    const request = context.switchToHttp().getRequest<{ session: unknown; query: { user?: string } }>();
+    const { user } = request.query;
+    request.session = user === undefined ? null : { user };
+    return true;
+  }
+}
+
+@Controller()
+@UseGuards(OtherLibrary)
+class SharedController {
+  constructor(@Inject(SessionContext) private readonly context: SessionContext) {}
+
+  @Get('both')
+  both(
+    @Req() request: { session: unknown },
+    @Session() session: Session,
+    @SessionId() id: string,
+    @NestSession() nest: unknown,
+  ) {
+    session.setAttribute('visits', session.getAttributeOrDefault('visits', 0) + 1);
+    const isSame = nest === request.session && this.context.session === session && id === session.id;
+    return { theirs: request.session, visits: session.getAttribute('visits'), isSame };
+  }
+
+  @Get('signed-in')
+  signedIn() {
+    return {};
+  }
+}
+
+@Controller()
+class LoginController {
+  @Get('login')
+  login(@Session() session: Session) {
+    session.signIn('ann');
+  }
+}
+
+describe.each(['express', 'fastify'] as const)('request.session that another library assigns on %s', (platform) => {
+  it('is its own, beside the session of this library, and is logged once', async () => {
+    const { agent, log } = await startApp({ platform, controllers: [SharedController] });
+    const client = agent();
+    for (const [visits, user] of [null, 'ann', null].entries()) {
+      const response = await client.get(user ? `/both?user=${user}` : '/both');
+      expect(response.json()).toEqual({ theirs: user && { user }, visits: visits + 1, isSame: true });
+    }
+    const lines = log.matching(/request\.session was assigned/);
+    expect(lines).toEqual([
+      expect.stringMatching(/at OtherLibrary\.canActivate.*by @Session\(\) of @nest-session\/core/),
+    ]);
+  });
+
+  it('cannot be unset where a user would stay signed in', async () => {
+    const { agent, log } = await startApp({ platform, controllers: [SharedController, LoginController] });
+    const client = agent();
+    await client.get('/login');
+    expect((await client.get('/signed-in?user=ann')).status).toBe(200);
+    expect((await client.get('/signed-in')).status).toBe(500);
+    expect(log.lines.join()).toContain(
+      'cannot be unset, because its user would stay signed in: call session.signOut()',
+    );
   });
 });

@@ -8,7 +8,6 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { lastValueFrom } from 'rxjs';
 import { io } from 'socket.io-client';
-import type * as Swc from '@swc/core';
 import { plainToInstance } from 'class-transformer';
 import { validate } from 'class-validator';
 import type * as TypeScript from 'typescript';
@@ -101,6 +100,11 @@ export class Compiled extends Base {
 
 const require = createRequire(import.meta.url);
 
+/** The part of @swc/core that is used here. */
+interface Swc {
+  transformSync(source: string, options: object): { readonly code: string };
+}
+
 /** How compilers record the types of parameters. */
 const COMPILERS: Readonly<Record<string, () => string>> = {
   tsc: () => {
@@ -111,13 +115,13 @@ const COMPILERS: Readonly<Record<string, () => string>> = {
     return ts.transpileModule(SOURCE, { compilerOptions }).outputText;
   },
   SWC: () => {
-    const { transformSync } = require('@swc/core') as typeof Swc;
+    const { transformSync } = require('@swc/core') as Swc;
     const transform = { legacyDecorator: true, decoratorMetadata: true };
     const jsc = { target: 'es2022', parser: { syntax: 'typescript', decorators: true }, transform } as const;
     return transformSync(SOURCE, { jsc, module: { type: 'commonjs' } }).code;
   },
   'SWC without metadata, and metadata by hand': () => {
-    const { transformSync } = require('@swc/core') as typeof Swc;
+    const { transformSync } = require('@swc/core') as Swc;
     const jsc = {
       target: 'es2022',
       parser: { syntax: 'typescript', decorators: true },

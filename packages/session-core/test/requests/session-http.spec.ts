@@ -324,12 +324,8 @@ class TestController {
 
   @Get('assign')
   assign(@Req() request: { session: unknown }) {
-    try {
-      request.session = null;
-      return 'assigned';
-    } catch (error) {
-      return (error as Error).message;
-    }
+    request.session = null;
+    return 'assigned';
   }
 }
 
@@ -791,11 +787,6 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       });
       await agent().get('/plain');
       expect(seen).toEqual([true, true, undefined]);
-    });
-
-    it('cannot be replaced', async () => {
-      const { agent } = await startApp(base);
-      expect((await agent().get('/assign')).text).toMatch(/session\.invalidate\(\)/);
     });
 
     it.each(['early', 'late'])('cannot be created after the headers were sent: used %s', async (when) => {

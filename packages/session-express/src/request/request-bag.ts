@@ -37,12 +37,11 @@ export class RequestBag implements BagOwner {
     return this.#bag;
   }
 
-  set bag(bag: unknown) {
-    if (bag === this.#bag) return;
-    if (bag !== null && bag !== undefined) throw new TypeError(ASSIGNED);
+  /** Does what the option `unset` says, once. */
+  unset(value: null | undefined): void {
     // The bag may be gone already, after destroy() or an earlier assignment.
     if (this.#bag) this.#unset();
-    this.#bag = bag;
+    this.#bag = value;
   }
 
   /** The id of the session. */
@@ -152,7 +151,3 @@ export class RequestBag implements BagOwner {
     }
   }
 }
-
-const ASSIGNED =
-  'req.session cannot be replaced by another object: set its properties, call req.session.regenerate() for a new ' +
-  'session, or call req.session.destroy() to end it';

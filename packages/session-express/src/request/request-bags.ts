@@ -28,7 +28,7 @@ export class RequestBags {
       this.#refused.add(session);
     }
     const bag = this.showing(session);
-    if (bag) bag.bag = undefined;
+    bag?.unset(undefined);
   }
 
   /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { assignedAt } from '@nest-session/core/internal';
 import type { SessionBag } from '../bag/session-bag.js';
 import type { RequestBags } from './request-bags.js';
 
@@ -13,9 +14,11 @@ export function requestProperties(bags: RequestBags, sessionStore: object): Prop
       get(this: IncomingMessage): SessionBag | null | undefined {
         return bags.of(this)?.bag;
       },
-      set(this: IncomingMessage, session: unknown) {
+      set: function assign(this: IncomingMessage, session: unknown) {
         const bag = bags.of(this);
-        if (bag) bag.bag = session;
+        if (!bag || bag.bag === session) return;
+        if (session !== null && session !== undefined) throw new TypeError(`${ASSIGNED} ${assignedAt(assign)}`);
+        bag.unset(session);
       },
     },
     sessionID: {
@@ -30,3 +33,8 @@ export function requestProperties(bags: RequestBags, sessionStore: object): Prop
     sessionStore: { configurable: true, value: sessionStore },
   };
 }
+
+const ASSIGNED =
+  'req.session cannot be replaced by another object: set its properties, call req.session.regenerate() for a new ' +
+  'session, or call req.session.destroy() to end it. If another library assigns its own session, remove ' +
+  'ExpressSessionModule, and take the session by @Session() of @nest-session/core. Assigned at';
