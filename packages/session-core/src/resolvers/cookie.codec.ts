@@ -55,7 +55,8 @@ export const MOST_VALUES = 64;
 
 /**
  * Returns the values of the cookies with a name, in their order and `most` at most. It does not decode them, because a
- * token has no character that needs encoding. It takes time linear in the length of the header.
+ * token has no character that needs encoding, but removes quotes around them (RFC 6265, 4.1.1), which some clients and
+ * proxies add. It takes time linear in the length of the header.
  */
 export function cookieValues(header: string | undefined, name: string, most = MOST_VALUES): string[] {
   const values: string[] = [];
@@ -66,7 +67,7 @@ export function cookieValues(header: string | undefined, name: string, most = MO
     if (header[separator] === '=' && beginsPair(header, at)) {
       const end = header.indexOf(';', separator);
       next = end < 0 ? header.length : end;
-      values.push(withoutBlanks(header.slice(separator + 1, next)));
+      values.push(withoutQuotes(withoutBlanks(header.slice(separator + 1, next))));
     }
     at = header.indexOf(name, next);
   }
@@ -94,6 +95,10 @@ function withoutBlanks(text: string): string {
   let end = text.length;
   while (end > start && isBlank(text[end - 1])) end--;
   return text.slice(start, end);
+}
+
+function withoutQuotes(text: string): string {
+  return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
 }
 
 function isBlank(character: string | undefined): boolean {

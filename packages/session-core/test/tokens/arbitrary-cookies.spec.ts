@@ -36,7 +36,7 @@ function valuesOf(header: string, name: string): string[] {
     .split(';')
     .filter((pair) => pair.includes('='))
     .map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)].map(withoutBlanks))
-    .flatMap(([given, value = '']) => (given === name ? [value] : []));
+    .flatMap(([given, value = '']) => (given === name ? [value.replace(/^"(.*)"$/s, '$1')] : []));
 }
 
 const token = fc.stringMatching(/^[\w-]{22,128}$/);
@@ -44,6 +44,7 @@ const signature = fc.oneof(fc.stringMatching(/^[\w-]{43}$/), fc.stringMatching(/
 const value = fc.oneof(
   { weight: 4, arbitrary: token },
   { weight: 2, arbitrary: fc.tuple(token, signature).map((parts) => parts.join('.')) },
+  token.map((text) => `"${text}"`),
   fc.string({ unit: 'binary-ascii', maxLength: 60 }),
   fc.constantFrom('', NAME, `${NAME}=`, '__proto__', '"', 'x'.repeat(5000)),
 );

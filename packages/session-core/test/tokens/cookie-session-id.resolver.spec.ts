@@ -45,7 +45,9 @@ describe('CookieSessionIdResolver', () => {
     [`session=${token}`, []],
     [`SES%53ION=${token}`, []],
     [`session=${token}; SES%53ION=${token}; SESSION=${other}`, [other]],
-    [`SESSION="${token}"`, []],
+    [`SESSION="${token}"; a="1"; SESSION= "${other}" `, [token, other]],
+    [`SESSION="${token}; SESSION=${token}"; SESSION=""; SESSION="`, []],
+    [`SESSION=""${token}""`, []],
     [`SESSION=${token}!`, []],
     [`SESSION=${encode(token)}`, []],
     // Browsers do not treat these as white space, so another host may set such a name, also before a __Host- prefix.
