@@ -1,6 +1,6 @@
 /**
- * An origin as browsers write it into the `Origin` header; undefined for what is none: a scheme and a host, with nothing
- * behind them that would be ignored. The pages of apps and extensions have schemes of their own, such as `capacitor:`.
+ * An origin as browsers write it into the `Origin` header: a scheme and a host, with nothing behind them that would be
+ * ignored. Undefined for anything else. Pages of apps and extensions have schemes of their own, such as `capacitor:`.
  */
 export function toOrigin(value: unknown): string | undefined {
   if (typeof value !== 'string' || !ORIGIN.test(value) || !URL.canParse(value)) return undefined;

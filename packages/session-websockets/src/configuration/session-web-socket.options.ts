@@ -3,9 +3,9 @@ import { OptionReader, toOrigin } from '@nest-session/core/internal';
 /** Options of `SessionWebSocketModule.forRoot()`. */
 export interface SessionWebSocketModuleOptions {
   /**
-   * Other origins whose pages may open connections, such as `https://app.example.com` or `capacitor://localhost`. The pages of the application's
-   * own host always may. Browsers send cookies with every WebSocket, so list only pages that may act for their
-   * visitors.
+   * Other origins whose pages may open connections, such as `https://app.example.com` or `capacitor://localhost`. The
+   * pages of the application's own host always may. Browsers send cookies with every WebSocket, so list only pages that
+   * may act for their visitors.
    * @default none
    */
   origins?: readonly string[];
