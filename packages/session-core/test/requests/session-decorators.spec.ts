@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { AddressInfo, Server } from 'node:net';
+import { runInThisContext } from 'node:vm';
 import * as common from '@nestjs/common';
 import { type ArgumentMetadata, Controller, type PipeTransform, type Type, ValidationPipe } from '@nestjs/common';
 import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices';
@@ -139,8 +140,11 @@ const COMPILERS: Readonly<Record<string, () => string>> = {
 function controllerOf(code: string): Type {
   const modules: Record<string, unknown> = { '@nestjs/common': common, '@nest-session/core': core };
   const exports: { Compiled?: Type } = {};
-  // eslint-disable-next-line no-new-func
-  new Function('exports', 'require', code)(exports, (name: string) => modules[name] ?? require(name));
+  // The types that it records are those of this test.
+  const globals = { Reflect, Object, String, Number };
+  const parameters = ['exports', 'require', ...Object.keys(globals)].join(', ');
+  const load = runInThisContext(`(function (${parameters}) {${code}\n})`) as (...args: unknown[]) => void;
+  load(exports, (name: string) => modules[name] ?? require(name), ...Object.values(globals));
   return exports.Compiled!;
 }
 

@@ -129,8 +129,12 @@ describe('middleware that an adapter adds', () => {
     const seen: unknown[] = [];
     await start(
       (server) => {
-        if (place === 'engine.use()') server.engine.use((request, _, next) => void (seen.push(request.url), next()));
-        else server.use((socket, next) => void (seen.push(socket.request.url), next()));
+        const see = (request: Request, _: unknown, next: Next) => {
+          seen.push(request.url);
+          next();
+        };
+        if (place === 'engine.use()') server.engine.use(see);
+        else server.use(wrap(see));
       },
       {},
       { cors: { origin: true, credentials: true } },
@@ -147,7 +151,10 @@ describe('middleware that an adapter adds', () => {
   it('has the session of SessionContext, also without the API of express-session', async () => {
     const seen: unknown[] = [];
     let context!: SessionContext;
-    const see = (_: unknown, next: Next) => void (seen.push(context.session.principalName), next());
+    const see = (_: unknown, next: Next) => {
+      seen.push(context.session.principalName);
+      next();
+    };
     const adds = (server: IoServer) => {
       server.use(see);
       server.engine.use((request, _, next) => see(request, next));
