@@ -12,6 +12,7 @@ export { BeanstalkdServer } from './beanstalkd/beanstalkd.server.js';
 export { type PrometheusSample, PrometheusServer } from './prometheus/prometheus.server.js';
 
 // between client and server
+export { type BegunAnswer, beginRequest } from './net/begun-request.js';
 export { type BurstMatcher, TcpProxy, type TcpTarget } from './net/tcp.proxy.js';
 export type { Direction } from './net/tcp.connection.js';
 

@@ -3,6 +3,7 @@ import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { requestOf } from '../http/request-of.js';
+import type { RequestSession } from '../http/request-session.js';
 import { ResponseCommit } from '../http/response-commit.js';
 import { isCsrfTokenOf } from './csrf-token.js';
 import { SKIP_CSRF } from './csrf.decorators.js';
@@ -28,22 +29,29 @@ export class CsrfGuard implements CanActivate {
   ) {}
 
   /**
-   * Returns true, or throws.
+   * Returns true, or throws. Asks the store again when the session was loaded more than a second ago.
    * @throws CsrfError when it refuses the request; SessionStoreError when the session could not be loaded
    */
-  canActivate(context: ExecutionContext): boolean {
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = httpRequestOf(context);
     if (!request || isSafe(request)) return true;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(SKIP_CSRF, route)) return true;
     try {
       this.#refuseOtherOrigins(request);
-      this.#refuseOtherTokens(request);
+      const isAlive = this.#refuseOtherTokens(request).isStillAlive();
+      return isAlive === true || this.#refuseEnded(request, isAlive);
     } catch (error) {
       if (error instanceof CsrfError) this.#report(request, error);
       throw error;
     }
-    return true;
+  }
+
+  async #refuseEnded(request: HttpRequest, isAlive: Promise<boolean>): Promise<true> {
+    if (await isAlive) return true;
+    const error = new CsrfError('invalid-token', TOKEN_INVALID);
+    this.#report(request, error);
+    throw error;
   }
 
   #report(request: HttpRequest, { reason }: CsrfError): void {
@@ -57,7 +65,8 @@ export class CsrfGuard implements CanActivate {
     throw new CsrfError('cross-origin', 'A page of another origin sent this request');
   }
 
-  #refuseOtherTokens(request: HttpRequest): void {
+  /** The session of the request, to which its token belongs. */
+  #refuseOtherTokens(request: HttpRequest): RequestSession {
     const token = tokenIn(request);
     if (token === undefined) throw new CsrfError('missing-token', TOKEN_MISSING);
     const held = ResponseCommit.of(request)?.session;
@@ -65,8 +74,8 @@ export class CsrfGuard implements CanActivate {
     // Overrides the outage policy of the handler: without the session, a valid token would look like an invalid one.
     held?.applyOutagePolicy('reject');
     const session = held?.session;
-    if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
-    throw new CsrfError('invalid-token', 'The CSRF token does not belong to the session: load the page again');
+    if (held && session && typeof token === 'string' && isCsrfTokenOf(session, token)) return held;
+    throw new CsrfError('invalid-token', TOKEN_INVALID);
   }
 }
 
@@ -79,6 +88,8 @@ function isSafe({ method, originalMethod = method }: HttpRequest): boolean {
 function tokenIn({ headers, body }: HttpRequest): unknown {
   return headers['x-csrf-token'] ?? headers['x-xsrf-token'] ?? fieldOf(body, '_csrf');
 }
+
+const TOKEN_INVALID = 'The CSRF token does not belong to the session: load the page again';
 
 const TOKEN_MISSING = 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf';
 

@@ -34,6 +34,8 @@ export class AuthenticatedGuard implements CanActivate {
 
   /**
    * Returns true, or throws.
+   * Asks the store again when the session was loaded more than a second ago, so that a request that began before a
+   * sign-out is refused after it.
    * @throws AuthenticationRequiredError when it refuses the request; SessionStoreError when the store failed, so the
    *   guard cannot know who the client is
    */
@@ -59,16 +61,25 @@ export class AuthenticatedGuard implements CanActivate {
     // Overrides the outage policy of the handler: without the session, a signed-in user would look like a stranger.
     session?.applyOutagePolicy('reject');
     const existing = session?.existing;
-    if (existing?.principalName === undefined) throw new AuthenticationRequiredError('not-authenticated', required);
-    return required === undefined || this.#checkAge(existing.authenticatedAt, maxAge);
+    if (!session || existing?.principalName === undefined)
+      throw new AuthenticationRequiredError('not-authenticated', required);
+    const isAlive = session.isStillAlive();
+    if (isAlive === true && required === undefined) return true;
+    return this.#checkLater(isAlive, required, existing);
   }
 
-  async #checkAge(authenticatedAt: number | undefined, maxAge: number): Promise<boolean> {
+  async #checkLater(
+    isAlive: true | Promise<boolean>,
+    required: number | undefined,
+    { authenticatedAt }: { readonly authenticatedAt: number | undefined },
+  ): Promise<true> {
+    if (!(await isAlive)) throw new AuthenticationRequiredError('not-authenticated', required);
+    if (required === undefined) return true;
     if (authenticatedAt !== undefined) {
       const now = await this.#sessions.parts.repository.now();
-      if (now - authenticatedAt <= maxAge) return true;
+      if (now - authenticatedAt <= required * 1000) return true;
     }
-    throw new AuthenticationRequiredError('not-recently-authenticated', maxAge / 1000);
+    throw new AuthenticationRequiredError('not-recently-authenticated', required);
   }
 }
 

@@ -24,12 +24,14 @@ export class KnownSessionLoader {
    */
   async load(request: IncomingMessage, id: string, messages: number): Promise<FoundSession[]> {
     const presentedIds = [id];
+    const askedAt = performance.now();
     try {
       const found = await this.repository.findByIds(Array.from({ length: messages }, () => id));
       const companions = [() => this.#endOthers(request, id)];
       const touch = this.#touchOf(found[0]);
       return found.map((loaded) => ({
         presentedIds,
+        askedAt,
         loaded,
         companions,
         // A message that does not renew the session cancels its own only.

@@ -82,6 +82,7 @@ export class RequestSessionLoader {
 
   async #find(request: IncomingMessage, all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
     const presentedIds = all.map(({ id }) => id);
+    const askedAt = performance.now();
     try {
       const [found = NONE] = await findPresented(this.repository, [presentedIds]);
       const { sessions, counts } = found;
@@ -95,7 +96,7 @@ export class RequestSessionLoader {
       const presented = loaded ? token : first.token;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
-      return { presented, presentedIds, loaded, companions, touch, foreign };
+      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign };
     } catch (loadError) {
       return { presented: first.token, presentedIds, loadError };
     }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import { SessionStoreError } from '../errors/session.errors.js';
-import type { SessionRepository } from '../repository/session.repository.js';
+import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
 import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { haveChanged, type SessionTimeouts } from '../session/session-timeouts.js';
@@ -15,6 +15,9 @@ import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
 import { SessionTouch } from './session-touch.js';
 
+/** Milliseconds for which a guard may rely on what the store has replied. */
+const FRESH = 1000;
+
 /** The parts of the application that all of its requests share. */
 export interface RequestSessionParts {
   readonly repository: SessionRepository;
@@ -27,6 +30,8 @@ export interface FoundSession {
   readonly presented?: SessionToken | undefined;
   /** The ids that belong to the tokens. */
   readonly presentedIds?: readonly string[];
+  /** When the store was asked for them, by the monotonic clock. */
+  readonly askedAt?: number;
   /** The session that `presented` opened. */
   readonly loaded?: Session | null;
   /** The ends of the other sessions that the tokens open. */
@@ -56,6 +61,9 @@ export class RequestSession {
   #touch: SessionTouch;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
+  /** When the store was last asked whether the session lives, by the monotonic clock. */
+  #askedAt: number;
+  #looking: Promise<boolean> | undefined;
 
   constructor(
     /** The parts of the application that all of its requests share. */
@@ -64,8 +72,11 @@ export class RequestSession {
     readonly request: IncomingMessage,
     /** The response of the request. */
     readonly response: SessionResponse,
-    { presented, presentedIds = [], loaded, companions, loadError, touch = SessionTouch.none, foreign }: FoundSession,
+    found: FoundSession,
   ) {
+    const { presented, presentedIds = [], loaded, companions, loadError, touch = SessionTouch.none, foreign } = found;
+    const { askedAt = -Infinity } = found;
+    this.#askedAt = askedAt;
     this.presented = presented;
     this.#touch = touch;
     this.foreign = foreign && { session: foreign, wasFound: Boolean(loaded) };
@@ -163,8 +174,31 @@ export class RequestSession {
   async reload(): Promise<boolean> {
     const session = this.#session;
     if (!session || session.storedId !== session.id) return false;
+    const askedAt = performance.now();
     const loaded = await this.parts.repository.findById(session.id);
-    return loaded !== null && session.replaceBy(loaded);
+    if (loaded === null || !session.replaceBy(loaded)) return false;
+    this.#askedAt = askedAt;
+    return true;
+  }
+
+  /**
+   * Whether the session that was loaded still lives, and is still that of its principal. The store is asked when it was
+   * last asked more than a second ago: a client may send a body for minutes. A rotation by another request is no end.
+   * @throws SessionStoreError when the store failed
+   */
+  isStillAlive(): true | Promise<boolean> {
+    const session = this.#session;
+    // What this request has begun, or gives a new id, is no copy: its save finds out.
+    if (!session || session.storedId !== session.id) return true;
+    if (performance.now() - this.#askedAt <= FRESH) return true;
+    return (this.#looking ??= this.#lookAgain(session, session.id).finally(() => (this.#looking = undefined)));
+  }
+
+  async #lookAgain(session: TrackedSession, id: string): Promise<boolean> {
+    const askedAt = performance.now();
+    if ((await lookAgain(this.parts.repository, id, session.storedPrincipal)) === 'gone') return false;
+    this.#askedAt = askedAt;
+    return true;
   }
 
   /** Whether a save has failed. The error decides the response, and no save is tried again. */
@@ -225,6 +259,7 @@ export class RequestSession {
   #createSession(): TrackedSession {
     const session = TrackedSession.of(this.parts.repository.createSession(this.#presentedIds));
     session.bindTo(this.response, { refusal: this.isUnavailable ? refusal(this.#loadError) : undefined });
+    this.#askedAt = performance.now();
     return session;
   }
 }

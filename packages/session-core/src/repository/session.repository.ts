@@ -1,4 +1,4 @@
-import { SessionStoreError } from '../errors/session.errors.js';
+import { SessionStateError, SessionStoreError } from '../errors/session.errors.js';
 import type { SecurityEvents } from '../security-events/security.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ConcurrentUpdates } from '../session/concurrent-updates.js';
@@ -66,6 +66,7 @@ export interface StorePrimitives {
 let toPrimitives: (repository: SessionRepository) => StorePrimitives;
 let toPrincipals: typeof findPrincipals;
 let toSignOut: typeof signOutById;
+let toLook: typeof lookAgain;
 let toCalls: typeof storeCallsOf;
 
 /** Returns the protected methods that a store implements. Applications do not call them. */
@@ -86,6 +87,20 @@ export function storeCallsOf(repository: SessionRepository): StoreCalls {
 /** Returns the namespace that tracing channels tell of the store. */
 export function namespaceOf(repository: SessionRepository): string {
   return toCalls(repository).namespace;
+}
+
+/**
+ * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: another request
+ * has rotated it less than 60 s ago, and changes of this id still reach it. Renews nothing, and costs a second call
+ * only where the id finds nothing.
+ * @throws SessionStoreError when the store failed
+ */
+export function lookAgain(
+  repository: SessionRepository,
+  id: string,
+  principalName: string | undefined,
+): Promise<'alive' | 'forwarded' | 'gone'> {
+  return toLook(repository, id, principalName);
 }
 
 /** Like `deleteById()`, for another session of a client that signs out. */
@@ -112,6 +127,7 @@ export abstract class SessionRepository {
     });
     toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_ATTRIBUTE]);
     toSignOut = (repository, id) => repository.#delete(id, 'signed-out');
+    toLook = (repository, id, principalName) => repository.#lookAgain(id, principalName);
     toCalls = (repository) => repository.#calls;
   }
 
@@ -226,6 +242,20 @@ export abstract class SessionRepository {
     return outcome !== 'gone';
   }
 
+  async #lookAgain(id: string, principalName: string | undefined): Promise<'alive' | 'forwarded' | 'gone'> {
+    const [found] = await this.#find([id], [PRINCIPAL_ATTRIBUTE]);
+    if (found) return TrackedSession.of(found).storedPrincipal === principalName ? 'alive' : 'gone';
+    try {
+      // No load finds a rotated session, but the store forwards a change: this one changes nothing.
+      const { outcome } = await this.#writer.write({ ...NO_CHANGE, id });
+      return outcome === 'forwarded' ? 'forwarded' : 'gone';
+    } catch (error) {
+      // A store that only reads forwards nothing.
+      if (error instanceof SessionStateError) return 'gone';
+      throw error;
+    }
+  }
+
   /**
    * Returns the time by the clock that stamps the sessions, in epoch milliseconds. Compare the times of sessions only
    * with this clock.
@@ -279,6 +309,8 @@ export abstract class SessionRepository {
     return TrackedSession.restore(this.#writer, record);
   }
 }
+
+const NO_CHANGE = { kind: 'update', keepsIdle: true, attributes: new Map(), indexes: new Map() } as const;
 
 function withOnly(names: readonly string[], record: SessionRecord): SessionRecord {
   return { ...record, attributes: [...record.attributes].filter(([name]) => names.includes(name)) };

@@ -246,6 +246,17 @@ export class TrackedSession implements Session {
     return this.#changes.isOver ? undefined : this.#changes.attributes.peek(name);
   }
 
+  /** The principal in the store, as far as this object knows: undefined without one, or one that cannot be decoded. */
+  get storedPrincipal(): string | undefined {
+    const name = this.#stored.attributes.peek(PRINCIPAL_ATTRIBUTE);
+    return typeof name === 'string' ? name : undefined;
+  }
+
+  /** Whether this object has ended the session, or ends it at its next save. */
+  get isOver(): boolean {
+    return this.#changes.isOver;
+  }
+
   /** From now on, the session changes on behalf of the request with this response. */
   bindTo(response: SessionResponse, { companions, refusal }: SessionBinding = {}): void {
     Object.assign(this.#changes, { response, companions, refusal });

@@ -1,0 +1,188 @@
+import { jest } from '@jest/globals';
+import { Body, Controller, Get, Post, UseGuards } from '@nestjs/common';
+import { beginRequest, LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
+import { Authenticated, CsrfGuard, CsrfToken, RecentlyAuthenticated, Session, Sessions } from '../../src/index.js';
+import { PRINCIPAL_ATTRIBUTE } from '../../src/internal.js';
+import { GatedRepository } from '../support/gated.repository.js';
+import { closeApps, startApp } from '../support/session.app.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+const HOUR = 3_600_000;
+
+@Controller()
+class BankController {
+  @Post('login')
+  login(@Session() session: Session) {
+    session.signIn('ann');
+    return { id: session.id };
+  }
+
+  @Post('rotate')
+  rotate(@Session() session: Session) {
+    return { id: session.changeSessionId() };
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session) {
+    session.signOut();
+  }
+
+  @Get('form')
+  form(@CsrfToken() token: string) {
+    return { token };
+  }
+
+  @Post('pay')
+  @Authenticated()
+  pay(@Session() session: Session, @Body('amount') amount: number) {
+    return { paid: amount, by: session.principalName };
+  }
+
+  @Post('password')
+  @RecentlyAuthenticated('5m')
+  password(@Session() session: Session) {
+    return { by: session.principalName };
+  }
+
+  @Post('transfer')
+  @UseGuards(CsrfGuard)
+  transfer() {
+    return { is: 'transferred' };
+  }
+
+  @Post('both')
+  @Authenticated()
+  @UseGuards(CsrfGuard)
+  both() {
+    return { is: 'done' };
+  }
+}
+
+/** By the clock of the process, which decides how old a load is. */
+function letTimePass(milliseconds: number): void {
+  const now = performance.now.bind(performance);
+  jest.spyOn(performance, 'now').mockImplementation(() => now() + milliseconds);
+}
+
+describe.each(['express', 'fastify'] as const)('a request on %s that began before', (platform) => {
+  async function start() {
+    const time = new ManualClock();
+    const store = new GatedRepository({ clock: time, absoluteTimeout: 3600 });
+    const session = { absoluteTimeout: '1h', touchInterval: '1h', timeout: '2h' };
+    const { app, agent } = await startApp({ platform, store, session, controllers: [BankController] });
+    const ann = agent();
+    const { id } = (await ann.post('/login')).json<{ id: string }>();
+    const loads = () => store.calls.filter((call) => call === 'load').length;
+    /** Begins a request, and returns what sends the rest, a second after its session was loaded. */
+    const begin = async (path: string, as: HttpAgent = ann, headers?: Record<string, string>) => {
+      const before = loads();
+      const finish = beginRequest(as, path, headers);
+      await eventually(() => expect(loads()).toBe(before + 1));
+      return async () => {
+        letTimePass(1001);
+        store.calls.length = 0;
+        return finish();
+      };
+    };
+    const csrf = async () => ({ 'X-CSRF-Token': (await ann.get('/form')).json<{ token: string }>().token });
+    return { sessions: app.get(Sessions), store, time, agent, ann, id, begin, csrf };
+  }
+
+  const STRANGER = { status: 401, body: expect.objectContaining({ reason: 'not-authenticated' }) as unknown };
+
+  type App = Awaited<ReturnType<typeof start>>;
+  const ENDS: readonly [string, (app: App) => unknown][] = [
+    ['a sign-out in another tab', ({ ann }) => ann.post('/logout')],
+    ['end()', ({ sessions, id }) => sessions.end(id)],
+    ['endAll()', ({ sessions }) => sessions.endAll('ann')],
+    ['endEverySession()', ({ sessions }) => sessions.endEverySession()],
+    ['the absolute timeout', ({ time }) => time.advance(HOUR)],
+    [
+      'the end of a session that another tab had rotated',
+      async ({ ann }) => {
+        await ann.post('/rotate');
+        await ann.post('/logout');
+      },
+    ],
+  ];
+
+  it.each(ENDS.flatMap(([name, end]) => ['/pay', '/password'].map((path) => ({ name, end, path }))))(
+    '$name is refused after it: $path',
+    async ({ end, path }) => {
+      const app = await start();
+      const finish = await app.begin(path);
+      await end(app);
+      expect(await finish()).toEqual(STRANGER);
+    },
+  );
+
+  it('a rotation of its session by the same user is answered', async () => {
+    const { ann, begin } = await start();
+    for (const [path, rotation] of [
+      ['/pay', '/rotate'],
+      ['/pay', '/login'],
+      ['/password', '/rotate'],
+    ] as const) {
+      const finish = await begin(path);
+      await ann.post(rotation);
+      expect(await finish()).toMatchObject({ status: 201, body: { by: 'ann' } });
+      jest.restoreAllMocks();
+    }
+  });
+
+  it.each([null, 'bob'])('its session became that of %j under the same id is refused', async (name) => {
+    const { ann, begin, store } = await start();
+    const { id } = (await ann.post('/rotate')).json<{ id: string }>();
+    const finish = await begin('/pay');
+    const attributes = new Map([[PRINCIPAL_ATTRIBUTE, name && JSON.stringify(name)]]);
+    await store.write({ kind: 'update', id, attributes, indexes: new Map() });
+    expect(await finish()).toEqual(STRANGER);
+  });
+
+  it('costs one more load where its session was loaded more than a second ago, and nothing else', async () => {
+    const { ann, store, begin, csrf } = await start();
+    const headers = await csrf();
+    for (const path of ['/pay', '/transfer', '/both']) {
+      const slow = await begin(path, ann, headers);
+      expect((await slow()).status).toBe(201);
+      expect(store.calls).toEqual(['load']);
+      jest.restoreAllMocks();
+      store.calls.length = 0;
+      expect((await ann.post(path, {}, { headers })).status).toBe(201);
+      expect(store.calls).toEqual(['load']);
+    }
+  });
+
+  it('and whose session cannot be looked up again gets a 503', async () => {
+    const { ann, store, begin, csrf } = await start();
+    const headers = await csrf();
+    for (const path of ['/pay', '/password', '/transfer', '/both']) {
+      const finish = await begin(path, ann, headers);
+      store.break('load');
+      expect((await finish()).status).toBe(503);
+      store.repair();
+      jest.restoreAllMocks();
+    }
+  });
+
+  it('is refused by CsrfGuard when its session has ended, and not when it was rotated', async () => {
+    const { ann, begin, csrf } = await start();
+    const headers = await csrf();
+    const late = await begin('/transfer', ann, headers);
+    await ann.post('/rotate');
+    expect((await late()).status).toBe(201);
+    jest.restoreAllMocks();
+    const ended = await begin('/transfer', ann, await csrf());
+    await ann.post('/logout');
+    expect(await ended()).toMatchObject({
+      status: 403,
+      body: { message: expect.stringMatching(/load the page again/) },
+    });
+  });
+});
