@@ -1,7 +1,9 @@
-import { Controller, Get } from '@nestjs/common';
-import { Authenticated, RecentlyAuthenticated } from '@nest-session/core';
-import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
-import { type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
+import { randomBytes } from 'node:crypto';
+import { jest } from '@jest/globals';
+import { Controller, Get, Post } from '@nestjs/common';
+import { Authenticated, RecentlyAuthenticated, Session, SessionRepository, Sessions } from '@nest-session/core';
+import { beginRequest, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually, type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
@@ -21,6 +23,12 @@ class AccountController {
   password() {
     return 'password';
   }
+
+  @Post('pay')
+  @Authenticated()
+  pay(@Session() session: Session) {
+    return { by: session.principalName };
+  }
 }
 
 @Controller('recent')
@@ -32,6 +40,8 @@ class RecentController {
     return 'recent';
   }
 }
+
+const KEY = { id: 'k1', key: randomBytes(32).toString('base64') };
 
 describe.each(['express', 'fastify'] as const)('guards on %s', (adapter) => {
   let redis: SteppableRedisServer;
@@ -100,4 +110,109 @@ describe.each(['express', 'fastify'] as const)('guards on %s', (adapter) => {
     await redis.stop();
     expect([await statusOf('/orders'), await statusOf('/password')]).toEqual([503, 503]);
   });
+});
+
+describe.each([
+  { title: 'sessions as they are', redis: {} },
+  { title: 'encrypted sessions in partitions', redis: { partitions: 4, encryption: { keys: [KEY] } } },
+])('a request for one of $title that began before', ({ redis: options }) => {
+  let redis: SteppableRedisServer;
+  let client: Redis;
+  let [app, other]: App[] = [];
+  let ada: HttpAgent;
+
+  beforeEach(async () => {
+    redis = await SteppableRedisServer.start();
+    client = new Redis(redis.url, { retryStrategy: null });
+    const start = () =>
+      App.start({
+        session: { touchInterval: '20m', absoluteTimeout: '1h', timeout: '2h' },
+        redis: { url: redis.url, notifications: 'off', commandTimeout: '1s', ...options },
+        controllers: [AccountController],
+        handlers: false,
+      });
+    [app, other] = [await start(), await start()];
+    ada = await signIn(app.nest, { principalName: 'ada' });
+  });
+  afterEach(async () => {
+    jest.restoreAllMocks();
+    await Promise.all([app?.stop(), other?.stop()]);
+    client.disconnect();
+    await redis.stop();
+  });
+
+  const callsOf = async (...commands: string[]) => {
+    const stats = await commandStats(client);
+    return commands.map((command) => stats.get(command)?.calls ?? 0);
+  };
+
+  /** Begins a request, and returns what sends the rest, a second after its session was loaded. */
+  async function begin() {
+    await client.config('RESETSTAT');
+    const finish = beginRequest(ada, '/pay');
+    await eventually(async () => expect(await callsOf('hgetall')).toEqual([1]));
+    await client.config('RESETSTAT');
+    const now = performance.now.bind(performance);
+    return async () => {
+      jest.spyOn(performance, 'now').mockImplementation(() => now() + 1001);
+      return (await finish()).status;
+    };
+  }
+
+  it.each<[string, () => unknown]>([
+    ['end() on another instance', async () => idOf().then((id) => other!.nest.get(Sessions).end(id))],
+    ['endAll() on another instance', () => other!.nest.get(Sessions).endAll('ada')],
+    ['endEverySession() on another instance', () => other!.nest.get(Sessions).endEverySession()],
+    ['the absolute timeout', () => redis.stepClock(3_600_000)],
+    [
+      'the end of a session that was rotated on another instance',
+      async () => {
+        const { id } = await rotated();
+        await other!.nest.get(Sessions).end(id);
+      },
+    ],
+  ])('%s is refused after it', async (_end, end) => {
+    const finish = await begin();
+    await end();
+    // Of the end of every session, this instance hears within two seconds.
+    await eventually(async () => expect((await ada.get('/orders')).status).toBe(401));
+    expect(await finish()).toBe(401);
+  });
+
+  it('a rotation on another instance is answered, and its session still has its idle time', async () => {
+    const finish = await begin();
+    const session = await rotated();
+    const before = await other!.nest.get(SessionRepository, { strict: false }).findById(session.id);
+    await redis.stepClock(1000);
+    expect(await finish()).toBe(201);
+    const after = await other!.nest.get(SessionRepository, { strict: false }).findById(session.id);
+    expect(after?.lastAccessedTime).toBe(before?.lastAccessedTime);
+  });
+
+  it('costs two commands in one round trip, and no attribute but the principal', async () => {
+    const finish = await begin();
+    expect(await finish()).toBe(201);
+    expect(await callsOf('hmget', 'pttl', 'hgetall', 'evalsha', 'time')).toEqual([1, 1, 0, 0, 0]);
+  });
+
+  it('and whose session Redis cannot be asked about gets a 503', async () => {
+    const finish = await begin();
+    process.kill(redis.pid, 'SIGSTOP');
+    try {
+      expect(await finish()).toBe(503);
+    } finally {
+      process.kill(redis.pid, 'SIGCONT');
+    }
+  });
+
+  async function idOf(): Promise<string> {
+    return (await sessionOf(app!.nest, ada))!.id;
+  }
+
+  async function rotated() {
+    const session = (await sessionOf(other!.nest, ada))!;
+    session.changeSessionId();
+    await session.save();
+    return session;
+  }
 });
