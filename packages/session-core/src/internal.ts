@@ -28,6 +28,7 @@ export { SessionEventHandlingError } from './events/session-event-handling.error
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
 export { requestSessionOf } from './http/request-session-of.js';
+export { type CloseReason, type OpenConnection, OpenConnections } from './http/open-connections.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
 export { rememberRequest, requestOf } from './http/request-of.js';
 export type { FoundSession, RequestSession } from './http/request-session.js';

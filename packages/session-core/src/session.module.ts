@@ -14,9 +14,12 @@ import { AuthenticatedGuard } from './guards/authenticated.guard.js';
 import { assertOneStore } from './option-reading/assert-one-store.js';
 import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
 import { SessionEventModule } from './events/session-event.module.js';
+import { GuardedConnections } from './http/guarded-connections.js';
+import { OpenConnections } from './http/open-connections.js';
 import { RememberMe } from './http/remember-me.js';
 import { RequestSessions } from './http/request-sessions.js';
 import { RouteExplorer } from './http/route.explorer.js';
+import { SessionEndListener } from './http/session-end.listener.js';
 import { SessionEnhancers } from './http/session-enhancers.js';
 import { SessionExtension } from './http/session-extension.js';
 import { SessionContext } from './http/session.context.js';
@@ -78,6 +81,9 @@ import {
     CsrfGuard,
     AuthenticatedGuard,
     UpgradeOrigins,
+    OpenConnections,
+    SessionEndListener,
+    GuardedConnections,
     RequestSessions,
     Sessions,
     SessionMiddleware,

@@ -10,8 +10,6 @@ import {
   type SessionWebSocketModuleOptions,
 } from './configuration/session-web-socket.options.js';
 import { REQUEST_SESSIONS, requestSessions } from './configuration/session-web-socket.tokens.js';
-import { OpenConnections } from './connections/open-connections.js';
-import { SessionEndListener } from './connections/session-end.listener.js';
 import { UpgradeListener } from './connections/upgrade.listener.js';
 import { GatewayExplorer } from './gateways/gateway.explorer.js';
 import { GatewaySockets } from './gateways/gateway-sockets.js';
@@ -21,15 +19,7 @@ import { GatewaySockets } from './gateways/gateway-sockets.js';
  * `SessionModule`.
  */
 @Module({
-  providers: [
-    requestSessions,
-    OpenConnections,
-    UpgradeListener,
-    SessionEndListener,
-    GatewaySockets,
-    MetadataScanner,
-    GatewayExplorer,
-  ],
+  providers: [requestSessions, UpgradeListener, GatewaySockets, MetadataScanner, GatewayExplorer],
 })
 export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
   /**

@@ -42,6 +42,7 @@ export interface DispatchOptions {
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   readonly #running: RunningHandlers;
   #handlers: ExploredHandlers | undefined;
+  #beginBroadcast: (() => Promise<void>) | undefined;
   #bootstrapped!: () => void;
 
   constructor(
@@ -90,6 +91,23 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   /** Whether this application has a method for broadcast events. */
   get hasBroadcastHandlers(): boolean {
     return this.#explored.events.some(({ broadcast }) => broadcast);
+  }
+
+  /**
+   * Adds broadcast handlers of the library itself, also while the application runs. Resolves when they get every event
+   * that is recorded from the call on.
+   */
+  async addBroadcastHandlers(added: ExploredHandlers): Promise<void> {
+    const { events, gaps } = this.#explored;
+    this.#handlers = { events: [...events, ...added.events], gaps: [...gaps, ...added.gaps] };
+    const begin = this.#beginBroadcast;
+    this.#beginBroadcast = undefined;
+    await begin?.();
+  }
+
+  /** Calls `begin`, once, when there is the first broadcast handler; ask for `hasBroadcastHandlers` before. */
+  whenBroadcastIsWanted(begin: () => Promise<void>): void {
+    this.#beginBroadcast = begin;
   }
 
   /** Resolves when the application is bootstrapped and all handlers can be called. Until then it stays pending. */

@@ -1,6 +1,8 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, Optional } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { SessionStateError } from '../errors/session.errors.js';
+import { GraphqlOperation } from '../http/graphql-operation.js';
+import { isUpgrade } from '../http/request-of.js';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
 import { SESSION_MODULE_MISSING } from '../http/session.decorators.js';
@@ -48,13 +50,13 @@ export class AuthenticatedGuard implements CanActivate {
     const session = requestSessionOfCall(context);
     const answer =
       session instanceof Promise ? session.then((loaded) => this.#check(loaded, rule)) : this.#check(session, rule);
-    return answer instanceof Promise ? answer.then(() => pass(context)) : pass(context);
+    return answer instanceof Promise ? answer.then((held) => this.#pass(context, held)) : this.#pass(context, answer);
   }
 
   #check(
     session: RequestSession | undefined,
     { maxAge }: { readonly maxAge: number } = SIGNED_IN,
-  ): boolean | Promise<boolean> {
+  ): RequestSession | Promise<RequestSession> {
     const required = maxAge === Infinity ? undefined : maxAge / 1000;
     // The response depends on the session, even if it is a refusal.
     session?.use();
@@ -64,26 +66,36 @@ export class AuthenticatedGuard implements CanActivate {
     if (!session || existing?.principalName === undefined)
       throw new AuthenticationRequiredError('not-authenticated', required);
     const isAlive = session.isStillAlive();
-    if (isAlive === true && required === undefined) return true;
-    return this.#checkLater(isAlive, required, existing);
+    if (isAlive === true && required === undefined) return session;
+    return this.#checkLater(isAlive, required, existing.authenticatedAt).then(() => session);
   }
 
   async #checkLater(
     isAlive: true | Promise<boolean>,
     required: number | undefined,
-    { authenticatedAt }: { readonly authenticatedAt: number | undefined },
-  ): Promise<true> {
+    authenticatedAt: number | undefined,
+  ): Promise<void> {
     if (!(await isAlive)) throw new AuthenticationRequiredError('not-authenticated', required);
-    if (required === undefined) return true;
+    if (required === undefined) return;
     if (authenticatedAt !== undefined) {
       const now = await this.#sessions.parts.repository.now();
-      if (now - authenticatedAt <= required * 1000) return true;
+      if (now - authenticatedAt <= required * 1000) return;
     }
     throw new AuthenticationRequiredError('not-recently-authenticated', required);
   }
+
+  /** What lasts from here on ends with the session. */
+  #pass(context: ExecutionContext, session: RequestSession): true {
+    passed.add(context);
+    if (mayLast(context)) this.#sessions.guarded.add(session);
+    return true;
+  }
 }
 
-function pass(context: ExecutionContext): true {
-  passed.add(context);
-  return true;
+/** Not a message of a gateway, whose socket is closed anyway, nor what is answered once over a connection. */
+function mayLast(context: ExecutionContext): boolean {
+  const type = context.getType<string>();
+  if (type !== 'graphql') return type === 'http';
+  const operation = GraphqlOperation.of(context);
+  return operation.isSubscription || !isUpgrade(operation.incoming);
 }

@@ -57,10 +57,15 @@ export class GraphqlOperation {
     return this.#info?.variableValues ?? this;
   }
 
+  /** Whether it is a subscription, or an event of one. */
+  get isSubscription(): boolean {
+    return this.#info?.operation.operation === 'subscription';
+  }
+
   /** Whether the application sent it, as an event of a subscription, and not the client. */
   get isEvent(): boolean {
     const info = this.#info;
-    return info?.operation.operation === 'subscription' && info.parentType !== info.schema.getSubscriptionType();
+    return info !== undefined && this.isSubscription && info.parentType !== info.schema.getSubscriptionType();
   }
 }
 

@@ -12,11 +12,14 @@ import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { DetachedSession } from './detached-session.js';
+import { GuardedConnections } from './guarded-connections.js';
 import { KnownSessionLoader } from './known-session.loader.js';
+import { OpenConnections } from './open-connections.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { SharedResponseFunctions } from './response-functions.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
+import { SessionEndListener } from './session-end.listener.js';
 import { SessionExtension } from './session-extension.js';
 import { SessionScope } from './session.scope.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
@@ -46,6 +49,12 @@ export class RequestSessions implements OnModuleInit {
     @Inject(SessionScope) readonly scope: SessionScope,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
+    /** The connections that are closed when their session ends. */
+    @Inject(OpenConnections) readonly open: OpenConnections,
+    /** Those of them that a guard has let in. */
+    @Inject(GuardedConnections) readonly guarded: GuardedConnections,
+    /** What closes them. */
+    @Inject(SessionEndListener) readonly ends: SessionEndListener,
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {}
 

@@ -199,17 +199,22 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   passed(): void {
     if (this.headersSent) return;
     this.#headers = 'sent';
+    this.whenClosed(() => {
+      this.#isOver = true;
+      const isUnsaved = () => this.session.isUnsaved(this.#isHandled);
+      if (isUnsaved()) reportUnsaved(this.session, isUnsaved);
+    });
+  }
+
+  /** Calls a listener when the response has ended, or the client has disconnected. */
+  whenClosed(listener: () => void): void {
     const { response } = this;
     // Node.js warns of more than ten listeners, and a pipeline() into a response takes most of them: ours comes on top.
     // 0 means no limit.
     const most = response.getMaxListeners();
     if (most > 0) response.setMaxListeners(most + 1);
     // `on`, because the event occurs once.
-    response.on('close', () => {
-      this.#isOver = true;
-      const isUnsaved = () => this.session.isUnsaved(this.#isHandled);
-      if (isUnsaved()) reportUnsaved(this.session, isUnsaved);
-    });
+    response.on('close', listener);
   }
 
   replace(error: unknown): ErrorResponse {

@@ -8,6 +8,8 @@ export interface EventHandlers<Event> {
   readonly handlerNames: readonly string[];
   /** Whether there are handlers that every instance calls. */
   readonly hasBroadcastHandlers: boolean;
+  /** Calls the function, once, when there is the first of them after all. Unset: there will be none. */
+  whenBroadcastIsWanted?(begin: () => Promise<void>): void;
   /** The types of the events that handlers want. */
   wantedTypes(options?: { readonly broadcast?: boolean }): readonly string[];
   /** Resolves when handlers can be called; never if the application does not start. */

@@ -79,9 +79,15 @@ export class EventBroadcaster<Event> implements BackgroundService {
     this.#due = partitions.all;
   }
 
-  /** Resolves when it will read every event recorded from now on; at once when there are no broadcast handlers. */
+  /** Resolves when it will read every event recorded from now on; at once while there are no broadcast handlers. */
   async start(): Promise<void> {
-    if (!this.producer.handlers.hasBroadcastHandlers) return;
+    const { handlers } = this.producer;
+    if (handlers.hasBroadcastHandlers) return this.#begin();
+    handlers.whenBroadcastIsWanted?.(() => this.#begin());
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
     void this.producer.handlers.ready().then(() => (this.#readyAt = performance.now()));
     const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
@@ -142,7 +148,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const gaps = new Map(this.#lapsed);
     this.#lapsed.clear();
     for (const [partition, [word, reply, time]] of replies) {
-      if (word === 'begin') this.#begin(partition, reply, time);
+      if (word === 'begin') this.#beginAt(partition, reply, time);
       else if (word === 'gap') {
         this.#hasRead.set(partition, false);
         gaps.set(partition, reply);
@@ -165,7 +171,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
    * Begins after the last event. Where Redis could not be reached until the application had become ready, with the
    * first event since then.
    */
-  #begin(partition: PartitionKeys, last: string, time: number): void {
+  #beginAt(partition: PartitionKeys, last: string, time: number): void {
     const ready = this.#readyAt && ([time - Math.ceil(performance.now() - this.#readyAt), 0] as const);
     const isLate = ready && isLater(positionOf(last), ready);
     this.#positions.set(partition, isLate ? positionText(ready) : last);

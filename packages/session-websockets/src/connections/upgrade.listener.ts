@@ -2,9 +2,8 @@ import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import { type RequestSessions, SessionExtension } from '@nest-session/core/internal';
+import { type OpenConnection, type RequestSessions, SessionExtension } from '@nest-session/core/internal';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
-import { type OpenConnection, OpenConnections } from './open-connections.js';
 import { statusAfter } from './status-after.js';
 
 /**
@@ -23,14 +22,15 @@ export class UpgradeListener implements OnModuleInit {
   constructor(
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
-    @Inject(OpenConnections) private readonly open: OpenConnections,
     @Optional() @Inject(SessionExtension) extension?: SessionExtension,
   ) {
     // Mercurius adds what the client sends first over the connection to the headers, and that may present a session.
     if (extension) extension.onOperation = (request) => this.#watch(request, request.socket);
   }
 
+  /** Called by Nest, before the store begins to tell of ends. */
   onModuleInit(): void {
+    void this.sessions.ends.listen();
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (server) putBeforeUpgrades(server, (request, socket) => this.#accept(request, socket));
@@ -44,7 +44,7 @@ export class UpgradeListener implements OnModuleInit {
   /** Leaves a connection to the server that has accepted it. */
   release(request: IncomingMessage): void {
     const known = this.#connections.get(request);
-    if (known) this.open.remove(known.connection, known.ids);
+    if (known) this.sessions.open.remove(known.connection, known.ids);
   }
 
   #accept(request: IncomingMessage, socket: Duplex): boolean {
@@ -65,14 +65,14 @@ export class UpgradeListener implements OnModuleInit {
     if (ids.length === 0 || socket.destroyed) return;
     const { connection, ids: all } = known ?? this.#connect(request, socket);
     all.push(...ids);
-    this.open.add(connection, ids);
+    this.sessions.open.add(connection, ids);
   }
 
   #connect(request: IncomingMessage, socket: Duplex) {
     const connection: OpenConnection = { close: () => void socket.destroy() };
     const known = { connection, ids: [] as string[] };
     this.#connections.set(request, known);
-    socket.once('close', () => this.open.remove(connection, known.ids));
+    socket.once('close', () => this.sessions.open.remove(connection, known.ids));
     return known;
   }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import {
+  type CloseReason,
   DetachedSession,
   OneLineLogger,
   rememberRequest,
@@ -9,7 +10,6 @@ import {
 } from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
-import { closeCodeOf, OpenConnections } from '../connections/open-connections.js';
 import { statusAfter } from '../connections/status-after.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
@@ -33,6 +33,16 @@ import {
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
+/** The code with which a WebSocket of ws is closed. */
+function closeCodeOf(reason: CloseReason): number {
+  return reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED;
+}
+
+// Of the range for applications, after the status 401.
+const UNAUTHORIZED = 4401;
+// RFC 6455, 7.4.1
+const POLICY_VIOLATION = 1008;
+
 /** The errors for a client of socket.io whose session could not be looked up. A client of ws gets the status. */
 const REFUSALS = {
   409: 'The request presents the sessions of two users: delete the cookies of this site',
@@ -55,7 +65,6 @@ export class GatewaySockets implements GatewayBinding {
 
   constructor(
     @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
-    @Inject(OpenConnections) private readonly open: OpenConnections,
     @Inject(UpgradeListener) private readonly upgrades: UpgradeListener,
   ) {}
 
@@ -226,7 +235,7 @@ export class GatewaySockets implements GatewayBinding {
 
   #newClient(request: IncomingMessage): GatewayClient {
     this.upgrades.release(request);
-    return new GatewayClient(this.sessions, this.open, request);
+    return new GatewayClient(this.sessions, request);
   }
 }
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '@nest-session/core';
-import type { DetachedSession, RequestSessions } from '@nest-session/core/internal';
-import type { CloseReason, OpenConnection, OpenConnections } from '../connections/open-connections.js';
+import type { CloseReason, DetachedSession, OpenConnection, RequestSessions } from '@nest-session/core/internal';
 import { TwoPrincipalsError } from '../connections/two-principals.error.js';
 
 /** How many messages of a client may wait for their session. More may come while the store is slow, or in an attack. */
@@ -19,7 +18,6 @@ interface SharedLoad {
 /** A client of a gateway, with the session that its handshake presented, for as long as the session lives. */
 export class GatewayClient implements OpenConnection {
   readonly #sessions: RequestSessions;
-  readonly #open: OpenConnections;
   readonly #request: IncomingMessage;
   /** The session ids under which the connection is registered. */
   #ids: readonly string[] = [];
@@ -37,9 +35,8 @@ export class GatewayClient implements OpenConnection {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(sessions: RequestSessions, open: OpenConnections, request: IncomingMessage) {
+  constructor(sessions: RequestSessions, request: IncomingMessage) {
     this.#sessions = sessions;
-    this.#open = open;
     this.#request = request;
   }
 
@@ -164,9 +161,9 @@ export class GatewayClient implements OpenConnection {
   #belongTo(ids: readonly string[]): void {
     // The client may have disconnected while its session was loading.
     if (this.#isGone) return;
-    this.#open.remove(this, this.#ids);
+    this.#sessions.open.remove(this, this.#ids);
     this.#ids = ids;
-    this.#open.add(this, ids);
+    this.#sessions.open.add(this, ids);
   }
 }
 

@@ -4,7 +4,7 @@ import { SessionRepository, Sessions } from '@nest-session/core';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, sessionOf, signIn } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { OpenConnections } from '../../src/connections/open-connections.js';
+import { OpenConnections } from '@nest-session/core/internal';
 import { closeApps, PLATFORMS, SocketApp, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect, type SocketClient } from '../support/socket.client.js';
 

@@ -15,7 +15,7 @@ import { eventually, freePort, type HttpAgent, RedisServer, signIn } from '@nest
 import { PubSub } from 'graphql-subscriptions';
 import { createClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
-import { OpenConnections } from '../../src/connections/open-connections.js';
+import { OpenConnections } from '@nest-session/core/internal';
 import { closeApps, PLATFORMS, SocketApp, type SocketAppOptions, VisitsGateway } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 

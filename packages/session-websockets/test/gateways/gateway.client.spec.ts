@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { MapSessionModule, MapSessionRepository, SessionModule, SessionStoreError } from '@nest-session/core';
 import { RequestSessions, TrackedSession } from '@nest-session/core/internal';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
-import { OpenConnections } from '../../src/connections/open-connections.js';
+import { OpenConnections } from '@nest-session/core/internal';
 import { GatewayClient } from '../../src/gateways/gateway.client.js';
 
 LeakGuard.install();
@@ -51,8 +51,8 @@ const open = async ({ isAlone = true } = {}) => {
   const tokens = isAlone ? [session] : [session, other];
   const headers = { cookie: tokens.map((each) => `SESSION=${each.tokenToSend!.reveal()}`).join('; ') };
   const request = { headers, url: '/', socket: {} } as unknown as IncomingMessage;
-  const connections = new OpenConnections();
-  const client = new GatewayClient(module.get(RequestSessions, { strict: false }), connections, request);
+  const connections = module.get(OpenConnections, { strict: false });
+  const client = new GatewayClient(module.get(RequestSessions, { strict: false }), request);
   return { module, repository, session, other, connections, client };
 };
 

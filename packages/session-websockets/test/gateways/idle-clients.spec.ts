@@ -12,7 +12,7 @@ import { DetachedSession } from '@nest-session/core/internal';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer, signIn } from '@nest-session/testing';
 import { io, Manager } from 'socket.io-client';
-import { OpenConnections } from '../../src/connections/open-connections.js';
+import { OpenConnections } from '@nest-session/core/internal';
 import { closeApps, PLATFORMS, reply, SocketApp } from '../support/socket.app.js';
 import { closeClients, connect } from '../support/socket.client.js';
 

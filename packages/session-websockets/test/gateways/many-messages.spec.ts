@@ -10,7 +10,6 @@ import {
 import { RequestSessions, TrackedSession } from '@nest-session/core/internal';
 import type { SessionChange } from '@nest-session/core/store';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
-import { OpenConnections } from '../../src/connections/open-connections.js';
 import { GatewayClient, MOST_SHARING, MOST_WAITING } from '../../src/gateways/gateway.client.js';
 
 LeakGuard.install();
@@ -63,7 +62,7 @@ async function connected(others = 0) {
   const companions = await Promise.all(Array.from({ length: others }, () => stored()));
   const cookie = [...companions, session].map(({ tokenToSend }) => `SESSION=${tokenToSend!.reveal()}`).join('; ');
   const request = { headers: { cookie }, url: '/', socket: {} } as unknown as IncomingMessage;
-  const client = new GatewayClient(module.get(RequestSessions, { strict: false }), new OpenConnections(), request);
+  const client = new GatewayClient(module.get(RequestSessions, { strict: false }), request);
   await client.load();
   const hungUp: string[] = [];
   client.connect((reason) => hungUp.push(reason));

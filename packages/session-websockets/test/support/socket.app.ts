@@ -22,7 +22,7 @@ import {
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
-import { OpenConnections } from '../../src/connections/open-connections.js';
+import { OpenConnections } from '@nest-session/core/internal';
 import { SessionWebSocketModule, type SessionWebSocketModuleOptions } from '../../src/index.js';
 import { AccountController } from './account.controller.js';
 

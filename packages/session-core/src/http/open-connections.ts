@@ -3,20 +3,17 @@ import { Injectable } from '@nestjs/common';
 /** Why the application closes a connection. */
 export type CloseReason = 'session ended' | 'session id changed' | 'too many messages';
 
-/** The code with which a WebSocket of ws is closed. */
-export function closeCodeOf(reason: CloseReason): number {
-  return reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED;
-}
-
-// Of the range for applications, after the status 401.
-const UNAUTHORIZED = 4401;
-// RFC 6455, 7.4.1
-const POLICY_VIOLATION = 1008;
-
 /** A connection that belongs to one session, or to one of several until its session is loaded. */
 export interface OpenConnection {
   /** Closes the connection because of this session. Called at most once for each of its sessions. */
   readonly close: (reason: CloseReason, id: string) => void;
+  /**
+   * Whether the connection goes on with its session, which has this id from now on, and this principal; null: nobody
+   * knows whose it is now. Without it, the connection is closed.
+   */
+  readonly follow?: (id: string, principalName: string | undefined | null) => boolean;
+  /** Called in place of `close()` when a search did not find the session, which may have been rotated. */
+  readonly doubt?: () => void;
 }
 
 /** The open connections of this instance, by the ids of their sessions. */
@@ -51,12 +48,33 @@ export class OpenConnections {
    * @throws the first error of a listener
    */
   close(id: string, reason: CloseReason): void {
+    this.#take(id, (connection) => connection.close(reason, id));
+  }
+
+  /** Closes those of a session that has got another id, but for what follows it. @throws as `close()` does */
+  move(id: string, laterId: string, principalName: string | undefined | null): void {
+    this.#take(id, (connection) => {
+      if (connection.follow?.(laterId, principalName)) this.add(connection, [laterId]);
+      else connection.close('session id changed', id);
+    });
+  }
+
+  /** Closes those of a session that was not found, or lets them look for it themselves. @throws as `close()` does */
+  miss(id: string): void {
+    this.#take(id, (connection) => {
+      if (!connection.doubt) return connection.close('session ended', id);
+      this.add(connection, [id]);
+      connection.doubt();
+    });
+  }
+
+  #take(id: string, act: (connection: OpenConnection) => void): void {
     const connections = this.#byId.get(id);
     this.#byId.delete(id);
     const errors: unknown[] = [];
     for (const connection of connections ?? []) {
       try {
-        connection.close(reason, id);
+        act(connection);
       } catch (error) {
         errors.push(error);
       }

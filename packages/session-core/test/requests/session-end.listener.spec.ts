@@ -1,10 +1,10 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { MapSessionRepository, SessionRepository, SessionStoreError } from '@nest-session/core';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
-import { OpenConnections } from '../../src/connections/open-connections.js';
-import { SessionEndListener } from '../../src/connections/session-end.listener.js';
+import { OpenConnections } from '../../src/http/open-connections.js';
+import { SessionEndListener } from '../../src/http/session-end.listener.js';
+import { MapSessionModule, MapSessionRepository, SessionModule, SessionStoreError } from '../../src/index.js';
 
 LeakGuard.install();
 
@@ -43,9 +43,10 @@ afterEach(() => {
 
 async function start() {
   const repository = new LateRepository();
-  const module = await Test.createTestingModule({
-    providers: [SessionEndListener, OpenConnections, { provide: SessionRepository, useValue: repository }],
-  }).compile();
+  const module = await Test.createTestingModule({ imports: [SessionModule.forRoot(), MapSessionModule.forRoot()] })
+    .overrideProvider(MapSessionRepository)
+    .useValue(repository)
+    .compile();
   const connections = module.get(OpenConnections);
   const closed: string[] = [];
   /** A connection in a session. Returns the id of the session. */
