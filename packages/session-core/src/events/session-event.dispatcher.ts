@@ -42,6 +42,8 @@ export interface DispatchOptions {
 export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   readonly #running: RunningHandlers;
   #handlers: ExploredHandlers | undefined;
+  #own: ExploredHandlers = { events: [], gaps: [] };
+  #wantsBroadcast = false;
   #beginBroadcast: (() => Promise<void>) | undefined;
   #bootstrapped!: () => void;
 
@@ -81,7 +83,8 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
    * of the EventEmitter counts once it is attached, so ask after `ready()`.
    */
   wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
-    const methods = this.#explored.events.filter((each) => each.broadcast === broadcast);
+    const own = broadcast && this.#wantsBroadcast ? this.#own.events : [];
+    const methods = [...this.#explored.events.filter((each) => each.broadcast === broadcast), ...own];
     const listened = broadcast ? [] : this.mirror.listenedTypes;
     return SESSION_EVENT_TYPES.filter(
       (type) => listened.includes(type) || methods.some(({ wants }) => wants(SESSION_EVENT_CLASSES[type])),
@@ -90,17 +93,21 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
 
   /** Whether this application has a method for broadcast events. */
   get hasBroadcastHandlers(): boolean {
-    return this.#explored.events.some(({ broadcast }) => broadcast);
+    return this.#wantsBroadcast || this.#explored.events.some(({ broadcast }) => broadcast);
+  }
+
+  /** Adds broadcast handlers of the library itself. A store need not tell them anything before `wantBroadcast()`. */
+  addOwnHandlers({ events, gaps }: ExploredHandlers): void {
+    this.#own = { events: [...this.#own.events, ...events], gaps: [...this.#own.gaps, ...gaps] };
   }
 
   /**
-   * Adds broadcast handlers of the library itself, also while the application runs. Resolves when they get every event
-   * that is recorded from the call on.
+   * From now on, the handlers of the library count as broadcast handlers. Resolves when they get every event from now
+   * on.
    */
-  async addBroadcastHandlers(added: ExploredHandlers): Promise<void> {
-    const { events, gaps } = this.#explored;
-    this.#handlers = { events: [...events, ...added.events], gaps: [...gaps, ...added.gaps] };
+  async wantBroadcast(): Promise<void> {
     const begin = this.#beginBroadcast;
+    this.#wantsBroadcast = true;
     this.#beginBroadcast = undefined;
     await begin?.();
   }
@@ -185,11 +192,13 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
   }
 
   async #reportGap(gap: SessionEventGap): Promise<void> {
-    await Promise.all(this.#explored.gaps.map(({ name, handle }) => callHandler(name, 'a gap', () => handle(gap))));
+    const gaps = [...this.#explored.gaps, ...this.#own.gaps];
+    await Promise.all(gaps.map(({ name, handle }) => callHandler(name, 'a gap', () => handle(gap))));
   }
 
   #handlersOf(event: SessionEvent, { broadcast }: { broadcast: boolean }): SessionEventHandler[] {
-    return this.#explored.events.filter((each) => each.broadcast === broadcast && each.handles(event));
+    const all = [...this.#explored.events, ...this.#own.events];
+    return all.filter((each) => each.broadcast === broadcast && each.handles(event));
   }
 
   async #callAll(handlers: readonly SessionEventHandler[], event: SessionEvent): Promise<FailedHandler[]> {

@@ -113,7 +113,7 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     for (const each of this.#unconfirmed) each.isOld = true;
     if (old.length > 0) {
       // An end from here on is told, and an earlier one is seen.
-      void this.listener.listen();
+      this.listener.listen();
       await Promise.all(old.map((each) => this.#confirm(each)));
     }
     if (this.#unconfirmed.size > 0) return;

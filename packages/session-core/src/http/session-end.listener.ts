@@ -23,7 +23,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
 
   #gaps = 0;
   #isEnding = false;
-  #listening: Promise<void> | undefined;
+  #isListening = false;
 
   constructor(
     @Inject(OpenConnections) private readonly connections: OpenConnections,
@@ -33,20 +33,23 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   ) {
     // The end events of these sessions may come minutes later.
     extension.onEveryEnd = () => this.search();
-  }
-
-  /**
-   * From now on, hears of the ends of sessions. Not before there is a connection to close: a store may have to ask for
-   * the events, and to keep them. Resolves when the store tells every end from the call on.
-   */
-  listen(): Promise<void> {
-    return (this.#listening ??= this.dispatcher.addBroadcastHandlers({
+    dispatcher.addOwnHandlers({
       events: [
         handlerOf('onDestroyed', SessionDestroyedEvent, (event) => this.onDestroyed(event)),
         handlerOf('onIdChanged', SessionIdChangedEvent, (event) => this.onIdChanged(event)),
       ],
       gaps: [{ name: nameOf('search'), handle: () => this.search() }],
-    }));
+    });
+  }
+
+  /**
+   * From now on, every store tells of the ends of sessions. Not before there is a connection to close: a store may have
+   * to ask for the events, and to keep them.
+   */
+  listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    void this.dispatcher.wantBroadcast();
   }
 
   async onDestroyed({ sessionId }: SessionDestroyedEvent): Promise<void> {

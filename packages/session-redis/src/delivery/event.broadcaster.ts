@@ -25,6 +25,8 @@ const BATCH_SIZE = 100;
 const PATIENCE = 1000;
 const PAUSE_AFTER_ERROR = 500;
 const PAUSE_AFTER_FAILED_WISH = 1000;
+// For handlers that the application adds while it runs: what they are for may have begun before.
+const HINDSIGHT = 5000;
 // How long the wishes of broadcast handlers outlive their last instance.
 const WISH = 86_400_000;
 
@@ -82,13 +84,18 @@ export class EventBroadcaster<Event> implements BackgroundService {
   /** Resolves when it will read every event recorded from now on; at once while there are no broadcast handlers. */
   async start(): Promise<void> {
     const { handlers } = this.producer;
-    if (handlers.hasBroadcastHandlers) return this.#begin();
-    handlers.whenBroadcastIsWanted?.(() => this.#begin());
+    if (handlers.hasBroadcastHandlers) {
+      void handlers.ready().then(() => (this.#readyAt = performance.now()));
+      return this.#begin();
+    }
+    handlers.whenBroadcastIsWanted?.(() => {
+      this.#readyAt = performance.now() - HINDSIGHT;
+      return this.#begin();
+    });
   }
 
   async #begin(): Promise<void> {
     if (this.#stopping.signal.aborted) return;
-    void this.producer.handlers.ready().then(() => (this.#readyAt = performance.now()));
     const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
     // Redis may come back without the wish.

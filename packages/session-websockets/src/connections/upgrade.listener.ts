@@ -30,7 +30,7 @@ export class UpgradeListener implements OnModuleInit {
 
   /** Called by Nest, before the store begins to tell of ends. */
   onModuleInit(): void {
-    void this.sessions.ends.listen();
+    this.sessions.ends.listen();
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (server) putBeforeUpgrades(server, (request, socket) => this.#accept(request, socket));

@@ -1,0 +1,303 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import {
+  Controller,
+  type DynamicModule,
+  Get,
+  type INestApplication,
+  Param,
+  Post,
+  Res,
+  Sse,
+  StreamableFile,
+} from '@nestjs/common';
+import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import { Authenticated, AuthenticatedGuard, Public, Session, SessionModule, Sessions } from '@nest-session/core';
+import { OpenConnections } from '@nest-session/core/internal';
+import { Gate, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, sessionOf, TestClock, TestSessionModule } from '@nest-session/testing';
+import { interval, map, NEVER } from 'rxjs';
+import { RedisSessionModule } from '../../src/index.js';
+
+LeakGuard.install();
+
+const MINUTE = 60_000;
+
+interface Reply {
+  readonly raw?: ServerResponse;
+  hijack?(): void;
+}
+
+@Controller()
+class NewsController {
+  static gate = new Gate();
+
+  @Post('login/:name')
+  @Public()
+  login(@Session() session: Session, @Param('name') name: string) {
+    session.signIn(name);
+    return { id: session.id };
+  }
+
+  @Post('rotate')
+  @Public()
+  rotate(@Session() session: Session) {
+    session.changeSessionId();
+  }
+
+  @Post('logout')
+  @Public()
+  logout(@Session() session: Session) {
+    session.signOut();
+  }
+
+  @Sse('events')
+  @Authenticated()
+  events() {
+    return ticks();
+  }
+
+  @Get('raw')
+  @Authenticated()
+  raw(@Res() reply: Reply) {
+    reply.hijack?.();
+    endless().pipe(reply.raw ?? (reply as ServerResponse));
+  }
+
+  @Get('file')
+  @Authenticated()
+  file() {
+    return new StreamableFile(endless());
+  }
+
+  @Sse('open')
+  @Public()
+  open() {
+    return ticks();
+  }
+
+  /** Answers when its Observable is complete. */
+  @Get('waiting')
+  @Authenticated()
+  waiting() {
+    void NewsController.gate.pass();
+    return NEVER;
+  }
+
+  @Get('farewell')
+  @Authenticated()
+  async farewell(@Session() session: Session, @Res() reply: Reply) {
+    reply.hijack?.();
+    const response = reply.raw ?? (reply as ServerResponse);
+    response.write('bye');
+    session.signOut();
+    await session.save();
+    await NewsController.gate.pass();
+    response.end(' bye');
+  }
+}
+
+/** The same, where a guard of all routes asks for the login. */
+@Controller('all')
+class GuardedController {
+  @Sse('events')
+  events() {
+    return ticks();
+  }
+}
+
+const ticks = () => interval(10).pipe(map((data) => ({ data })));
+
+function endless(): Readable {
+  return Readable.from(
+    (async function* () {
+      for (;;) {
+        yield 'x';
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    })(),
+  );
+}
+
+const STREAMS = ['/events', '/raw', '/file', '/all/events'];
+
+/** A response that has begun, and how it ends. */
+class Stream {
+  readonly ended: Promise<'cut' | 'ended'>;
+  chunks = 0;
+
+  private constructor(response: IncomingMessage) {
+    response.on('data', () => this.chunks++);
+    this.ended = new Promise((resolve) => {
+      response.once('close', () => resolve(response.complete ? 'ended' : 'cut'));
+    });
+  }
+
+  static async open(agent: HttpAgent, path: string): Promise<Stream> {
+    const response = await agent.open('GET', path);
+    expect(response.statusCode).toBe(200);
+    const stream = new Stream(response);
+    await stream.goesOn();
+    opened.push(response);
+    return stream;
+  }
+
+  async goesOn(): Promise<void> {
+    const { chunks } = this;
+    await eventually(() => expect(this.chunks).toBeGreaterThan(chunks + 1));
+  }
+}
+
+let opened: IncomingMessage[] = [];
+let apps: INestApplication[] = [];
+let redis: SteppableRedisServer;
+beforeEach(async () => {
+  NewsController.gate = new Gate();
+  redis = await SteppableRedisServer.start();
+});
+afterEach(async () => {
+  NewsController.gate.open();
+  for (const each of opened) each.destroy();
+  await Promise.all(apps.map((app) => app.close()));
+  for (const app of apps) await eventually(() => expect(app.get(OpenConnections).ids).toEqual([]));
+  [opened, apps] = [[], []];
+  await redis.stop();
+});
+
+const STORES = {
+  memory: () => TestSessionModule.forRoot(),
+  redis: () => RedisSessionModule.forRoot({ url: redis.url, commandTimeout: '1m', expirations: 'sorted-set' }),
+  'redis, in partitions': () =>
+    RedisSessionModule.forRoot({ url: redis.url, commandTimeout: '1m', partitions: 4, expirations: 'sorted-set' }),
+};
+
+const ADAPTERS = { express: () => new ExpressAdapter(), fastify: () => new FastifyAdapter() };
+
+interface Kind {
+  readonly store: keyof typeof STORES;
+  readonly adapter: keyof typeof ADAPTERS;
+}
+
+async function start({ store, adapter }: Kind): Promise<INestApplication> {
+  class AppModule {}
+  const module: DynamicModule = {
+    module: AppModule,
+    imports: [SessionModule.forRoot(), STORES[store]()],
+    controllers: [NewsController, GuardedController],
+    providers: [{ provide: APP_GUARD, useExisting: AuthenticatedGuard }],
+  };
+  const app = await NestFactory.create(module, ADAPTERS[adapter](), { logger: false, abortOnError: false });
+  await app.listen(0, '127.0.0.1');
+  apps.push(app);
+  return app;
+}
+
+const KINDS: readonly Kind[] = [
+  { store: 'memory', adapter: 'express' },
+  { store: 'memory', adapter: 'fastify' },
+  { store: 'redis', adapter: 'express' },
+  { store: 'redis', adapter: 'fastify' },
+  { store: 'redis, in partitions', adapter: 'express' },
+];
+
+describe.each(KINDS)('a response of $adapter that needed a login, with the store $store,', (kind) => {
+  let app: INestApplication;
+  let ann: HttpAgent;
+  /** The same user and session on another instance, where there may be one. */
+  let elsewhere: { readonly app: INestApplication; readonly ann: HttpAgent };
+
+  beforeEach(async () => {
+    app = await start(kind);
+    ann = await HttpAgent.for(app);
+    await ann.post('/login/ann');
+    const other = kind.store === 'memory' ? app : await start(kind);
+    const agent = await HttpAgent.for(other);
+    agent.setCookie(`SESSION=${ann.cookie('SESSION')}; Path=/`);
+    elsewhere = { app: other, ann: agent };
+  });
+
+  async function idOf(): Promise<string> {
+    return (await sessionOf(app, elsewhere.ann))!.id;
+  }
+
+  const ENDS: readonly [string, () => unknown][] = [
+    ['a sign-out', () => elsewhere.ann.post('/logout')],
+    ['end()', async () => elsewhere.app.get(Sessions).end(await idOf())],
+    ['endAll()', () => elsewhere.app.get(Sessions).endAll('ann')],
+    ['endEverySession()', () => elsewhere.app.get(Sessions).endEverySession()],
+    ['its expiry', () => (kind.store === 'memory' ? app.get(TestClock).advance('31m') : redis.stepClock(31 * MINUTE))],
+  ];
+
+  it.each(ENDS)('ends with %s, also one that has just begun, and what is public goes on', async (_name, end) => {
+    const streams = await Promise.all(STREAMS.map((path) => Stream.open(ann, path)));
+    const open = await Stream.open(ann, '/open');
+    await end();
+    expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(STREAMS.map(() => 'cut'));
+    await open.goesOn();
+    // By now, this instance hears of ends.
+    const again = await HttpAgent.for(app);
+    await again.post('/login/bob');
+    const later = await Stream.open(again, '/events');
+    await app.get(Sessions).endAll('bob');
+    expect(await later.ended).toBe('cut');
+    await open.goesOn();
+  });
+
+  it('goes on after rotations by the same user, and ends with the session', async () => {
+    const streams = await Promise.all(STREAMS.map((path) => Stream.open(ann, path)));
+    const { ids } = app.get(OpenConnections);
+    await elsewhere.ann.post('/rotate');
+    // Nobody told this instance of rotations when it came.
+    await eventually(async () => expect(app.get(OpenConnections).ids).toEqual([await idOf()]));
+    expect(ids).not.toContain(await idOf());
+    for (const rotation of ['/rotate', '/login/ann']) await elsewhere.ann.post(rotation);
+    await eventually(async () => expect(app.get(OpenConnections).ids).toEqual([await idOf()]));
+    await Promise.all(streams.map((stream) => stream.goesOn()));
+    await elsewhere.ann.post('/logout');
+    expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(STREAMS.map(() => 'cut'));
+  });
+
+  it('ends when somebody else signs in', async () => {
+    const stream = await Stream.open(ann, '/events');
+    await confirmed();
+    await elsewhere.ann.post('/login/bob');
+    expect(await stream.ended).toBe('cut');
+  });
+
+  it('that has not begun ends, too', async () => {
+    const waiting = ann.get('/waiting').then(
+      () => 'answered',
+      () => 'cut',
+    );
+    await NewsController.gate.reached();
+    await elsewhere.ann.post('/logout');
+    expect(await waiting).toBe('cut');
+  });
+
+  it('that has ended the session itself is answered', async () => {
+    const response = await ann.open('GET', '/farewell');
+    await NewsController.gate.reached();
+    const stream = await Stream.open(await again(), '/events');
+    await app.get(Sessions).endAll('bob');
+    expect(await stream.ended).toBe('cut');
+    NewsController.gate.open();
+    let text = '';
+    for await (const chunk of response) text += String(chunk);
+    expect(text).toBe('bye bye');
+  });
+
+  async function again(): Promise<HttpAgent> {
+    const bob = await HttpAgent.for(app);
+    await bob.post('/login/bob');
+    return bob;
+  }
+
+  /** Nothing that is open waits for its check any more. */
+  async function confirmed(): Promise<void> {
+    const stream = await Stream.open(await again(), '/events');
+    await app.get(Sessions).endAll('bob');
+    expect(await stream.ended).toBe('cut');
+  }
+});
