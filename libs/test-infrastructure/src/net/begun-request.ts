@@ -13,8 +13,12 @@ export interface BegunAnswer {
  * Sends a POST of this client but for the end of its body, as a slow client does. The function that it returns sends
  * the rest.
  */
-export function beginRequest(agent: HttpAgent, path: string, headers: Record<string, string> = {}) {
-  const body = '{"amount":1000}';
+export function beginRequest(
+  agent: HttpAgent,
+  path: string,
+  headers: Record<string, string> = {},
+  body = '{"amount":1000}',
+) {
   const sent = request(agent.origin + path, {
     method: 'POST',
     agent: false,

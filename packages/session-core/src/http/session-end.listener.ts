@@ -59,8 +59,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   }
 
   onIdChanged(event: SessionIdChangedEvent): void {
-    // A session whose data was lost meanwhile has ended, or has yet another id: the next event tells which.
-    this.connections.move(event.previousSessionId, event.sessionId, event.dataLost ? null : event.principalName);
+    this.connections.move(event.previousSessionId, event.sessionId, principalAfter(event));
   }
 
   /**
@@ -103,6 +102,18 @@ function handlerOf<E extends SessionEvent>(
   const wants = (wanted: abstract new (...args: never[]) => SessionEvent) =>
     wanted === eventClass || wanted.prototype instanceof eventClass;
   return { name: nameOf(name), broadcast: true, handles, wants, handle: (event: SessionEvent) => handle(event as E) };
+}
+
+/** Null: unknown. */
+function principalAfter(event: SessionIdChangedEvent): string | undefined | null {
+  // The session has ended meanwhile, or has yet another id: the next event tells which.
+  if (event.dataLost) return null;
+  try {
+    return event.principalName;
+  } catch {
+    // It cannot be decrypted here: for this instance, nobody is signed in.
+    return undefined;
+  }
 }
 
 /** As log lines and metrics name a handler. */

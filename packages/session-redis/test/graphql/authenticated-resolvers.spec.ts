@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import {
   Field,
@@ -18,11 +19,13 @@ import {
   RecentlyAuthenticated,
   SessionRepository,
 } from '@nest-session/core';
-import { LeakGuard } from '@nest-session/test-infrastructure';
-import { HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
+import { OpenConnections } from '@nest-session/core/internal';
+import { beginRequest, LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent, RedisServer, sessionOf, signIn } from '@nest-session/testing';
 import { PubSub } from 'graphql-subscriptions';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
+import { commandStats } from '../support/command.stats.js';
 import { ask, connect, disposeClients, type GraphqlResult, iterate } from '../support/graphql.client.js';
 
 LeakGuard.install();
@@ -52,6 +55,12 @@ class AccountResolver {
   @Subscription(() => String)
   rung() {
     return AccountResolver.bell.asyncIterableIterator('rung');
+  }
+
+  @Subscription(() => String)
+  @Public()
+  shown() {
+    return AccountResolver.bell.asyncIterableIterator('shown');
   }
 }
 
@@ -180,6 +189,67 @@ describe.each([
         (error: unknown) => JSON.stringify(error),
       );
     expect(said).toContain('Sign in first');
+  });
+
+  /** Asks until the first event has come; then `next` is the promise of the next one, or of the end. */
+  async function subscribed(agent: HttpAgent, event: string) {
+    const events = iterate(connect(agent), `subscription { ${event} }`);
+    const outcome = (result: Promise<IteratorResult<GraphqlResult>>) =>
+      result.then(
+        ({ value, done }) => (done ? 'ended' : (value as GraphqlResult).data),
+        () => 'cut',
+      );
+    const first = outcome(events.next());
+    let hasCome = false;
+    void first.then(() => (hasCome = true));
+    await eventually(async () => {
+      await AccountResolver.bell.publish(event, { [event]: 'first' });
+      expect(hasCome).toBe(true);
+    });
+    expect(await first).toEqual({ [event]: 'first' });
+    const drained = async () => {
+      await AccountResolver.bell.publish(event, { [event]: 'last' });
+      for (;;) {
+        const next = await outcome(events.next());
+        if (typeof next === 'string' || next?.[event] === 'last') return next;
+      }
+    };
+    return { drained };
+  }
+
+  it('ends a subscription with the session, without another package, and leaves what is public', async () => {
+    const open = await subscribed(ada, 'shown');
+    const { drained } = await subscribed(ada, 'rung');
+    const { id } = (await sessionOf(app.nest, ada))!;
+    await app.nest.get(SessionRepository, { strict: false }).deleteById(id);
+    await eventually(async () => expect(await drained()).toBe('cut'));
+    expect(await open.drained()).toEqual({ shown: 'last' });
+  });
+
+  it('lets a subscription go on after a rotation by the same user, until the session ends', async () => {
+    const { drained } = await subscribed(ada, 'rung');
+    const session = (await sessionOf(app.nest, ada))!;
+    session.changeSessionId();
+    await session.save();
+    const connections = app.nest.get(OpenConnections, { strict: false });
+    await eventually(() => expect(connections.ids).toEqual([session.id]));
+    expect(await drained()).toEqual({ rung: 'last' });
+    await app.nest.get(SessionRepository, { strict: false }).deleteById(session.id);
+    await eventually(async () => expect(await drained()).toBe('cut'));
+    await eventually(() => expect(connections.ids).toEqual([]));
+  });
+
+  it('refuses a request that began before its session ended', async () => {
+    const { id } = (await sessionOf(app.nest, ada))!;
+    await client.config('RESETSTAT');
+    const finish = beginRequest(ada, '/graphql', {}, JSON.stringify({ query: '{ orders }' }));
+    await eventually(async () => expect((await commandStats(client)).get('hgetall')?.calls).toBe(1));
+    const now = performance.now.bind(performance);
+    await app.nest.get(SessionRepository, { strict: false }).deleteById(id);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 1001);
+    const { body } = await finish();
+    jest.restoreAllMocks();
+    expect(errorOf(body as GraphqlResult).message).toBe('Sign in first');
   });
 });
 
