@@ -243,7 +243,7 @@ describe.each([
     const { id } = (await sessionOf(app.nest, ada))!;
     await client.config('RESETSTAT');
     const finish = beginRequest(ada, '/graphql', {}, JSON.stringify({ query: '{ orders }' }));
-    await eventually(async () => expect((await commandStats(client)).get('hgetall')?.calls).toBe(1));
+    await eventually(async () => expect((await commandStats(client)).get('pttl')?.calls).toBe(1));
     const now = performance.now.bind(performance);
     await app.nest.get(SessionRepository, { strict: false }).deleteById(id);
     jest.spyOn(performance, 'now').mockImplementation(() => now() + 1001);
