@@ -10,8 +10,11 @@ import { ResponseCommit } from './response-commit.js';
 import { isDestroyed } from './response-functions.js';
 import { SessionEndListener } from './session-end.listener.js';
 
-/** Milliseconds between two rounds. A short response is over before the second one. */
+/** Milliseconds between two rounds, and from the guard to the first look: a short response is over by then. */
 const PAUSE = 500;
+
+/** Milliseconds between two looks at a connection: of a store that tells of no ends, or that has lost its events. */
+const BETWEEN_LOOKS = 60_000;
 
 /** Milliseconds in which a request that has not begun to respond may still do so, such as the one that signs out. */
 const TIME_TO_ANSWER = 2000;
@@ -26,8 +29,8 @@ interface Carrier {
 
 /** A connection that lives as long as the login of its session. */
 class GuardedConnection implements OpenConnection {
-  /** Whether a round has seen it. */
-  isOld = false;
+  /** When the store is asked for its session, by the monotonic clock. */
+  lookAt = performance.now() + PAUSE;
   /** Whether an event has told its id. */
   isTold = false;
 
@@ -35,11 +38,15 @@ class GuardedConnection implements OpenConnection {
     readonly carrier: Carrier,
     readonly principalName: string,
     public id: string,
-    readonly doubt: () => void,
   ) {}
 
   close(_reason: CloseReason): void {
     this.carrier.cut();
+  }
+
+  /** The next round looks. */
+  doubt(): void {
+    this.lookAt = -Infinity;
   }
 
   follow(id: string, principalName: string | undefined | null): boolean {
@@ -59,11 +66,7 @@ export class GuardedConnections implements BeforeApplicationShutdown {
   readonly #rounds = new PollingLoop('The check of open responses', PAUSE, () => this.#round());
   #isRunning = false;
   readonly #known = new WeakMap<IncomingMessage, GuardedConnection>();
-  /**
-   * Those of which nobody has seen yet that their session was alive after they were registered: it may have ended, or
-   * have got another id, between the load and the guard, and before this instance listened.
-   */
-  readonly #unconfirmed = new Set<GuardedConnection>();
+  readonly #all = new Set<GuardedConnection>();
 
   constructor(
     @Inject(OpenConnections) private readonly open: OpenConnections,
@@ -80,15 +83,16 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     const commit = isSocket ? undefined : ResponseCommit.of(request);
     if (commit ? isDestroyed(commit.response) : request.socket.destroyed) return;
     const carrier = commit ? responseOf(commit) : socketOf(request, existing.id);
-    const connection: GuardedConnection = new GuardedConnection(carrier, existing.principalName, existing.id, () =>
-      this.#doubt(connection),
-    );
+    const connection = new GuardedConnection(carrier, existing.principalName, existing.id);
     this.#known.set(request, connection);
+    this.#all.add(connection);
     this.open.add(connection, [connection.id]);
-    this.#doubt(connection);
     const left = () => this.#remove(connection);
     if (commit) commit.whenClosed(left);
     else request.socket.once('close', left);
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#rounds.start();
   }
 
   /** Called by Nest. */
@@ -96,33 +100,26 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     return this.#rounds.stop();
   }
 
-  #doubt(connection: GuardedConnection): void {
-    this.#unconfirmed.add(connection);
-    if (this.#isRunning) return;
-    this.#isRunning = true;
-    this.#rounds.start();
-  }
-
   #remove(connection: GuardedConnection): void {
     this.open.remove(connection, [connection.id]);
-    this.#unconfirmed.delete(connection);
+    this.#all.delete(connection);
   }
 
   async #round(): Promise<void> {
-    const old = [...this.#unconfirmed].filter(({ isOld }) => isOld);
-    for (const each of this.#unconfirmed) each.isOld = true;
-    if (old.length > 0) {
-      // An end from here on is told, and an earlier one is seen.
+    const now = performance.now();
+    const due = [...this.#all].filter(({ lookAt }) => lookAt <= now);
+    if (due.length > 0) {
+      // From here on, ends are told, and rotations. An end between the load and this is seen.
       this.listener.listen();
-      await Promise.all(old.map((each) => this.#confirm(each)));
+      await Promise.all(due.map((each) => this.#look(each, now)));
     }
-    if (this.#unconfirmed.size > 0) return;
+    if (this.#all.size > 0) return;
     this.#isRunning = false;
     void this.#rounds.stop();
   }
 
   /** Leaves it to the next round where the store cannot be asked, or knows the session under a later id only. */
-  async #confirm(connection: GuardedConnection): Promise<void> {
+  async #look(connection: GuardedConnection, now: number): Promise<void> {
     const { id, carrier, principalName } = connection;
     const storedId = carrier.storedId();
     // It is not stored yet.
@@ -130,9 +127,9 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     const repository = this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
     const found = await lookAgain(repository, id, principalName).catch(() => undefined);
     // An event has told meanwhile.
-    if (connection.id !== id || !this.#unconfirmed.has(connection)) return;
+    if (connection.id !== id || !this.#all.has(connection)) return;
     if (found === 'forwarded' && storedId !== id && !connection.isTold) this.#rename(connection, storedId);
-    if (found === 'alive') this.#unconfirmed.delete(connection);
+    if (found === 'alive') connection.lookAt = now + BETWEEN_LOOKS;
     if (found !== 'gone') return;
     this.#remove(connection);
     connection.close('session ended');

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import {
@@ -15,11 +16,13 @@ import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Authenticated, AuthenticatedGuard, Public, Session, SessionModule, Sessions } from '@nest-session/core';
-import { OpenConnections } from '@nest-session/core/internal';
-import { Gate, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { OpenConnections, RequestSessions } from '@nest-session/core/internal';
+import { Gate, KeptEntries, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, sessionOf, TestClock, TestSessionModule } from '@nest-session/testing';
 import { interval, map, NEVER } from 'rxjs';
+import { Redis } from 'ioredis';
 import { RedisSessionModule } from '../../src/index.js';
+import { commandStats } from '../support/command.stats.js';
 
 LeakGuard.install();
 
@@ -51,6 +54,12 @@ class NewsController {
   @Public()
   logout(@Session() session: Session) {
     session.signOut();
+  }
+
+  @Get('me')
+  @Authenticated()
+  me(@Session() { principalName }: Session) {
+    return { principalName };
   }
 
   @Sse('events')
@@ -128,7 +137,7 @@ class Stream {
   readonly ended: Promise<'cut' | 'ended'>;
   chunks = 0;
 
-  private constructor(response: IncomingMessage) {
+  private constructor(private readonly response: IncomingMessage) {
     response.on('data', () => this.chunks++);
     this.ended = new Promise((resolve) => {
       response.once('close', () => resolve(response.complete ? 'ended' : 'cut'));
@@ -142,6 +151,10 @@ class Stream {
     await stream.goesOn();
     opened.push(response);
     return stream;
+  }
+
+  close(): void {
+    this.response.destroy();
   }
 
   async goesOn(): Promise<void> {
@@ -300,4 +313,101 @@ describe.each(KINDS)('a response of $adapter that needed a login, with the store
     await app.get(Sessions).endAll('bob');
     expect(await stream.ended).toBe('cut');
   }
+});
+
+describe('open responses, with the store redis,', () => {
+  const KIND: Kind = { store: 'redis', adapter: 'express' };
+  let app: INestApplication;
+  let ann: HttpAgent;
+  let client: Redis;
+
+  beforeEach(async () => {
+    app = await start(KIND);
+    ann = await signedIn('ann');
+    client = new Redis(redis.url, { retryStrategy: null });
+  });
+  afterEach(() => client.disconnect());
+
+  async function signedIn(name: string): Promise<HttpAgent> {
+    const agent = await HttpAgent.for(app);
+    await agent.post(`/login/${name}`);
+    return agent;
+  }
+
+  /** Whether the instance waits for the events of other instances. */
+  const listens = async () => ((await client.client('LIST')) as string).includes(':broadcast');
+
+  it('cost an instance no events before the first one that takes a while', async () => {
+    for (let visit = 0; visit < 20; visit++) expect((await ann.get('/me')).status).toBe(200);
+    await client.config('RESETSTAT');
+    expect((await ann.get('/me')).status).toBe(200);
+    const stats = await commandStats(client);
+    expect(['hgetall', 'pttl', 'hmget', 'evalsha'].map((name) => stats.get(name)?.calls ?? 0)).toEqual([1, 1, 0, 0]);
+    expect(await listens()).toBe(false);
+    await Stream.open(ann, '/events');
+    await eventually(async () => expect(await listens()).toBe(true));
+  });
+
+  it('leave nothing behind', async () => {
+    const kept = new KeptEntries();
+    try {
+      const visit = async () => {
+        const [bob, eve] = [await signedIn('bob'), await signedIn('eve')];
+        const streams = await Promise.all(STREAMS.flatMap((path) => [Stream.open(bob, path), Stream.open(eve, path)]));
+        await bob.get('/me');
+        await bob.post('/rotate');
+        await app.get(Sessions).endAll('bob');
+        for (const each of streams) each.close();
+        await Promise.all(streams.map(({ ended }) => ended));
+        await eventually(() => expect(app.get(OpenConnections).ids).toEqual([]));
+        await eve.post('/logout');
+      };
+      await visit();
+      const before = kept.counts();
+      for (let again = 0; again < 2; again++) await visit();
+      await eventually(() => expect(kept.grownSince(before, 1)).toEqual([]));
+    } finally {
+      kept.stop();
+    }
+  });
+
+  it('end when the store comes back without their sessions: also those that it has not been asked about', async () => {
+    const old = await Stream.open(ann, '/events');
+    await eventually(async () => expect(await listens()).toBe(true));
+    const young = await Stream.open(await signedIn('bob'), '/events');
+    // This instance has read no event that Redis could lose.
+    await redis.kill();
+    await redis.restart();
+    expect(await young.ended).toBe('cut');
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + MINUTE);
+    expect(await old.ended).toBe('cut');
+    jest.restoreAllMocks();
+  });
+
+  it('go on when a gap of events has only hidden a rotation, and end with the session', async () => {
+    const other = await start(KIND);
+    const stream = await Stream.open(ann, '/events');
+    await eventually(async () => expect(await listens()).toBe(true));
+    const session = (await sessionOf(app, ann))!;
+    session.changeSessionId();
+    // The search does not find the session, whose rotation it may not have heard of.
+    app.get(OpenConnections).miss((await sessionOf(app, ann))!.id);
+    await session.save();
+    app.get(RequestSessions).ends.search();
+    await stream.goesOn();
+    await eventually(() => expect(app.get(OpenConnections).ids).toEqual([session.id]));
+    await other.get(Sessions).end(session.id);
+    expect(await stream.ended).toBe('cut');
+  });
+
+  it('end when every session ends, although the events of their ends have not come', async () => {
+    const other = await start(KIND);
+    const stream = await Stream.open(ann, '/events');
+    await eventually(async () => expect(await listens()).toBe(true));
+    // What ends the sessions one by one looks for them by this command.
+    await client.acl('SETUSER', 'default', '-scan');
+    await other.get(Sessions).endEverySession();
+    expect(await stream.ended).toBe('cut');
+  });
 });

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import {
   type CallHandler,
   Controller,
@@ -6,6 +7,7 @@ import {
   Inject,
   Injectable,
   type NestInterceptor,
+  Post,
   UseInterceptors,
 } from '@nestjs/common';
 import {
@@ -21,7 +23,7 @@ import {
 import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
 import { type RedisSessionModuleOptions, RedisSessionRepository } from '@nest-session/redis';
 import { signedInAs, springSessions } from '@nest-session/redis/spring';
-import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
+import { beginRequest, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
 import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
@@ -42,6 +44,12 @@ class UserController {
   @Authenticated()
   user(@Session() session: Session) {
     return { name: session.principalName, ...signedInAs(session) };
+  }
+
+  @Post('user')
+  @Authenticated()
+  change(@Session() { principalName }: Session) {
+    return { name: principalName };
   }
 }
 
@@ -222,6 +230,21 @@ describe.each(['express', 'fastify'] as const)('%s', (adapter) => {
       ]);
     },
   );
+
+  it.each(['a sign-out', 'nothing'])('refuses a request that began before Spring did %s', async (what) => {
+    const key = `${NAMESPACE}:sessions:${id}`;
+    await client.hset(key, 'sessionAttr:SPRING_SECURITY_CONTEXT', recordedContext('userDetails', 'jdk'));
+    const ann = app.agent();
+    ann.setCookie(`SESSION=${base64(id)}; Path=/`);
+    await client.config('RESETSTAT');
+    const finish = beginRequest(ann, '/user');
+    await eventually(async () => expect((await commandStats(client)).get('time')?.calls).toBe(1));
+    if (what !== 'nothing') await client.del(key);
+    const now = performance.now.bind(performance);
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + 1001);
+    expect((await finish()).status).toBe(what === 'nothing' ? 201 : 401);
+    jest.restoreAllMocks();
+  });
 
   it('lets nobody be signed in by an attribute of Spring that has a name of this library', async () => {
     await client.hset(`${NAMESPACE}:sessions:${id}`, `sessionAttr:${PRINCIPAL_ATTRIBUTE}`, '"mallory"');

@@ -181,6 +181,21 @@ export const ROTATION: CheckGroup = {
       await t.load(touched.id);
     },
 
+    'tells by a change of nothing whether a later id has the session, and renews it with none': async (t) => {
+      const { id } = await t.stored();
+      const newId = t.idFor(id);
+      await t.write(changeOfId(id, newId));
+      await t.advance(20 * MINUTE - FORWARDING_TIME);
+      const rotated = await t.stored();
+      await t.write(changeOfId(rotated.id, t.idFor(rotated.id)));
+      const look = { kind: 'update', keepsIdle: true, attributes: new Map(), indexes: new Map() } as const;
+      assert.deepEqual(await t.write({ ...look, id: rotated.id }), { outcome: 'forwarded' });
+      assert.deepEqual(await t.write({ ...look, id: newId }), { outcome: 'saved' });
+      assert.deepEqual(await t.write({ ...look, id: t.idFor(id) }), { outcome: 'gone' });
+      await t.advance(20 * MINUTE);
+      await t.isOver(newId);
+    },
+
     'forwards for 60 s, and no longer': async (t) => {
       const session = await t.stored();
       const [late, tooLate, touching] = [await t.load(session.id), await t.load(session.id), await t.load(session.id)];
