@@ -8,7 +8,8 @@ import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from './au
 /**
  * Requires a signed-in user, which is a session with a principal. Other clients get a 401 response before the handler
  * runs. Put it on HTTP handlers, GraphQL resolvers and message handlers of gateways, or on a class for all of its
- * handlers. It runs before the guards that `@UseGuards()` puts on the same handler or class.
+ * handlers. It runs before the guards that `@UseGuards()` puts on the same handler or class. What it lets in is closed
+ * when the session ends: a response that is still open, and the connection of a subscription.
  *
  * `@Authenticated()`, `@RecentlyAuthenticated()` or `@Public()` on a handler replaces the one on its class. Two of them
  * on one handler, or on one class, throw a TypeError.

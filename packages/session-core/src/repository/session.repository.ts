@@ -272,7 +272,7 @@ export abstract class SessionRepository {
 
   /**
    * Ends every session that was created or signed in to before the call, and records a deleted event for each. After
-   * two seconds, no instance finds any of them. The store ends them one by one in the background and records their
+   * two seconds, no instance finds any of them, though a handler may still run that has. The store ends them one by one in the background and records their
    * events.
    * @throws SessionStoreError when the store failed, or does not implement this
    */
