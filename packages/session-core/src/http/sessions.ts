@@ -85,9 +85,9 @@ export class Sessions {
 
   /**
    * Ends every session of the application that was created or signed in to until now: after a leak, for instance.
-   * Within two seconds, no instance loads one of them, and no guard of the library lets in a request that had loaded one
-   * more than a second before. What they let in is closed some seconds later. Their deleted events follow, recorded
-   * in the background.
+   * Within two seconds, no instance loads one of them, and the guards of the library refuse requests that had loaded
+   * one more than a second before. What they had let in is closed some seconds later. Their deleted events follow,
+   * recorded in the background.
    * @throws SessionStoreError when the store failed
    */
   async endEverySession(): Promise<void> {

@@ -272,8 +272,8 @@ export abstract class SessionRepository {
 
   /**
    * Ends every session that was created or signed in to before the call, and records a deleted event for each. After
-   * two seconds, no instance finds any of them, though a handler may still run that has. The store ends them one by one in the background and records their
-   * events.
+   * two seconds, no instance finds any of them; a handler that had found one may still run. The store ends them one by
+   * one in the background and records their events.
    * @throws SessionStoreError when the store failed, or does not implement this
    */
   endEverySession(): Promise<void> {

@@ -54,7 +54,7 @@ export interface RedisConnections {
    * arrives after it.
    */
   readonly reader: Redis | undefined;
-  /** Waits for events to broadcast, as `reader` does; opened when this instance has a broadcast handler. */
+  /** Waits for events to broadcast, as `reader` does; opened with the first broadcast handler. */
   readonly broadcast: Redis | undefined;
 }
 
