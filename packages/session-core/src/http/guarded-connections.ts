@@ -65,7 +65,7 @@ class GuardedConnection implements OpenConnection {
 export class GuardedConnections implements BeforeApplicationShutdown {
   readonly #rounds = new PollingLoop('The check of open responses', PAUSE, () => this.#round());
   #isRunning = false;
-  readonly #known = new WeakMap<IncomingMessage, GuardedConnection>();
+  readonly #sockets = new WeakMap<IncomingMessage, GuardedConnection>();
   readonly #all = new Set<GuardedConnection>();
 
   constructor(
@@ -77,14 +77,13 @@ export class GuardedConnections implements BeforeApplicationShutdown {
   /** Registers the response of a request that a guard lets in, or its connection when it asked for one. */
   add(session: RequestSession): void {
     const { request, existing } = session;
-    const known = this.#known.get(request);
-    const isSocket = isUpgrade(request);
-    if (existing?.principalName === undefined || (known && (!isSocket || known.id === existing.id))) return;
-    const commit = isSocket ? undefined : ResponseCommit.of(request);
-    if (commit ? isDestroyed(commit.response) : request.socket.destroyed) return;
-    const carrier = commit ? responseOf(commit) : socketOf(request, existing.id);
-    const connection = new GuardedConnection(carrier, existing.principalName, existing.id);
-    this.#known.set(request, connection);
+    if (existing?.principalName === undefined) return;
+    const { id, principalName } = existing;
+    const commit = isUpgrade(request) ? undefined : ResponseCommit.of(request);
+    if (commit ? commit.isGuarded || isDestroyed(commit.response) : !this.#isNewSocket(request, id)) return;
+    const connection = new GuardedConnection(commit ? responseOf(commit) : socketOf(request, id), principalName, id);
+    if (commit) commit.isGuarded = true;
+    else this.#sockets.set(request, connection);
     this.#all.add(connection);
     this.open.add(connection, [connection.id]);
     const left = () => this.#remove(connection);
@@ -98,6 +97,11 @@ export class GuardedConnections implements BeforeApplicationShutdown {
   /** Called by Nest. */
   beforeApplicationShutdown(): Promise<void> {
     return this.#rounds.stop();
+  }
+
+  /** A client may subscribe several times, and as another user with what it sends over the connection. */
+  #isNewSocket(request: IncomingMessage, id: string): boolean {
+    return !request.socket.destroyed && this.#sockets.get(request)?.id !== id;
   }
 
   #remove(connection: GuardedConnection): void {

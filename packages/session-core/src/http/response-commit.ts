@@ -42,6 +42,8 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
 export class ResponseCommit implements CommitGate, SessionResponse {
   /** The session of the request. */
   readonly session: RequestSession;
+  /** Whether the response is cut when its session ends. */
+  isGuarded = false;
   readonly #hold: ResponseHold;
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
