@@ -8,7 +8,7 @@ export const SKIP_CSRF = Symbol('SKIP_CSRF');
 /**
  * Exempts a handler, or all handlers of a controller, from `CsrfGuard`. Use it for webhooks, and for clients that
  * authenticate each request by something other than the session. `SkipCsrf(false)` on a handler overrides its
- * controller.
+ * controller. `@UseGuards(CsrfGuard)` on a handler outweighs both.
  */
 export function SkipCsrf(skip = true): ClassDecorator & MethodDecorator {
   return SetMetadata(SKIP_CSRF, skip);

@@ -2,6 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { isGuardedBy } from '../http/is-guarded-by.js';
 import { requestOf } from '../http/request-of.js';
 import type { RequestSession } from '../http/request-session.js';
 import { ResponseCommit } from '../http/response-commit.js';
@@ -35,8 +36,7 @@ export class CsrfGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = httpRequestOf(context);
     if (!request || isSafe(request)) return true;
-    const route = [context.getHandler(), context.getClass()];
-    if (this.reflector.getAllAndOverride<boolean | undefined>(SKIP_CSRF, route)) return true;
+    if (this.#isExempt(context)) return true;
     try {
       this.#refuseOtherOrigins(request);
       const isAlive = this.#refuseOtherTokens(request).isStillAlive();
@@ -52,6 +52,12 @@ export class CsrfGuard implements CanActivate {
     const error = new CsrfError('invalid-token', TOKEN_INVALID);
     this.#report(request, error);
     throw error;
+  }
+
+  #isExempt(context: ExecutionContext): boolean {
+    const handler = context.getHandler();
+    const skips = this.reflector.getAllAndOverride<boolean | undefined>(SKIP_CSRF, [handler, context.getClass()]);
+    return skips === true && !isGuardedBy(CsrfGuard, handler);
   }
 
   #report(request: HttpRequest, { reason }: CsrfError): void {

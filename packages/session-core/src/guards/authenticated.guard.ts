@@ -2,13 +2,14 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable, Optional }
 import { Reflector } from '@nestjs/core';
 import { SessionStateError } from '../errors/session.errors.js';
 import { GraphqlOperation } from '../http/graphql-operation.js';
+import { isGuardedBy } from '../http/is-guarded-by.js';
 import { isUpgrade } from '../http/request-of.js';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
 import { SESSION_MODULE_MISSING } from '../http/session.decorators.js';
 import { requestSessionOfCall } from '../http/session-of-call.js';
 import { AuthenticationRequiredError } from './authentication-required.error.js';
-import { AUTHENTICATION, type AuthenticationRule, isGuardedBy, PUBLIC, SIGNED_IN } from './authentication-rule.js';
+import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from './authentication-rule.js';
 
 // The guard may run several times for one request: for all routes, the class and the handler. All runs get the same
 // context object. A refusal is not remembered, because a guard of the application may call this one and catch the

@@ -64,9 +64,9 @@ export function forbidStoring(response: ServerResponse): void {
   if (!directives.some((each) => each.toLowerCase() === 'no-store')) response.setHeader('Cache-Control', 'no-store');
 }
 
-// Some caches obey these headers instead of `Cache-Control`: CDNs (RFC 9213, 2: `CDN-Cache-Control` and others with
-// this suffix) and nginx.
-const BEFORE_CACHE_CONTROL = /^(?:.+-cache-control|surrogate-control|x-accel-expires)$/;
+// Caches obey these headers instead of `Cache-Control`: CDNs that follow RFC 9213, 2 (the suffix `-cache-control`),
+// Akamai (`Edge-Control`), Fastly and Varnish (`Surrogate-Control`), and nginx (`X-Accel-Expires`).
+const BEFORE_CACHE_CONTROL = /^(?:.+-cache-control|(?:.+-)?(?:edge|surrogate)-control|x-accel-expires)$/;
 
 /**
  * Keeps the response out of caches that several clients share, because such a cache may ignore `Vary`. Leaves the other

@@ -74,6 +74,30 @@ class WebhookController {
   }
 }
 
+class StricterGuard extends CsrfGuard {}
+
+@Controller('half-exempt')
+@SkipCsrf()
+class HalfExemptController {
+  @UseGuards(CsrfGuard)
+  @Post('guarded')
+  guarded() {
+    return { ok: true };
+  }
+
+  @UseGuards(StricterGuard)
+  @SkipCsrf()
+  @Post('guarded-by-subclass')
+  guardedBySubclass() {
+    return { ok: true };
+  }
+
+  @Post('exempt')
+  exempt() {
+    return { ok: true };
+  }
+}
+
 @Controller('guarded')
 class GuardedController {
   @UseGuards(CsrfGuard)
@@ -295,6 +319,17 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
       'accepted',
     );
     expect(reasonOf(await browser.post('/webhook/strict'))).toBe('missing-token');
+  });
+
+  it('guards a handler that names it, whatever @SkipCsrf() says there or on the class', async () => {
+    app = await startApp({ platform, controllers: [TestController, HalfExemptController] });
+    browser = app.agent();
+    const headers = { 'X-CSRF-Token': await tokenOf(browser) };
+    for (const path of ['/half-exempt/guarded', '/half-exempt/guarded-by-subclass']) {
+      expect(reasonOf(await browser.post(path))).toBe('missing-token');
+      expect(reasonOf(await browser.post(path, {}, { headers }))).toBe('accepted');
+    }
+    expect(reasonOf(await browser.post('/half-exempt/exempt'))).toBe('accepted');
   });
 
   it('guards single routes, and takes the token from either header or from the field', async () => {

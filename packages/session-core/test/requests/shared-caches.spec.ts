@@ -16,6 +16,8 @@ const FOR_CDN = {
   'Cache-Control': 'public, max-age=600',
   'CDN-Cache-Control': 'max-age=600',
   'Vercel-CDN-Cache-Control': 'max-age=600',
+  'Netlify-CDN-Cache-Control': 'max-age=600',
+  'Edge-Control': 'cache-maxage=1d',
   'Surrogate-Control': 'max-age=600',
   'X-Accel-Expires': '600',
   'X-Other': 'stays',
@@ -139,7 +141,7 @@ describe.each(['express', 'fastify'] as const)('a cache that several clients sha
       for (const path of ['/start-for-cdn', '/start-for-cdn?raw=1']) {
         const { headers } = await agent().get(path);
         expect(headers).toMatchObject({ [header]: expect.anything(), 'cache-control': 'no-store', 'x-other': 'stays' });
-        expect(Object.keys(headers).filter((name) => /-cache-control$|^surrogate|^x-accel/.test(name))).toEqual([]);
+        expect(Object.keys(headers).filter((name) => /-cache-control$|^edge|^surrogate|^x-accel/.test(name))).toEqual([]);
       }
     },
   );
