@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { Controller, Get, type INestApplication, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -53,7 +54,7 @@ class EncryptionController {
 @Module({})
 class BenchModule {}
 
-const KEY = { id: 'bench', key: Buffer.alloc(32, 1).toString('base64') };
+const KEY = { id: 'bench', key: randomBytes(32).toString('base64') };
 
 /** Called by server.main.ts. */
 export function createApplication(contender: 'plain' | 'encrypted', url: string): Promise<INestApplication> {

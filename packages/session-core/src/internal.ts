@@ -46,6 +46,7 @@ export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';
 export type { MapSessionModuleOptions } from './memory/map-session.options.js';
 export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
+export { isGuessableKey } from './option-reading/guessable-key.js';
 export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';

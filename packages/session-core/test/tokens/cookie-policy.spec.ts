@@ -83,6 +83,8 @@ const BAD: readonly (readonly [object, RegExp])[] = [
   [{ signingKeys: [key, 'short'] }, /`cookie.signingKeys\[1\]` is too short: draw/],
   [{ signingKeys: ['keyboard cat, but a very long one'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: ['Change-Me-Change-Me-Change-Me-1234'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
+  [{ signingKeys: ['zyxwvutsrqponmlkjihgfedcba987654'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
+  [{ signingKeys: ['Tr0ub4dor&3xyz_Tr0ub4dor&3xyz_Tr'] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: ['a'.repeat(64)] }, /`cookie.signingKeys\[0\]` can be guessed: draw/],
   [{ signingKeys: [key, key] }, /`cookie.signingKeys\[1\]` repeats an earlier key: remove it/],
   [{ samesite: 'lax' }, /Unknown option `cookie.samesite`: known are/],

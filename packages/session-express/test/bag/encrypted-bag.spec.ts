@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
@@ -31,7 +31,7 @@ async function stored(): Promise<Record<string, string>[]> {
 }
 
 it('properties of an old session and of a new one are encrypted, also when they change in place', async () => {
-  const keys = [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }];
+  const keys = [{ id: 'a', key: randomBytes(32).toString('base64') }];
   const store = RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', encryption: { keys } });
   const app = await startApp({ controllers: [StepController], express: { secret: [SECRET] }, store });
   const browser = app.agent();
@@ -60,7 +60,7 @@ it('properties of an old session and of a new one are encrypted, also when they 
 
 /** A browser whose session has a property that cannot be decrypted. */
 async function withDamage() {
-  const keys = [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }];
+  const keys = [{ id: 'a', key: randomBytes(32).toString('base64') }];
   const store = RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', encryption: { keys } });
   const { agent } = await startApp({ controllers: [StepController], express: { unset: 'destroy' }, store });
   const browser = agent();

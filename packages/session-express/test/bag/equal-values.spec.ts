@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { MapSessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
@@ -17,7 +18,7 @@ afterEach(closeApps);
 
 const redis = (options?: RedisSessionModuleOptions) =>
   RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', ...options });
-const keys = [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }];
+const keys = [{ id: 'a', key: randomBytes(32).toString('base64') }];
 
 const STORES = {
   'in memory': () => MapSessionModule.forRoot(),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions } from 'node:tls';
 import type { CommandOptions, StoreAddress } from './command.js';
-import { UsageError } from './usage.error.js';
+import { shownArgument, UsageError } from './usage.error.js';
 
 /** The options of every command that say where the sessions are. */
 export const ADDRESS_FLAGS: CommandOptions = {
@@ -56,7 +56,8 @@ function nodeOf(name: string, list: string, node: string): { host: string; port:
   const [, ipv6, host, port] = /^(?:\[([^\]]+)\]|([^:\s]+)):(\d{1,5})$/.exec(node) ?? [];
   const number = Number(port);
   if (number > 0 && number < 65_536) return { host: (ipv6 ?? host)!, port: number };
-  throw new UsageError(`--${name} must be host:port, or several separated by commas, but is ${JSON.stringify(list)}.`);
+  const shown = shownArgument(list, /^[^:,@/]*(?::\d*)?(?:,[^:,@/]*(?::\d*)?)*$/);
+  throw new UsageError(`--${name} must be host:port, or several separated by commas, but is ${shown}.`);
 }
 
 function tlsOf(given: Given): ConnectionOptions | undefined {

@@ -2,7 +2,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ADDRESS_FLAGS } from './address-flags.js';
 import type { Command, CommandOptions } from './command.js';
 import { GENERAL_FLAGS, helpTextOf, MORE, SHORT_FLAGS } from './help-text.js';
-import { UsageError } from './usage.error.js';
+import { shownArgument, UsageError } from './usage.error.js';
 
 /** What a command line asks for. */
 export interface CommandLine {
@@ -40,20 +40,33 @@ export function readCommandLine(args: readonly string[], commands: readonly Comm
 
 function* problemsOf({ name, options, argument }: Command, given: CommandLine['given'], args: readonly string[]) {
   const unexpected = args[argument ? 1 : 0];
-  if (unexpected !== undefined) yield `Unexpected argument ${JSON.stringify(unexpected)}.`;
+  if (unexpected !== undefined) yield `Unexpected argument ${shownArgument(unexpected)}.`;
   if (argument?.required && args[0] === undefined) yield `${name} needs ${argument.value}.`;
   for (const [flag, { required }] of Object.entries(options)) {
     if (required && !given[flag]) yield `${name} needs the option --${flag}.`;
   }
   const known = { ...options, ...ADDRESS_FLAGS, ...GENERAL_FLAGS };
-  for (const flag of Object.keys(given)) if (!(flag in known)) yield `${name} has no option --${flag}.`;
+  for (const [flag, value] of Object.entries(given)) {
+    if (!(flag in known)) yield `${name} has no option --${flag}.`;
+    else if (!MAY_BE_URL.includes(flag) && isUrl(value)) yield `--${flag} takes no URL. ${URL_BELONGS}`;
+  }
+  if (argument && isUrl(args[0])) yield `${argument.value} is no URL. ${URL_BELONGS}`;
+}
+
+// A user may be called like the page that says who it is.
+const MAY_BE_URL = ['url', 'user'];
+const URL_BELONGS = 'Give the URL of Redis in REDIS_URL, or behind --url.';
+
+/** Whether it can hold a password. What an error, or a reply of a command, says repeats other arguments. */
+function isUrl(value: string | boolean | undefined): boolean {
+  return typeof value === 'string' && /^rediss?:\/\/|:\/\/[^/]*@/i.test(value);
 }
 
 function commandCalled(name: string, commands: readonly Command[]): Command {
   const command = commands.find((each) => each.name === name);
   if (command) return command;
   const names = commands.map((each) => each.name).join(', ');
-  throw new UsageError(`Unknown command ${JSON.stringify(name)}. The commands are ${names}. ${MORE}`);
+  throw new UsageError(`Unknown command ${shownArgument(name)}. The commands are ${names}. ${MORE}`);
 }
 
 /** Knows the options of all commands, so that it can say which one has an option. */
@@ -79,7 +92,11 @@ function parsed(args: readonly string[], commands: readonly Command[]) {
     return { values: values as CommandLine['given'], positionals: [...positionals, ...ids] };
   } catch (error) {
     // Without the remarks of Node.js.
-    const [problem = ''] = (error as Error).message.split(/\.?(?:\n|$| To )/);
+    const [told = ''] = (error as Error).message.split(/\.?(?:\n|$| To )/);
+    const problem = told.replace(
+      /^(Unknown option) '(.*[^\w-].*)'/s,
+      (_, what, flag: string) => `${what} ${shownArgument(flag)}`,
+    );
     throw new UsageError(`${problem}.${hintFor(problem)} ${MORE}`, { cause: error });
   }
 }

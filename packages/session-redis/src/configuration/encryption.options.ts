@@ -1,4 +1,4 @@
-import type { OptionReader } from '@nest-session/core/internal';
+import { isGuessableKey, type OptionReader } from '@nest-session/core/internal';
 import { isKeyId, KeyRing, type RingKey } from '../encryption/key-ring.js';
 import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT } from '../encryption/plain-values.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
@@ -7,7 +7,7 @@ import { SessionEncryption } from '../encryption/session-encryption.js';
 export interface EncryptionKey {
   /** Stands in Redis with each session that the key encrypts: 1 to 64 letters, digits, `-`, `_` and `.`. */
   readonly id: string;
-  /** 32 random bytes as base64: `openssl rand -base64 32`. */
+  /** 32 random bytes as base64: `openssl rand -base64 32`. A key that can be guessed is refused. */
   readonly key: string;
 }
 
@@ -43,10 +43,16 @@ export function readEncryption(reader: OptionReader, isSet: boolean): SessionEnc
 
 const LIST = 'a list of keys, at least one';
 
+const DRAWN = '`openssl rand -base64 32`';
+
 /** A key as the ring has it; or what is wrong with it, as the end of a sentence. */
 function keyOf(given: unknown): RingKey | string {
   const { id, key } = Object(given) as Record<keyof EncryptionKey, unknown>;
   if (typeof id !== 'string' || !isKeyId(id)) return 'must have an `id` of 1 to 64 letters, digits, "-", "_" and "."';
   const bytes = typeof key === 'string' && /^[\w+/-]{43}=?$/.test(key) ? Buffer.from(key, 'base64') : undefined;
-  return bytes?.length === 32 ? { id, bytes } : 'must have a `key` of 32 bytes as base64: `openssl rand -base64 32`';
+  if (bytes?.length !== 32) return `must have a \`key\` of 32 bytes as base64: ${DRAWN}`;
+  // A typed text is base64 itself, or was encoded.
+  return [bytes.toString('latin1'), String(key)].some(isGuessableKey)
+    ? `has a \`key\` that can be guessed: draw 32 random bytes, as ${DRAWN} does`
+    : { id, bytes };
 }

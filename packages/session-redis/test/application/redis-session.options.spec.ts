@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { endingOptions } from '../../src/command/ending-options.js';
 import {
@@ -33,7 +34,7 @@ const EACH = [
   { events: { shutdownTimeout: '0s' } },
   { events: { retention: '5h', maxLength: 1 } },
   { events: { deadLetters: { retention: '1m' } } },
-  { encryption: { keys: [{ id: 'k1', key: Buffer.alloc(32).toString('base64') }] } },
+  { encryption: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } },
   { requireAtStart: true },
 ] as const satisfies RedisSessionModuleOptions[];
 

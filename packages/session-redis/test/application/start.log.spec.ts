@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type LoggerService, type LogLevel } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -17,7 +18,7 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string;
 };
 
-const KEY = Buffer.alloc(32, 'k').toString('base64');
+const KEY = randomBytes(32).toString('base64');
 const SIGNING_KEY = 'the-signing-key-of-this-application';
 
 /** The lines of an application, each with its level before it. */

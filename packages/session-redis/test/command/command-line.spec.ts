@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { givenAddress } from '../../src/command/address-flags.js';
 import { readCommandLine } from '../../src/command/command-line.js';
 import { COMMANDS } from '../../src/command/commands.js';
 import { UsageError } from '../../src/command/usage.error.js';
@@ -33,6 +34,43 @@ it('says how to write a value that begins with a hyphen', () => {
   );
   expect(read('show -- -abc').argument).toBe('-abc');
   expect(read('erase --user=-bob').given).toMatchObject({ user: '-bob' });
+});
+
+it.each([
+  'stats redis://user:S3CRETPASS@host/',
+  'stats S3CRETPASS',
+  'redis://user:S3CRETPASS@host/ stats',
+  'help redis://user:S3CRETPASS@host/',
+  'show redis://user:S3CRETPASS@host/',
+  'end REDISS://:S3CRETPASS@host',
+  'show abc redis://user:S3CRETPASS@host/',
+  'stats --redis://user:S3CRETPASS@host/',
+  'stats --redis://user:S3CRETPASS@host/=1',
+  'stats --namespace redis://user:S3CRETPASS@host/',
+  'groups --remove redis://user:S3CRETPASS@host/',
+  'repartition --from https://user:S3CRETPASS@host/ --to 4',
+  'stats --json=redis://user:S3CRETPASS@host/',
+])('`%s` is refused without the password', (line) => {
+  const refusal = [UsageError, expect.not.stringMatching(/S3CRET/i)];
+  try {
+    read(line);
+  } catch (error) {
+    expect([(error as Error).constructor, (error as Error).message]).toEqual(refusal);
+    return;
+  }
+  throw new Error('It was not refused');
+});
+
+it.each(['user:S3CRETPASS@host:6379', 'host:6379:S3CRETPASS', 'a:1,redis://:S3CRETPASS@b:1'])(
+  '--cluster %s is refused without the password',
+  (nodes) => {
+    const refusal = /^--cluster must be host:port, or several separated by commas, but is \(\d+ characters, not shown/;
+    expect(() => givenAddress({ cluster: nodes }, {})).toThrow(refusal);
+  },
+);
+
+it('a user may be called like a page', () => {
+  expect(read('erase --user https://ann@example.com/').given).toMatchObject({ user: 'https://ann@example.com/' });
 });
 
 const words = [

@@ -10,6 +10,7 @@ import { RedisSessionModule, type RedisSessionModuleOptions, SessionEventGroups 
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { resolveRedisDeadlineOptions } from '../../src/deadlines/redis-deadline.options.js';
 import { App, type AppOptions } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { keyOf } from '../support/encryption.fixture.js';
@@ -178,7 +179,7 @@ describe('the option', () => {
   it.each([
     [{ keys: [A] }, []],
     [{ keys: [A, B], plainValues: 'refuse' }, []],
-    [{ keys: [{ id: 'url', key: Buffer.alloc(32, 255).toString('base64url') }] }, []],
+    [{ keys: [{ id: 'url', key: Buffer.from(A.key, 'base64').toString('base64url') }] }, []],
     [{}, ['Option `encryption.keys` must be a list of keys, at least one.']],
     [{ keys: [] }, ['Option `encryption.keys` must be a list of keys, at least one.']],
     [{ keys: A }, ['Option `encryption.keys` must be a list of keys, at least one.']],
@@ -196,6 +197,27 @@ describe('the option', () => {
     [{ keys: [A], plainValues: 'no' }, ['Option `encryption.plainValues` must be one of "write", "read", "refuse".']],
   ])('%j has the problems %j', (encryption, problems) => {
     expect(problemsOf(encryption)).toEqual(problems);
+  });
+
+  it.each<[string, string | Buffer]>([
+    ['zeros', Buffer.alloc(32)],
+    ['one byte', Buffer.alloc(32, 'a')],
+    ['bytes that count', Buffer.from(Array.from({ length: 32 }, (_, index) => 200 + 3 * index))],
+    ['characters that count', '0123456789abcdef0123456789abcdef'],
+    ['characters that count down', 'zyxwvutsrqponmlkjihgfedcba987654'],
+    ['a placeholder', 'changeme-please-and-then-deploy!'],
+    ['a part that repeats', 'Tr0ub4dor&3xyz_Tr0ub4dor&3xyz_Tr'],
+  ])('refuses a key of %s, and does not quote it', (_, bytes) => {
+    const key = Buffer.from(bytes as string).toString('base64');
+    expect(problemsOf({ keys: [A, { id: 'b', key }] })).toEqual([
+      'Option `encryption.keys[1]` has a `key` that can be guessed: draw 32 random bytes, as `openssl rand -base64 32` does.',
+    ]);
+    const ofDeadlines = () => resolveRedisDeadlineOptions({ encryption: { keys: [{ id: 'b', key }] } });
+    expect(ofDeadlines).toThrow(/`encryption.keys\[0\]` has a `key` that can be guessed/);
+  });
+
+  it('refuses a key that was typed as base64', () => {
+    expect(problemsOf({ keys: [{ id: 'b', key: 'changemechangemechangemechangemechangeme123=' }] })).toHaveLength(1);
   });
 
   it('of the module is checked at start', () => {

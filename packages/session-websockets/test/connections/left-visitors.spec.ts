@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { SessionRepository } from '@nest-session/core';
 import { KeptEntries, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer, sessionOf, signIn } from '@nest-session/testing';
@@ -41,7 +42,7 @@ const OPTIONS: Readonly<Record<Platform, Partial<SocketAppOptions>>> = {
   'socket.io': {},
   ws: {
     session: { maxSessions: { perPrincipal: 3 }, devices: true },
-    redis: { partitions: 4, encryption: { keys: [{ id: 'k1', key: Buffer.alloc(32).toString('base64') }] } },
+    redis: { partitions: 4, encryption: { keys: [{ id: 'k1', key: randomBytes(32).toString('base64') }] } },
   },
 };
 
