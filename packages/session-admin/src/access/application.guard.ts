@@ -3,6 +3,7 @@ import {
   type ExecutionContext,
   Inject,
   Injectable,
+  NotFoundException,
   type OnModuleInit,
   Scope,
   type Type,
@@ -43,6 +44,7 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
     httpAdapter.setHeader(response, 'Cross-Origin-Resource-Policy', 'same-origin');
     // A request before `onModuleInit()` has ended is refused.
     if (!this.#guards) return false;
+    if (this.options.isOpen && !isAsWritten(context.switchToHttp().getRequest())) throw new NotFoundException(SPELLING);
     for (const guard of this.#guards) if (!(await isLetIn(guard, context))) return false;
     return true;
   }
@@ -72,6 +74,28 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
     return (importing?.providers.get(ModuleRef)?.instance as ModuleRef | undefined) ?? this.moduleRef;
   }
 }
+
+/** A request of Express or Fastify, with the path of its route. */
+interface RoutedRequest {
+  readonly originalUrl: string;
+  readonly route?: { readonly path: string };
+  readonly routeOptions?: { readonly url?: string };
+}
+
+/**
+ * Whether the path of a request is spelled as its route is. Routers also take other letter cases, encoded characters
+ * and doubled slashes, which a rule for the path in front of the application does not see.
+ */
+function isAsWritten({ originalUrl, route, routeOptions }: RoutedRequest): boolean {
+  const segmentsOf = (path: string) => path.replace(/\/$/, '').split('/').slice(1);
+  const expected = segmentsOf(route?.path ?? routeOptions?.url ?? '');
+  const given = segmentsOf(originalUrl.split('?', 1)[0]!);
+  // Middleware may have removed what comes before it.
+  const before = given.splice(0, given.length - expected.length);
+  return !before.includes('') && expected.every((each, i) => each.startsWith(':') || each === given[i]);
+}
+
+const SPELLING = 'Not found: write the path exactly as the option `path` of SessionAdminModule, and its global prefix';
 
 function scopeOf(guard: Type): Scope {
   const options = Reflect.getMetadata(SCOPE_OPTIONS_METADATA, guard) as { readonly scope?: Scope } | undefined;

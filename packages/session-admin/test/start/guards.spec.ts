@@ -7,10 +7,12 @@ import {
   Scope,
   UnauthorizedException,
   UseGuards,
+  VersioningType,
   Controller,
   Get,
 } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import { InvalidSessionOptionsError, MapSessionModule, SessionModule } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -287,4 +289,50 @@ it('two admins of one application have their own guards and paths', async () => 
   expect((await app.agent().get(`${PATH}/overview`)).status).toBe(401);
   expect((await app.agent().get('/open/overview')).json()).toMatchObject({ rights: { end: false } });
   expect((await (await app.admin()).get(`${PATH}/overview`)).json()).toMatchObject({ rights: { end: true } });
+});
+
+describe.each(PLATFORMS)("guards: 'none' behind a rule for the path, on %s", (platform) => {
+  // Fastify takes the first three only with these options.
+  const loose = { ignoreDuplicateSlashes: true, caseSensitive: false, useSemicolonDelimiter: true };
+
+  it.each<[string, Parameters<typeof AdminApp.start>[0] & object, string]>([
+    ['without a prefix', {}, PATH],
+    ['with a global prefix', { configure: (nest) => nest.setGlobalPrefix('api/shop') }, `/api/shop${PATH}`],
+    [
+      'with versions',
+      { configure: (nest) => nest.setGlobalPrefix('api').enableVersioning({ type: VersioningType.URI }) },
+      `/api${PATH}`,
+    ],
+  ])('takes no other spelling of it, %s', async (_, options, path) => {
+    const adapter = platform === 'Fastify' ? new FastifyAdapter({ routerOptions: loose }) : undefined;
+    const { origin } = await AdminApp.start({ platform, admin: { guards: 'none' }, adapter, ...options });
+    const agent = new HttpAgent(origin);
+    for (const suffix of ['', '/overview', '/overview?username=ann', '/sessions?username=a%2fb', '/files/page.js'])
+      expect([suffix, (await agent.get(path + suffix)).status]).toEqual([suffix, 200]);
+    expect((await agent.request('HEAD', `${path}/overview`)).status).toBe(200);
+    expect((await agent.get(`${path}/overview/`)).status).toBe(platform === 'Express' ? 200 : 404);
+    const others = [
+      path.toUpperCase(),
+      path.replace('operations', 'Operations'),
+      path.replace('/s', '/%73'),
+      path.replace('op', '%6fp'),
+      path.replace('op', '%6Fp'),
+      `/${path}`,
+      path.replace('/sessions', '//sessions'),
+      path.replace('/sessions', ';x=1/sessions'),
+      path.replace('operations', './operations'),
+    ];
+    for (const other of others) {
+      for (const suffix of ['', '/overview', '/files/page.js'])
+        expect([other, (await agent.get(other + suffix)).status]).toEqual([other, 404]);
+      expect([other, (await agent.request('DELETE', `${other}/deadlines`)).status]).toEqual([other, 404]);
+    }
+    for (const end of ['/Overview', '/overv%69ew', '//overview', ';x=1'])
+      expect([end, (await agent.get(path + end)).status]).toEqual([end, 404]);
+  });
+});
+
+it('with guards, the platform decides about the spelling', async () => {
+  const admin = await AdminApp.start({ admin: { guards: [{ canActivate: () => true }] } });
+  expect((await new HttpAgent(admin.origin).get(`${PATH.toUpperCase()}/overview`)).status).toBe(200);
 });

@@ -11,7 +11,7 @@ import {
   Post,
   UnauthorizedException,
 } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { type AbstractHttpAdapter, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import {
@@ -92,6 +92,8 @@ export interface AdminAppOptions {
   readonly providers?: NonNullable<ModuleMetadata['providers']>;
   /** Whether somebody hears of security events. @default true */
   readonly listens?: boolean;
+  /** @default of the platform, without options */
+  readonly adapter?: AbstractHttpAdapter | undefined;
   readonly configure?: (app: INestApplication) => void;
 }
 
@@ -119,7 +121,7 @@ export class AdminApp {
         controllers: session === false ? [] : [ShopController],
         providers: [Administrators, ...(listens ? [SecurityLog] : []), ...providers],
       },
-      platform === 'Express' ? new ExpressAdapter() : new FastifyAdapter(),
+      options.adapter ?? (platform === 'Express' ? new ExpressAdapter() : new FastifyAdapter()),
       { logger: log, abortOnError: false },
     );
     running.push(nest);
