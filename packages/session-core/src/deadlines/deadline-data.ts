@@ -1,4 +1,4 @@
-import { SerializationProblem } from '../session/attribute.serializer.js';
+import { readText, SerializationProblem } from '../session/attribute.serializer.js';
 import { DeadlineDataError } from './deadline.errors.js';
 import type { DeadlineStore } from './deadline.store.js';
 
@@ -19,7 +19,7 @@ export function writeData(name: string, data: unknown, serializer: Serializer): 
 export function readData(name: string, text: string | undefined, serializer: Serializer): unknown {
   if (text === undefined) return undefined;
   try {
-    return serializer.deserialize(text);
+    return readText(serializer, text);
   } catch (cause) {
     throw new DeadlineDataError(name, 'cannot be read: another serializer may have written them', { cause });
   }

@@ -42,3 +42,45 @@ export function isSerializer(value: unknown): value is AttributeSerializer {
 function hasMethod(value: unknown, name: string): boolean {
   return value instanceof Object && typeof Reflect.get(value, name) === 'function';
 }
+
+/** The key that `Object.assign()` and the like do not copy: they give the copy another prototype. */
+export const PROTO = '__proto__';
+
+type Deserialize = AttributeSerializer['deserialize'];
+
+const leavesOutProto = new WeakSet<Deserialize>();
+
+/** Says that this method itself leaves out keys `__proto__`. One that overrides it does not have to. */
+export function markSafe(deserialize: Deserialize): void {
+  leavesOutProto.add(deserialize);
+}
+
+/** The value of a text that another program may have stored, whatever the serializer: without keys `__proto__`. */
+export function readText(serializer: Pick<AttributeSerializer, 'deserialize'>, text: string): unknown {
+  const value = serializer.deserialize(text);
+  return leavesOutProto.has(serializer.deserialize) ? value : withoutProto(value);
+}
+
+/** Removes keys `__proto__` from plain data, where it stands. Instances of classes are left to who made them. */
+export function withoutProto(value: unknown): unknown {
+  const found = new Set<object>();
+  const add = (each: unknown) => {
+    if (typeof each === 'object' && each !== null) found.add(each);
+  };
+  add(value);
+  for (const each of found) {
+    if (Array.isArray(each) || each instanceof Set) for (const member of each) add(member);
+    else if (each instanceof Map) for (const entry of each) entry.forEach(add);
+    else if (isPlain(each)) {
+      if (Object.hasOwn(each, PROTO)) delete (each as Record<string, unknown>)[PROTO];
+      Object.values(each).forEach(add);
+    }
+  }
+  return value;
+}
+
+/** Whether an object is an instance of no class: of whichever realm, only `Object.prototype` has no prototype. */
+export function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}

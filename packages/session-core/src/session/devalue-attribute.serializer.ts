@@ -1,5 +1,5 @@
 import { parse, stringify } from 'devalue';
-import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import { AttributeSerializer, markSafe, SerializationProblem, withoutProto } from './attribute.serializer.js';
 import { forbiddenKey, jsonProblem, shortened, parseJson } from './json-attribute.serializer.js';
 
 /** How instances of your classes are stored, in the terms of `devalue`. */
@@ -23,6 +23,10 @@ const PART = 'nest-session.part';
  * such values.
  */
 export class DevalueAttributeSerializer extends AttributeSerializer {
+  static {
+    markSafe(this.prototype.deserialize);
+  }
+
   readonly #reducers: Parameters<typeof stringify>[1];
   readonly #revivers: Parameters<typeof parse>[1];
 
@@ -54,7 +58,8 @@ export class DevalueAttributeSerializer extends AttributeSerializer {
   }
 
   deserialize(text: string): unknown {
-    return text.startsWith(PREFIX) ? parse(text.slice(PREFIX.length), this.#revivers) : parseJson(text);
+    // What a reviver returns may have any key.
+    return text.startsWith(PREFIX) ? withoutProto(parse(text.slice(PREFIX.length), this.#revivers)) : parseJson(text);
   }
 }
 

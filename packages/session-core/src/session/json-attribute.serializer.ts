@@ -1,4 +1,4 @@
-import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import { AttributeSerializer, isPlain, markSafe, PROTO, SerializationProblem } from './attribute.serializer.js';
 
 const LONGEST_KEY = 40;
 const LONGEST_PATH = 200;
@@ -10,6 +10,10 @@ const LONGEST_PATH = 200;
  * them out of what others have stored.
  */
 export class JsonAttributeSerializer extends AttributeSerializer {
+  static {
+    markSafe(this.prototype.deserialize);
+  }
+
   serialize(value: unknown): string {
     const found = jsonProblem(value);
     if (!found) return JSON.stringify(value);
@@ -44,9 +48,6 @@ interface JsonProblem {
   /** Whether no serializer may store it: the key at `path` is `__proto__`. */
   readonly isForbidden?: boolean;
 }
-
-/** The key that `Object.assign()` and the like do not copy: they give the copy another prototype. */
-const PROTO = '__proto__';
 
 // Also where an escape sequence stands for a letter, which JSON.stringify() does not write.
 const PERHAPS_PROTO = /"__proto__"\s*:|\\u00[4-7]/i;
@@ -148,12 +149,6 @@ function problemOfMember(object: object, ancestors: Set<object> | undefined): Js
 function step(key: string): string {
   if (key.length > LONGEST_KEY) return step(`${key.slice(0, LONGEST_KEY - 1)}…`);
   return /^[\w$]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
-}
-
-/** Whether an object is an instance of no class: of whichever realm, only `Object.prototype` has no prototype. */
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function problemOfInstance(value: object): JsonProblem {

@@ -1,6 +1,6 @@
 import { SessionIndexError } from '../errors/session.errors.js';
 import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import type { AttributeSerializer } from './attribute.serializer.js';
+import { type AttributeSerializer, readText } from './attribute.serializer.js';
 import { indexNameProblem, indexNameTerm, indexTerm, isWellFormed } from './index-terms.js';
 import type { AttributeChanges, IndexChanges } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
@@ -46,7 +46,7 @@ export class SessionIndexes {
     for (const [attribute, text] of changes) {
       for (const index of this.#byAttribute.get(attribute) ?? []) {
         // Decoded for each, because it may change the value.
-        const value = termOf(index, () => (text === null ? undefined : serializer.deserialize(text)));
+        const value = termOf(index, () => (text === null ? undefined : readText(serializer, text)));
         (indexes ??= new Map()).set(indexNameTerm(index.name), value);
       }
     }

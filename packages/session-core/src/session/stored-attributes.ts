@@ -1,4 +1,4 @@
-import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
+import { type AttributeSerializer, hasText, readText, SerializationProblem } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeChanges } from './session-change.js';
@@ -114,7 +114,7 @@ export class StoredAttributes {
     const text = this.text(name);
     if (text === undefined || this.#isUndecodable(name)) return undefined;
     try {
-      return this.serializer.deserialize(text) ?? undefined;
+      return readText(this.serializer, text) ?? undefined;
     } catch {
       // The error is not logged: JSON.parse quotes the text that it could not read.
       const undecodable = (this.#undecodable ??= new Map<string, string>());
@@ -163,7 +163,7 @@ export class StoredAttributes {
    */
   textAsRead(raw: string): string | undefined {
     try {
-      return this.serializer.serialize(this.serializer.deserialize(raw));
+      return this.serializer.serialize(readText(this.serializer, raw));
     } catch {
       // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
       return undefined;

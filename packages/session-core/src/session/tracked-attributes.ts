@@ -1,3 +1,4 @@
+import { readText } from './attribute.serializer.js';
 import type { AttributeEntry as Entry } from './attribute-entry.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributesSession } from './attributes-session.js';
@@ -81,7 +82,7 @@ export class TrackedAttributes {
     } catch (error) {
       // Without a look at the bounds: an object that had grown too large before is refused where it is saved.
       if (text !== undefined && !this.#stored.hasText(entry.value, text))
-        this.#entries.set(name, { ...entry, value: this.#stored.serializer.deserialize(text) });
+        this.#entries.set(name, { ...entry, value: readText(this.#stored.serializer, text) });
       throw error;
     }
   }

@@ -1,8 +1,11 @@
 import { runInNewContext } from 'node:vm';
 import { WarnOnce } from '../../src/logging/warn-once.js';
-import { SerializationProblem } from '../../src/session/attribute.serializer.js';
+import { readData } from '../../src/deadlines/deadline-data.js';
+import { AttributeSerializer, SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
+import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 import { StoredAttributes } from '../../src/session/stored-attributes.js';
+import { RecordingWriter } from '../support/recording.writer.js';
 
 const OWNER = { warnings: new WarnOnce(), shownId: () => 'session' };
 
@@ -150,5 +153,68 @@ describe('JsonAttributeSerializer', () => {
       OWNER,
     );
     expect(() => broken.encode('cart', 'secret')).toThrow(/^Session attribute "cart" cannot be serialized$/);
+  });
+});
+
+describe('a serializer of the application that reads keys __proto__', () => {
+  const text = '{"__proto__":{"isAdmin":true},"a":[{"__proto__":{"isAdmin":true},"b":1}]}';
+  const expected = { a: [{ b: 1 }] };
+
+  class Plain extends AttributeSerializer {
+    serialize(value: unknown) {
+      return JSON.stringify(value);
+    }
+
+    deserialize(stored: string): unknown {
+      return JSON.parse(stored);
+    }
+  }
+
+  class Overriding extends JsonAttributeSerializer {
+    override deserialize(stored: string): unknown {
+      return JSON.parse(stored);
+    }
+  }
+
+  class Mapped extends Plain {
+    override deserialize(stored: string): unknown {
+      const value = JSON.parse(stored) as Record<string, unknown>;
+      value['map'] = new Map([['key', new Set([JSON.parse(stored)])]]);
+      value['self'] = value;
+      return value;
+    }
+  }
+
+  it.each([new Plain(), new Overriding()])('gives the application none: %#', async (serializer) => {
+    const writer = new RecordingWriter(serializer);
+    const session = writer.restore({ cart: text });
+    expect(JSON.stringify(session.getAttribute('cart'))).toBe(JSON.stringify(expected));
+    let updated: unknown;
+    await session.updateAttribute('cart', (current) => {
+      updated = Object.assign({}, current);
+      return null;
+    });
+    expect(updated).toEqual(expected);
+    expect(updated).not.toHaveProperty('isAdmin');
+    const times = { creationTime: 1000, lastAccessedTime: 2000, maxInactiveInterval: 1800, absoluteTimeout: -1 };
+    const record = { id: session.id, ...times, timeToLive: undefined, attributes: [['cart', text]] as const };
+    const snapshot = new SessionSnapshot(record, serializer);
+    expect(Object.assign({}, snapshot.getAttribute('cart'))).not.toHaveProperty('isAdmin');
+    expect(readData('reminder', text, serializer)).toEqual(expected);
+    expect(JSON.stringify(readData('reminder', text, serializer))).toBe(JSON.stringify(expected));
+  });
+
+  it('does not write back what was only read', async () => {
+    const writer = new RecordingWriter(new Plain());
+    const session = writer.restore({ cart: text });
+    session.getAttribute('cart');
+    await session.save();
+    expect(writer.attributes.filter((each) => 'cart' in each)).toEqual([]);
+  });
+
+  it('gives none in a map, a set, or behind a circle', () => {
+    const session = new RecordingWriter(new Mapped()).restore({ cart: text });
+    const { map } = session.getAttribute<{ map: Map<string, Set<object>> }>('cart')!;
+    expect(JSON.stringify([...map.get('key')!])).toBe(JSON.stringify([expected]));
   });
 });

@@ -1,3 +1,4 @@
+import { withoutProto } from '@nest-session/core/internal';
 import { readStoredJson } from './stored-json.js';
 import type { PlainValue } from './plain-value.js';
 import { READING_LIMITS } from './reading-limits.js';
@@ -8,6 +9,9 @@ interface RememberedText {
   readonly plain: string;
 }
 
+// Java keeps such a key of a client's JSON. Also where an escape sequence stands for a letter.
+const PERHAPS_PROTO = /__proto__|\\u00/;
+
 const TEXTS = new WeakMap<object, RememberedText>();
 
 /**
@@ -16,6 +20,7 @@ const TEXTS = new WeakMap<object, RememberedText>();
  */
 export function valueOfText(text: string): PlainValue {
   const value = readStoredJson(text, READING_LIMITS);
+  if (PERHAPS_PROTO.test(text)) withoutProto(value);
   if (typeof value === 'object' && value !== null) TEXTS.set(value, { text, plain: JSON.stringify(value) });
   return value;
 }

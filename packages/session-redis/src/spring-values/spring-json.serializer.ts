@@ -1,4 +1,5 @@
 import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
+import { markSafe } from '@nest-session/core/internal';
 import type { PlainValue } from './plain-value.js';
 import { READING_LIMITS } from './reading-limits.js';
 import { type JsonForm, jsonFormOf, readStoredJson } from './stored-json.js';
@@ -32,6 +33,10 @@ const UNKNOWN =
  * object that Java has written reads as its fields, and is written as it was. It refuses what Java could not read.
  */
 export class SpringJsonSerializer extends JsonAttributeSerializer {
+  static {
+    markSafe(this.prototype.deserialize);
+  }
+
   #form: SpringJson | undefined;
   readonly #isStated: boolean;
 
