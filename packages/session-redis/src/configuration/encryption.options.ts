@@ -1,5 +1,5 @@
 import { isGuessableKey, type OptionReader } from '@nest-session/core/internal';
-import { isKeyId, KeyRing, type RingKey } from '../encryption/key-ring.js';
+import { isKeyId, KeyRing, type KeyRingScope, type RingKey } from '../encryption/key-ring.js';
 import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT } from '../encryption/plain-values.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
 
@@ -22,8 +22,8 @@ export interface EncryptionOptions {
   readonly plainValues?: 'write' | 'read' | 'refuse';
 }
 
-/** What the option `encryption` says. Its problems quote no key. */
-export function readEncryption(reader: OptionReader, isSet: boolean): SessionEncryption {
+/** What the option `encryption` says, for data in one place. Its problems quote no key. */
+export function readEncryption(reader: OptionReader, isSet: boolean, scope: KeyRingScope): SessionEncryption {
   const given = reader.value('keys', (value): value is unknown => value !== undefined, LIST);
   const plainValues = reader.oneOf('plainValues', PLAIN_VALUES, PLAIN_VALUES_DEFAULT);
   if (!isSet) return new SessionEncryption();
@@ -38,7 +38,7 @@ export function readEncryption(reader: OptionReader, isSet: boolean): SessionEnc
     else keys.push(found);
   }
   reader.finish();
-  return new SessionEncryption({ ring: new KeyRing(keys), plainValues });
+  return new SessionEncryption({ ring: new KeyRing(keys, scope), plainValues });
 }
 
 const LIST = 'a list of keys, at least one';

@@ -203,7 +203,10 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     spring,
     isGuest: spring === 'read',
     serializer: readSerializer(reader, spring, isSerializer),
-    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined),
+    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, {
+      kind: 'session',
+      namespace,
+    }),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
   reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });

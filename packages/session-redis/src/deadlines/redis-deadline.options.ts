@@ -81,10 +81,11 @@ export function resolveRedisDeadlineOptions(
   const { url, client, cluster, sentinels } = options;
   const hasAddress = [url, client, cluster, sentinels].some((each) => each !== undefined);
   const connection = hasAddress || !shared ? own : shared;
+  const namespace = reader.text('namespace', 'nest:deadlines', namespaceProblem);
   const resolved = {
     connection,
     isShared: !hasAddress && shared !== undefined,
-    namespace: reader.text('namespace', 'nest:deadlines', namespaceProblem),
+    namespace,
     partitions: readPartitions(reader, isOfCluster(connection)),
     grace: GRACE,
     cron: EVERY_MINUTE,
@@ -93,7 +94,8 @@ export function resolveRedisDeadlineOptions(
     events: readEvents(reader.section('events'), GRACE, { shownGrace: '1m', usual: RETENTION }),
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
     encryption: new DeadlineEncryption(
-      readEncryption(reader.section('encryption'), options.encryption !== undefined).rules,
+      readEncryption(reader.section('encryption'), options.encryption !== undefined, { kind: 'deadline', namespace })
+        .rules,
     ),
     requireAtStart: reader.boolean('requireAtStart', false),
   };

@@ -10,7 +10,8 @@ export interface RingKey {
   readonly bytes: Uint8Array;
 }
 
-// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it.
+// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. It opens
+// only in the place for which it was wrapped: what is there, the namespace, and the id.
 // Scripts compare its beginning: see scripts/library/data-keys.lua.
 const FORM = /^1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)$/;
 
@@ -19,11 +20,20 @@ export function isKeyId(id: string): boolean {
   return /^[\w.-]{1,64}$/.test(id);
 }
 
+/** Where a key ring is used. What it wraps there opens nowhere else, also where applications have the same keys. */
+export interface KeyRingScope {
+  readonly kind: 'session' | 'deadline';
+  readonly namespace: string;
+}
+
 /** The keys that wrap data keys. The first one encrypts, and all of them decrypt. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, KeyObject>;
 
-  constructor(keys: readonly RingKey[] = []) {
+  constructor(
+    keys: readonly RingKey[] = [],
+    private readonly scope: KeyRingScope = { kind: 'session', namespace: 'nest:session' },
+  ) {
     this.#keys = new Map(keys.map(({ id, bytes }) => [id, createSecretKey(bytes)]));
   }
 
@@ -36,22 +46,25 @@ export class KeyRing {
     return this.#keys.keys().next().value;
   }
 
-  /** Wraps a data key for the session with this id. The ring must not be empty. */
-  wrap(dataKey: DataKey, sessionId: string): string {
+  /** Wraps a data key for the session or deadline with this id. The ring must not be empty. */
+  wrap(dataKey: DataKey, ownerId: string): string {
     const [id, key] = this.#keys.entries().next().value!;
-    const head = `1:${dataKey.id}:${id}`;
-    return `${head}:${encrypt(key, `${head}:${sessionId}`, dataKey.bytes)}`;
+    return `1:${dataKey.id}:${id}:${encrypt(key, this.#associated(dataKey.id, id, ownerId), dataKey.bytes)}`;
   }
 
-  /** Unwraps the data key of the session with this id. Returns it with the id of the key that wraps it. */
-  unwrap(wrapped: string, sessionId: string): { readonly dataKey: DataKey; readonly keyId: string } {
+  /** Unwraps the data key of the session or deadline with this id. Returns it with the id of the key that wraps it. */
+  unwrap(wrapped: string, ownerId: string): { readonly dataKey: DataKey; readonly keyId: string } {
     const [, id, keyId, text] = FORM.exec(wrapped) ?? [];
     if (id === undefined || keyId === undefined || text === undefined) throw new SessionEncryptionError(MALFORMED);
     const key = this.#keys.get(keyId);
     if (!key) throw new SessionEncryptionError(missing(keyId), { keyId });
-    const bytes = decrypt(key, `1:${id}:${keyId}:${sessionId}`, text);
+    const bytes = decrypt(key, this.#associated(id, keyId, ownerId), text);
     if (!bytes) throw new SessionEncryptionError(wrong(keyId), { keyId });
     return { dataKey: new DataKey(id, bytes), keyId };
+  }
+
+  #associated(...ids: readonly string[]): string {
+    return JSON.stringify([this.scope.kind, this.scope.namespace, ...ids]);
   }
 }
 
@@ -67,6 +80,6 @@ function missing(keyId: string): string {
 function wrong(keyId: string): string {
   return (
     `The data key of a session cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`. Either ` +
-    'this key has other bytes than the key that encrypted it, or the session was changed in Redis'
+    'this key has other bytes than the key that encrypted it, or the session was changed in Redis, or copied from another namespace'
   );
 }

@@ -35,7 +35,7 @@ afterEach(async () => {
 afterAll(() => store.close());
 
 async function startApp(options: AppOptions, encryption?: RedisSessionModuleOptions['encryption']): Promise<App> {
-  const redis = { url: store.server.url, ...(encryption ? { encryption } : {}) };
+  const redis = { url: store.server.url, ...options.redis, ...(encryption ? { encryption } : {}) };
   const app = await App.start({ handlers: false, ...options, redis });
   running.push(app);
   return app;
@@ -70,6 +70,29 @@ describe.each(['express', 'fastify'] as const)('on %s', (adapter) => {
     await movedTo(both, agent).post('/count');
     const response = await movedTo(last, agent).get('/read');
     expect(response.json()).toMatchObject({ attributes: { cart: SECRET, user: 'ann', count: 2 } });
+  });
+
+  it('a session that somebody copies to another namespace opens there with no key, and stays where it was', async () => {
+    const encryption = { keys: [A], plainValues: 'refuse' } as const;
+    const [shop, admin] = [
+      await startApp({ adapter }, encryption),
+      await startApp({ adapter, redis: { namespace: 'admin' } }, encryption),
+    ];
+    const [visitor, signedIn] = [shop.agent(), shop.agent()];
+    await visitor.post('/set/cart', { value: SECRET });
+    await signedIn.post('/login/ann');
+    for (const key of await store.client.keys('nest:session:sessions:*')) {
+      const to = key.replace('nest:session', 'admin');
+      await store.client.copy(key, to, 'REPLACE');
+    }
+    const log = new LogRecorder();
+    admin.nest.useLogger(log);
+    for (const agent of [visitor, signedIn]) {
+      expect((await movedTo(admin, agent).get('/read')).status).toBe(503);
+      expect((await movedTo(admin, agent).post('/count')).status).toBe(503);
+      expect((await agent.get('/read')).status).toBe(200);
+    }
+    expect(log.lines.join()).toContain('or copied from another namespace');
   });
 
   it('a missing key is a 503 response and one log line, and the session stays', async () => {

@@ -4,6 +4,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionStoreError } from '@nes
 import { storePrimitivesOf, type UnreadText, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { SessionEncryptionError } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { KeyRing } from '../../src/encryption/key-ring.js';
 import { RedisForeignSessions } from '../../src/repository/redis-foreign-sessions.js';
 import { LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
@@ -527,6 +528,21 @@ describe('what was changed in Redis is an error of its attribute:', () => {
     const original = await dataKeyOf(id);
     await store.client.hset(hashOf(id), 'dataKey', await forge(id));
     await problemOf(() => repositoryOf().findById(id));
+    await store.client.hset(hashOf(id), 'dataKey', original);
+    expect(await attributesOf(repositoryOf(), id)).toEqual({ a: SECRET });
+  });
+
+  it.each([
+    { kind: 'deadline', namespace: 'nest:session' },
+    { kind: 'session', namespace: 'nest:sessions' },
+    { kind: 'session', namespace: 'nest' },
+  ] as const)('a data key that was wrapped for a $kind of namespace $namespace', async (scope) => {
+    const { id } = await stored(repositoryOf(), { a: SECRET });
+    const original = await dataKeyOf(id);
+    const bytes = Buffer.from(A.key, 'base64');
+    const { dataKey } = new KeyRing([{ id: A.id, bytes }]).unwrap(original, id);
+    await store.client.hset(hashOf(id), 'dataKey', new KeyRing([{ id: A.id, bytes }], scope).wrap(dataKey, id));
+    expect((await problemOf(() => repositoryOf().findById(id))).keyId).toBe(A.id);
     await store.client.hset(hashOf(id), 'dataKey', original);
     expect(await attributesOf(repositoryOf(), id)).toEqual({ a: SECRET });
   });
