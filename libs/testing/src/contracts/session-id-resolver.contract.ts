@@ -58,6 +58,9 @@ const GARBAGE = [
   '='.repeat(100),
 ];
 
+// What a client sends in place of headers when it opens a connection of GraphQL, some servers put among them.
+const NO_TEXTS: readonly unknown[] = [{}, [], [{}], ['x'.repeat(43)], { toString: 1 }, 1, true, null];
+
 const CHECKS: Readonly<Record<string, Check>> = {
   'finds no token in a request that presents none': async (server) => {
     assert.deepEqual(await server.resolved({}), []);
@@ -84,6 +87,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   'finds no token in malformed text, and does not fail': async (server, { forge }) => {
     for (const text of GARBAGE) assert.deepEqual(await server.resolved(forge(text)), [], JSON.stringify(text));
+  },
+
+  'finds no token in a header that is no text, and does not fail': async ({ resolver }) => {
+    for (const value of NO_TEXTS) {
+      const headers = Object.fromEntries(resolver.headers.map((name) => [name.toLowerCase(), value]));
+      assert.deepEqual(
+        resolver.resolve({ url: '/', headers } as unknown as IncomingMessage),
+        [],
+        JSON.stringify(value),
+      );
+    }
   },
 
   'sends a token in one place, and changes nothing else of the response': async (server) => {

@@ -1,3 +1,4 @@
+import { assertObject, assertString } from '../option-reading/assert-argument.js';
 import { type Duration, parseDuration } from '../option-reading/duration.js';
 import { isWellFormed } from '../session/index-terms.js';
 import { isDeadline } from './deadline.js';
@@ -20,7 +21,7 @@ export function assertDeadline(kind: unknown): void {
 
 /** @throws TypeError or RangeError for what cannot be a key. The message does not quote it */
 export function assertKey(key: unknown): void {
-  if (typeof key !== 'string') throw new TypeError(`The key of a deadline must be a string, not ${typeof key}`);
+  assertString('The key of a deadline', key);
   const size = Buffer.byteLength(key);
   if (size === 0 || size > LONGEST_KEY)
     throw new RangeError(`The key of a deadline must have 1 to ${LONGEST_KEY} bytes, not ${size}`);
@@ -28,13 +29,16 @@ export function assertKey(key: unknown): void {
 }
 
 /** @throws TypeError or RangeError for what can be no place in a list */
-export function assertPlace({ key, dueAt }: { readonly key: string; readonly dueAt: number }): void {
-  assertKey(key);
-  instantOf(dueAt, 'after.dueAt');
+export function assertPlace(after: { readonly key: string; readonly dueAt: number }): void {
+  assertObject('`after`', after);
+  assertKey(after.key);
+  instantOf(after.dueAt, 'after.dueAt');
 }
 
 /** @throws TypeError or RangeError for what is no time */
-export function dueOf({ in: duration, at }: DeadlineTime): Due {
+export function dueOf(time: DeadlineTime): Due {
+  assertObject('The time of a deadline', time);
+  const { in: duration, at } = time;
   if ((duration === undefined) === (at === undefined))
     throw new TypeError("A deadline needs either `in`, as in { in: '15m' }, or `at`, a Date or epoch milliseconds");
   if (at !== undefined) return { at: instantOf(at, 'at') };

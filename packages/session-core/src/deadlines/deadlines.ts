@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { assertObject } from '../option-reading/assert-argument.js';
 import { SecurityEvents } from '../security-events/security.events.js';
 import { deadlineChannel, type DeadlineContext, traced } from '../telemetry/channels.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
@@ -102,6 +103,9 @@ export class Deadlines {
    *   stored as they are
    */
   async schedule<T>(kind: Deadline<T>, key: string, options: ScheduleOptions<T>): Promise<ScheduleOutcome> {
+    assertDeadline(kind);
+    assertKey(key);
+    assertObject('The third argument', options);
     const [outcome] = await this.scheduleMany(kind, [{ key, ...options }]);
     return outcome!;
   }
@@ -116,6 +120,8 @@ export class Deadlines {
     deadlines: readonly ({ readonly key: string } & ScheduleOptions<T>)[],
   ): Promise<ScheduleOutcome[]> {
     assertDeadline(kind);
+    if (!Array.isArray(deadlines)) throw new TypeError('The second argument must be an array of deadlines');
+    for (const each of deadlines) assertObject('A deadline', each);
     const traceparent = this.telemetry?.traceparent();
     const all = deadlines.map((each) => this.#newDeadline(kind, each, traceparent));
     const outcomes: ScheduleOutcome[] = [];
@@ -162,11 +168,13 @@ export class Deadlines {
    * A page of the deadlines of a kind that wait, in the order of their times. For the next page, pass the last one as
    * `after`. @throws DeadlineDataError where data cannot be read
    */
-  async list<T>(kind: Deadline<T>, { before, after, limit = 100 }: ListOptions = {}): Promise<ScheduledDeadline<T>[]> {
+  async list<T>(kind: Deadline<T>, options: ListOptions = {}): Promise<ScheduledDeadline<T>[]> {
     assertDeadline(kind);
+    assertObject('The second argument', options);
+    const { before, after, limit = 100 } = options;
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_LISTED)
       throw new RangeError(`\`limit\` must be a whole number from 1 to ${MOST_LISTED}`);
-    if (after) assertPlace(after);
+    if (after !== undefined) assertPlace(after);
     const page = { before: before === undefined ? undefined : instantOf(before, 'before'), after, limit };
     const found = await this.#traced('list', kind, () => this.#store.list(kind.name, page));
     return found.map((each) => this.#scheduled(kind, each));

@@ -17,7 +17,7 @@ export function rememberRequest(client: object, request: IncomingMessage): void 
 
 /** The request of Node.js behind something that a request opened. @throws TypeError when there is none */
 export function requestOf(source: object): IncomingMessage {
-  const { raw, request }: Opened = source;
+  const { raw, request } = Object(source) as Opened;
   const found = [remembered.get(source), raw, request, source].find(isRequest);
   if (found) return found;
   throw new TypeError(

@@ -43,9 +43,10 @@ function networkOf(address: string): string {
 }
 
 /** What tells browsers and systems apart, without what all of them say. */
-function shortUserAgent(userAgent: string | undefined): string | undefined {
+function shortUserAgent(userAgent: unknown): string | undefined {
+  if (typeof userAgent !== 'string') return undefined;
   return userAgent
-    ?.slice(0, 1000)
+    .slice(0, 1000)
     .replace(/^Mozilla\/\d\.\d /, '')
     .replace(/AppleWebKit\/[\d.]+ \(KHTML, like Gecko\) ?/, '')
     .replace(/Gecko\/\d+ /, '')

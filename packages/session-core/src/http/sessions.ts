@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { assertObject, assertString } from '../option-reading/assert-argument.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
 import type { SessionInfo } from '../session/session-info.js';
@@ -9,7 +10,10 @@ import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 
-/** The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. */
+/**
+ * The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. What
+ * cannot be meant, such as a name that is undefined, rejects with a TypeError.
+ */
 @Injectable()
 export class Sessions {
   /** @internal Inject it. */
@@ -64,6 +68,8 @@ export class Sessions {
    * @throws SessionStoreError when the store failed
    */
   async end(id: string, options: { readonly of?: string | undefined } = {}): Promise<boolean> {
+    assertString('The id of a session', id);
+    assertObject('The second argument', options);
     if (!('of' in options)) return this.requests.parts.repository.deleteById(id);
     const { of } = options;
     return of !== undefined && this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
@@ -78,9 +84,10 @@ export class Sessions {
    */
   async endAll(
     name: string,
-    { except }: { readonly except?: ReadonlySession | string | undefined } = {},
+    options: { readonly except?: ReadonlySession | string | undefined } = {},
   ): Promise<number> {
-    return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(except));
+    assertObject('The second argument', options);
+    return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(options.except));
   }
 
   /**
@@ -116,6 +123,8 @@ function isStarted(session: TrackedSession | undefined): boolean {
 function idsOf(session: ReadonlySession | string | undefined): string[] {
   if (session === undefined) return [];
   if (typeof session === 'string') return [session];
+  assertObject('`except`', session);
+  assertString('The id of `except`', session.id);
   const shown = shownBy(session);
   const storedId = shown instanceof TrackedSession ? shown.storedId : undefined;
   return storedId === undefined || storedId === session.id ? [session.id] : [session.id, storedId];

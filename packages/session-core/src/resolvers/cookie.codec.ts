@@ -58,9 +58,10 @@ export const MOST_VALUES = 64;
  * token has no character that needs encoding, but removes quotes around them (RFC 6265, 4.1.1), which some clients and
  * proxies add. It takes time linear in the length of the header.
  */
-export function cookieValues(header: string | undefined, name: string, most = MOST_VALUES): string[] {
+export function cookieValues(header: unknown, name: string, most = MOST_VALUES): string[] {
   const values: string[] = [];
-  if (header === undefined) return values;
+  // Mercurius puts what a client sends over a connection among the headers: any JSON.
+  if (typeof header !== 'string') return values;
   for (let at = header.indexOf(name); at >= 0 && values.length < most;) {
     let next = at + name.length;
     const separator = afterBlanks(header, next);

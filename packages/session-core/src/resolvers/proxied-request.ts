@@ -48,7 +48,8 @@ export function hostOf(request: IncomingMessage): string | undefined {
  * Whether an Origin header names one of these hosts, which are spelled as in Host headers. False for `null`, the origin
  * of sandboxed frames of other pages.
  */
-export function isOriginOf(origin: string, request: IncomingMessage, hosts: readonly unknown[]): boolean {
+export function isOriginOf(origin: unknown, request: IncomingMessage, hosts: readonly unknown[]): boolean {
+  if (typeof origin !== 'string') return false;
   const page = URL.canParse(origin) ? new URL(origin) : undefined;
   if (!page || !['http:', 'https:'].includes(page.protocol)) return false;
   // An attacker in the network can change a page that came over http.
@@ -70,5 +71,6 @@ export function isLocal(host: string): boolean {
 
 /** Whether a proxy, trusted or not, says that the client came over https. */
 export function isForwardedFromHttps(request: IncomingMessage): boolean {
-  return /^\s*https\b/i.test(String(request.headers['x-forwarded-proto'] ?? ''));
+  const protocol = request.headers['x-forwarded-proto'];
+  return typeof protocol === 'string' && /^\s*https\b/i.test(protocol);
 }

@@ -1,3 +1,5 @@
+import { assertString } from '../option-reading/assert-argument.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';
 import { hashOf } from './session-token.js';
 
 /** Bytes of UTF-8 up to which stores list a session under a value as it is. */
@@ -29,8 +31,16 @@ export interface IndexEntry {
   readonly value: string;
 }
 
-/** An entry as stores know it; undefined for text that is not well-formed, under which nothing is listed. */
+/**
+ * An entry as stores know it; undefined for text that is not well-formed, under which nothing is listed.
+ * @throws TypeError for what is no text
+ */
 export function indexEntry(name: string, value: string): IndexEntry | undefined {
+  assertString('The name of an index', name);
+  assertString(
+    name === PRINCIPAL_NAME_INDEX_NAME ? 'The name of a principal' : `The value of index ${JSON.stringify(name)}`,
+    value,
+  );
   // The store would take it for the text with another character, which may be somebody else's.
   if (!isWellFormed(name) || !isWellFormed(value)) return undefined;
   return { indexName: indexNameTerm(name), value: indexTerm(value) };

@@ -109,6 +109,10 @@ describe('Deadlines', () => {
     ['an invalid Date', { at: new Date(Number.NaN) }, '`at` must be a Date or epoch milliseconds'],
     ['a time before 1970', { at: -1 }, '`at` must be a Date or epoch milliseconds'],
     ['a time in microseconds', { at: Date.now() * 1000 }, '`at` must be a Date or epoch milliseconds'],
+    ['null', null, 'must be an object, not null'],
+    ['undefined', undefined, 'must be an object, not undefined'],
+    ['a text', '1m', 'must be an object, not string'],
+    ['a list', ['1m'], 'must be an object, not array'],
     ['a text as a time', { at: '2026-01-01' }, '`at` must be a Date or epoch milliseconds'],
   ])('refuses %s', async (_, time, message) => {
     const options = time as ScheduleOptions<unknown>;
@@ -122,6 +126,29 @@ describe('Deadlines', () => {
     await expect(deadlines.schedule(visit, 'a', options)).rejects.toThrow(
       '`ifExists` must be one of replace, keep, earlier, later',
     );
+  });
+
+  it('refuses arguments of another type by a TypeError that says which', async () => {
+    const wrong = [undefined, null, 5, {}, ['a']] as never[];
+    for (const key of wrong) {
+      const calls = [
+        () => deadlines.schedule(visit, key, { in: '1m' }),
+        () => deadlines.scheduleMany(visit, [{ key, in: '1m' }]),
+        () => deadlines.reschedule(visit, key, { in: '1m' }),
+        () => deadlines.cancel(visit, key),
+        () => deadlines.get(visit, key),
+      ];
+      for (const call of calls) await expect(call()).rejects.toThrow(/^The key of a deadline must be a string, not /);
+    }
+    for (const list of [undefined, null, 'a', {}] as never[])
+      await expect(deadlines.scheduleMany(visit, list)).rejects.toThrow(/^The second argument must be an array/);
+    for (const each of [undefined, null, 'a', []] as never[])
+      await expect(deadlines.scheduleMany(visit, [each])).rejects.toThrow(/^A deadline must be an object, not /);
+    for (const options of [null, 'a', []] as never[])
+      await expect(deadlines.list(visit, options)).rejects.toThrow(/^The second argument must be an object, not /);
+    for (const after of [null, 'a', 0] as never[])
+      await expect(deadlines.list(visit, { after })).rejects.toThrow(/^`after` must be an object, not /);
+    expect(await deadlines.count(visit)).toBe(0);
   });
 
   it('refuses what is no kind', async () => {

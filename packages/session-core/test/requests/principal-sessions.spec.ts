@@ -91,6 +91,37 @@ it('fails when the store does', async () => {
   await expect(sessions.end('x'.repeat(43), { of: 'ada' })).rejects.toThrow('The test has broken the store');
 });
 
+it('refuses arguments of another type by a TypeError that says which, and ends nothing', async () => {
+  const { signedIn, sessions } = await start();
+  await signedIn('ada');
+  const refused = async (call: () => unknown, message: RegExp) => {
+    const error = await Promise.resolve()
+      .then(call)
+      .then(
+        () => 'no error',
+        (each: unknown) => each,
+      );
+    expect([error, (error as Error).message]).toEqual([expect.any(TypeError), expect.stringMatching(message)]);
+  };
+  for (const name of [undefined, null, 5, {}, ['ada']] as never[]) {
+    const message = /^The name of a principal must be a string, not (?:undefined|null|number|object|array)$/;
+    await refused(() => sessions.endAll(name), message);
+    await refused(() => sessions.count(name), message);
+    await refused(() => sessions.ofPrincipal(name)[Symbol.asyncIterator]().next(), message);
+    if (name !== undefined) await refused(() => sessions.end('x'.repeat(43), { of: name }), message);
+    await refused(() => sessions.end(name), /^The id of a session must be a string, not /);
+    await refused(() => sessions.load(name), /^Not a request/);
+  }
+  for (const options of [null, 'x', []] as never[]) {
+    const message = /^The second argument must be an object, not /;
+    await refused(() => sessions.endAll('ada', options), message);
+    await refused(() => sessions.end('x'.repeat(43), options), message);
+  }
+  for (const except of [null, 5, {}, ['x']] as never[])
+    await refused(() => sessions.endAll('ada', { except }), /^(?:`except`|The id of `except`) must be /);
+  expect(await sessions.count('ada')).toBe(1);
+});
+
 it('says that a store without indexes cannot find the sessions of a principal', async () => {
   class Plain extends SessionRepository {
     constructor() {

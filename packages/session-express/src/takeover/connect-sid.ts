@@ -14,11 +14,7 @@ const SIGNED = 's:';
 const SIGNATURE_LENGTH = 43;
 
 /** Returns the session id in a cookie of express-session, or undefined if no secret signed it. Never throws. */
-export function presentedSid(
-  header: string | undefined,
-  name: string,
-  secrets: readonly Secret[],
-): PresentedSid | undefined {
+export function presentedSid(header: unknown, name: string, secrets: readonly Secret[]): PresentedSid | undefined {
   for (const value of cookieValues(header, name)) {
     const found = verified(decoded(value), secrets);
     if (found) return found;

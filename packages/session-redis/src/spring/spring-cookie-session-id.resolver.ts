@@ -34,7 +34,8 @@ export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
 /** Java pads the Base64 of an id whose length is no multiple of 3, and a token has no `=`. */
 function withoutPadding(request: IncomingMessage): IncomingMessage {
   const { cookie } = request.headers;
-  const plain = cookie?.replace(PADDED, (text: string, value: string) => (isWhole(text) ? value : text));
+  if (typeof cookie !== 'string') return request;
+  const plain = cookie.replace(PADDED, (text: string, value: string) => (isWhole(text) ? value : text));
   if (plain === cookie) return request;
   return Object.create(request, { headers: { value: { ...request.headers, cookie: plain } } }) as IncomingMessage;
 }

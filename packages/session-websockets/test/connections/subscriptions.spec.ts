@@ -156,6 +156,31 @@ it('a subscription by Mercurius ends with the session that its client presents o
   await client.dispose();
 });
 
+it.each([
+  { cookie: {} },
+  { cookie: ['SESSION=x'] },
+  { cookie: { toString: 1 } },
+  { cookie: null },
+  { cookie: 1, origin: { toString: 1 }, 'user-agent': {}, 'x-forwarded-proto': { toString: 1 } },
+])('a client of Mercurius that presents %j over the connection has no session', async (headers) => {
+  const { app } = await start(DRIVERS[1]);
+  const client = createClient({
+    url: webSocketUrl(app),
+    webSocketImpl: WebSocket,
+    connectionParams: { headers },
+    retryAttempts: 0,
+  });
+  const reply = await new Promise<unknown>((resolve) => {
+    client.subscribe(
+      { query: 'subscription { news { text } }' },
+      { next: resolve, error: resolve, complete: () => resolve('complete') },
+    );
+  });
+  const refusal = 'origin' in headers ? 'This page may not subscribe' : 'Sign in first';
+  expect(JSON.stringify(reply)).toContain(refusal);
+  await client.dispose();
+});
+
 it.each(DRIVERS)(
   'a subscription by $driver has the property bag of express-session where that is imported',
   async (driver) => {
