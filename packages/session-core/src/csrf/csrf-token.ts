@@ -1,4 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { ResponseCommit } from '../http/response-commit.js';
+import type { VisitorToken } from '../http/visitor-token.js';
 import { CSRF_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
@@ -6,17 +8,21 @@ import { mask, TOKEN_BYTES, unmask } from './masked-token.js';
 
 /**
  * Returns the CSRF token of a session, for a form field or a request header. Each call returns a different text, and
- * all of them are valid until the session ends or its id changes. The call starts a session if there is none. After a
- * sign-in, call it again for a page that stays open, because the earlier token is no longer valid.
- * @throws SessionStateError for a new session when the response headers were already sent
+ * all of them are valid until the session ends or its id changes. Without a session, nothing is stored: the browser
+ * gets the token in a cookie, and it stays valid when a session begins without a sign-in. After a sign-in, call it again
+ * for a page that stays open, because the earlier token is no longer valid.
+ * @throws SessionStateError when a new cookie is needed and the response headers were already sent
  */
 export async function csrfTokenOf(session: Session): Promise<string> {
   const { id } = session;
   const known = storedToken(session);
   if (known) return mask(known);
-  const token = randomBytes(TOKEN_BYTES);
-  const drawn = `${id}:${token.toString('base64url')}`;
   const tracked = TrackedSession.of(session);
+  const visitor = visitorOf(tracked);
+  const unstored = tracked.isSet ? visitor?.known : visitor?.take();
+  if (unstored && !tracked.isSet) return mask(unstored);
+  const token = unstored ?? randomBytes(TOKEN_BYTES);
+  const drawn = `${id}:${token.toString('base64url')}`;
   if (tracked.storedId !== id) {
     // No other request knows this id yet.
     tracked.setOwnAttribute(CSRF_ATTRIBUTE, drawn);
@@ -29,11 +35,19 @@ export async function csrfTokenOf(session: Session): Promise<string> {
   return mask(tokenFor(id, kept) ?? token);
 }
 
-/** Whether `csrfTokenOf()` returned this text for this session and its current id. */
+/** Whether `csrfTokenOf()` returned this text for this session and its current id, or for this browser without one. */
 export function isCsrfTokenOf(session: Session, text: string): boolean {
   const expected = storedToken(session);
   const given = unmask(text);
-  return expected !== undefined && given !== undefined && timingSafeEqual(given, expected);
+  if (!given) return false;
+  return expected ? timingSafeEqual(given, expected) : visitorOf(TrackedSession.of(session))?.accepts(given) === true;
+}
+
+/** Only of a browser without a session: what others may have planted there must not count in a session. */
+function visitorOf(session: TrackedSession): VisitorToken | undefined {
+  const { response, isNew, principalName } = session;
+  const isVisitor = isNew && principalName === undefined && response instanceof ResponseCommit;
+  return isVisitor && !response.session.isUnavailable ? response.visitor : undefined;
 }
 
 function storedToken(session: Session): Buffer | undefined {

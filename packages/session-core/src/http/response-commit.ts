@@ -12,6 +12,7 @@ import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
 import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
 import { type CommitGate, type ErrorResponse, ResponseHold } from './response-hold.js';
+import { VisitorToken } from './visitor-token.js';
 
 const ATTACHED = Symbol('response commit');
 
@@ -47,6 +48,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   readonly #hold: ResponseHold;
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
+  #visitor: VisitorToken | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
   #isWaiting = false;
   #isRenewed = false;
@@ -121,6 +123,16 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   /** The text of the client that gets the response. */
   device(): string | undefined {
     return this.parts.deviceOf?.(this.request);
+  }
+
+  /** The CSRF token of a browser without a session. */
+  get visitor(): VisitorToken {
+    return (this.#visitor ??= new VisitorToken(this, this.parts.resolver));
+  }
+
+  /** The one that the browser has, or gets with this response. */
+  get visitorToken(): string | undefined {
+    return this.visitor.known?.toString('base64url');
   }
 
   /** Called at each change of the session. After the end of the response, it warns of one that nobody saves. */

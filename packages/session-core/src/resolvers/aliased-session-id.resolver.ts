@@ -62,6 +62,11 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return this.#resolverFor(request).cookieFor(request);
   }
 
+  /** @internal */
+  override visitorCookie(request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return this.#resolverFor(request).visitorCookie(request);
+  }
+
   override maxAge(client: SessionClient): number | undefined {
     return this.#cookieOf(DEFAULT_ALIAS).maxAge(client);
   }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
+import type { SetCookieAttributes } from './attributes-for-request.js';
 import {
   MOST_TOKENS,
   type SessionClient,
@@ -62,6 +63,11 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
   override maxAge(client: SessionClient): number | undefined {
     if (client.presented) return this.#answering(client).maxAge(client);
     return this.#resolvers.map((each) => each.maxAge(client)).find((maxAge) => maxAge !== undefined);
+  }
+
+  /** @internal */
+  override visitorCookie(request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return this.#resolvers[0].visitorCookie(request);
   }
 
   override meets(security: SecurityLevel): boolean {

@@ -7,6 +7,7 @@ import { attributesForRequest, type SetCookieAttributes } from './attributes-for
 import { CookieCodec, cookieValues, MOST_VALUES } from './cookie.codec.js';
 import { CookieWarnings } from './cookie.warnings.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './cookie.options.js';
+import { PREFIX } from './cookie.validation.js';
 import { appendHeader } from './response-headers.js';
 import {
   type SessionClient,
@@ -68,6 +69,14 @@ export class CookieSessionIdResolver extends SessionIdResolver {
 
   override cookieFor(request: IncomingMessage): SetCookieAttributes {
     return attributesForRequest(request, this.#cookie);
+  }
+
+  /** @internal Of this host alone, also where hosts share the token. Other hosts can plant only one without a prefix. */
+  override visitorCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
+    const { domain: _, ...attributes } = this.cookieFor(request);
+    const { secure, path } = this.#cookie;
+    const prefix = secure === true && path === '/' ? '__Host-' : '';
+    return { ...attributes, name: `${prefix}${this.name.replace(PREFIX, '')}.csrf`, httpOnly: true };
   }
 
   override meets(security: SecurityLevel): boolean {

@@ -73,7 +73,8 @@ export interface CookiePolicy {
   readonly security: SecurityLevel;
 }
 
-const PREFIX = /^__(host-http|host|http|secure)-/i;
+/** What browsers hold a cookie to by its name. */
+export const PREFIX = /^__(host-http|host|http|secure)-/i;
 
 // These rules come from RFC 6265bis, 4.1.2.7 (SameSite) and 4.1.3 (name prefixes, which browsers compare without regard
 // to case). The rules for Partitioned and for the prefixes with Http come from the drafts that Chromium follows.

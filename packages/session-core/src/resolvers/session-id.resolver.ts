@@ -58,6 +58,11 @@ export abstract class SessionIdResolver {
     return undefined;
   }
 
+  /** @internal Where a browser without a session keeps its CSRF token; undefined when tokens are in no cookie. */
+  visitorCookie(_request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return undefined;
+  }
+
   /**
    * Whether an application with this `security` option may use the resolver. If false, the application does not start.
    * The default implementation returns true.

@@ -14,6 +14,8 @@ export interface SessionResponse {
   readonly rememberedFor?: number | undefined;
   /** Rejects when the application refuses to store a new session for the request; undefined when it is not asked. */
   readonly mayCreate?: (() => Promise<void>) | undefined;
+  /** The CSRF token that the client had without a session; undefined when it had none. */
+  readonly visitorToken?: string | undefined;
   /** The text of the client that gets the response; undefined when it is not recorded. */
   device?(): string | undefined;
   /** Called when the session is used: from now on, the response waits until the session is saved. */

@@ -6,7 +6,7 @@ import {
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
-import { assertName, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { assertName, CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { NOT_CREATED, NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
@@ -226,10 +226,20 @@ export class SessionSaver {
     const attributes = changes.takeAttributes();
     if (attributes.size === 0) return undefined;
     const { id, presentedIds, timeouts } = changes;
+    this.#adoptVisitorToken(attributes);
     const indexes = writer.indexes.changesOf(attributes, writer.serializer);
     const content = { attributes, indexes, limit: this.#limitOf(indexes), bounds: writer.bounds };
     const creation = { kind: 'create', id, presentedIds, ...timeouts, device: this.#device, ...content } as const;
     return changes.signsIn ? { ...creation, signsIn: true } : creation;
+  }
+
+  /** Pages that a visitor has open stay valid when the session begins; not when somebody signs in. */
+  #adoptVisitorToken(attributes: Map<string, string | null>): void {
+    if (attributes.has(PRINCIPAL_ATTRIBUTE) || attributes.has(CSRF_ATTRIBUTE) || isUninitialized(attributes.keys()))
+      return;
+    const token = this.changes.response?.visitorToken;
+    if (token === undefined) return;
+    attributes.set(CSRF_ATTRIBUTE, this.writer.serializer.serialize(`${this.changes.id}:${token}`));
   }
 
   #update(id: string): UpdateSession | undefined {

@@ -257,6 +257,11 @@ export class TrackedSession implements Session {
     return this.#changes.isOver;
   }
 
+  /** The response of the request on whose behalf the session changes. */
+  get response(): SessionResponse | undefined {
+    return this.#changes.response;
+  }
+
   /** From now on, the session changes on behalf of the request with this response. */
   bindTo(response: SessionResponse, { companions, refusal }: SessionBinding = {}): void {
     Object.assign(this.#changes, { response, companions, refusal });

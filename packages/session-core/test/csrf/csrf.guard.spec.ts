@@ -8,6 +8,7 @@ import {
   CsrfError,
   CsrfGuard,
   CsrfToken,
+  HeaderSessionIdResolver,
   csrfTokenOf,
   type RequestWithSession,
   Session,
@@ -42,6 +43,23 @@ class TestController {
   @Get('transfers')
   transfers(@Session() session: Session) {
     return { transfers: session.getAttributeOrDefault<number>('transfers', 0) };
+  }
+
+  @Get('start')
+  start(@Session() session: Session) {
+    session.setAttribute('started', true);
+  }
+
+  @Get('start-with-form')
+  async startWithForm(@Session() session: Session) {
+    const token = await csrfTokenOf(session);
+    session.setAttribute('started', true);
+    return { token };
+  }
+
+  @Post('logout')
+  logout(@Session() session: Session) {
+    session.signOut();
   }
 
   /** Where the handler would do without the session. */
@@ -129,6 +147,12 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
 
   async function tokenOf(agent: HttpAgent): Promise<string> {
     return (await agent.get('/form')).json<{ token: string }>().token;
+  }
+
+  /** Signs in, and returns the token of the session. */
+  async function signedIn(agent = browser): Promise<string> {
+    const headers = { 'X-CSRF-Token': await tokenOf(agent) };
+    return (await agent.post('/login', undefined, { headers })).json<{ token: string }>().token;
   }
 
   /** Sends what changes something, with a token and headers. */
@@ -234,6 +258,109 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
       expect(reasonOf(await transfer(before))).toBe('invalid-token');
       expect(reasonOf(await transfer(token))).toBe('accepted');
       expect(reasonOf(await transfer(await tokenOf(browser)))).toBe('accepted');
+    });
+  });
+
+  describe('of a visitor', () => {
+    const cookieOf = ({ setCookies }: HttpResponse) => setCookies.filter((each) => each.includes('.csrf='));
+    const sessions = (response: HttpResponse) => response.setCookies.filter((each) => each.startsWith('SESSION='));
+
+    it('is in a cookie of this host alone, and no session begins', async () => {
+      await start({ cookie: { domain: 'shop.test', path: '/shop', httpOnly: false } });
+      const first = await browser.get('/form');
+      expect(first.setCookies).toEqual([
+        expect.stringMatching(/^SESSION\.csrf=[\w-]{43}; Path=\/shop; HttpOnly; SameSite=Lax$/),
+      ]);
+      expect(first.headers).toMatchObject({ 'cache-control': 'no-store', vary: expect.stringMatching(/Cookie/) });
+      const [cookie = ''] = first.setCookies[0]!.split(';');
+      const again = await browser.get('/form', { headers: { Cookie: cookie } });
+      expect([again.setCookies, again.headers['cache-control']]).toEqual([[], 'private']);
+      expect(app.store.changes).toEqual([]);
+    });
+
+    it.each<[SessionModuleOptions, string]>([
+      [{ security: 'strict' }, '__Host-SESSION.csrf'],
+      [{ cookie: { secure: true } }, '__Host-SESSION.csrf'],
+      [{ cookie: { secure: true, domain: 'shop.test', name: '__Secure-sid' } }, '__Host-sid.csrf'],
+      [{ cookie: { secure: true, path: '/shop' } }, 'SESSION.csrf'],
+      [{ multipleSessions: true }, 'SESSION.csrf'],
+    ])('with %j has the cookie %s', async (session, name) => {
+      await start(session);
+      const response = await browser.get('/form');
+      expect(response.setCookies.map((each) => each.split('=')[0])).toEqual([name]);
+    });
+
+    it('lets a page that was open before the session go on in it, also from a page without the token', async () => {
+      await start();
+      const token = await tokenOf(browser);
+      const response = await transfer(token);
+      expect([reasonOf(response), sessions(response).length]).toEqual(['accepted', 1]);
+      expect(reasonOf(await transfer(token))).toBe('accepted');
+      expect(reasonOf(await transfer(await tokenOf(browser)))).toBe('accepted');
+      browser = app.agent();
+      const before = await tokenOf(browser);
+      await browser.get('/start');
+      expect(reasonOf(await transfer(before))).toBe('accepted');
+    });
+
+    it('counts no more in a session, and again after the sign-out', async () => {
+      await start();
+      const before = await tokenOf(browser);
+      const own = await signedIn();
+      expect([reasonOf(await transfer(before)), reasonOf(await transfer(own))]).toEqual(['invalid-token', 'accepted']);
+      await browser.post('/logout', undefined, { headers: { 'X-CSRF-Token': own } });
+      expect(reasonOf(await transfer(own))).toBe('invalid-token');
+      expect(reasonOf(await transfer(before))).toBe('accepted');
+    });
+
+    it.each(['signed in', 'anonymous'])('that is planted opens nothing in the session of another, %s', async (who) => {
+      await start();
+      const attacker = app.agent();
+      const page = await attacker.get('/form');
+      const [planted = ''] = cookieOf(page)[0]!.split(';');
+      const { token } = page.json<{ token: string }>();
+      if (who === 'anonymous') await browser.get('/start');
+      else await signedIn();
+      browser.setCookie(`${planted}; Path=/`);
+      expect(reasonOf(await transfer(token))).toBe('invalid-token');
+      // Nor does the session take it over.
+      await tokenOf(browser);
+      expect(reasonOf(await transfer(token))).toBe('invalid-token');
+    });
+
+    it.each(['', 'x', 'a'.repeat(42), `${'a'.repeat(42)}=`, `${'a'.repeat(43)}b`])(
+      'is drawn anew in place of a cookie that holds %j',
+      async (value) => {
+        await start();
+        const response = await browser.get('/form', { headers: { Cookie: `SESSION.csrf=${value}` } });
+        expect(cookieOf(response)).toHaveLength(1);
+        expect(reasonOf(await transfer(response.json<{ token: string }>().token))).toBe('accepted');
+      },
+    );
+
+    it('is accepted behind planted cookies of the same name', async () => {
+      await start();
+      const page = await browser.get('/form');
+      const [cookie = ''] = cookieOf(page)[0]!.split(';');
+      const planted = `SESSION.csrf=${'A'.repeat(43)}; SESSION.csrf=x`;
+      const { token } = page.json<{ token: string }>();
+      const response = await transfer(token, { Cookie: `${planted}; ${cookie}` });
+      expect(reasonOf(response)).toBe('accepted');
+      expect(reasonOf(await transfer(token))).toBe('accepted');
+    });
+
+    it('starts a session where tokens of sessions are in a header', async () => {
+      await start({ sessionIdResolver: HeaderSessionIdResolver.xAuthToken() });
+      const response = await browser.get('/form');
+      expect([response.setCookies, response.headers['x-auth-token']]).toEqual([[], expect.any(String)]);
+      const headers = { 'X-Auth-Token': String(response.headers['x-auth-token']) };
+      expect(reasonOf(await transfer(response.json<{ token: string }>().token, headers))).toBe('accepted');
+    });
+
+    it('is in the response of a handler that starts the session as well', async () => {
+      await start();
+      const response = await browser.get('/start-with-form');
+      expect(reasonOf(await transfer(response.json<{ token: string }>().token))).toBe('accepted');
     });
   });
 
@@ -356,7 +483,7 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
 
   it('responds 503, not 403, when the session could not be loaded', async () => {
     await start();
-    const token = await tokenOf(browser);
+    const token = await signedIn();
     app.store.break('load');
     expect((await transfer(token)).status).toBe(503);
     expect((await browser.post('/offline', {}, { headers: { 'X-CSRF-Token': token } })).status).toBe(503);

@@ -1,0 +1,66 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { stringifySetCookie } from 'cookie';
+import { cookieValues } from '../resolvers/cookie.codec.js';
+import { appendHeader } from '../resolvers/response-headers.js';
+import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { assertStartable } from '../session/headers-sent.js';
+import type { SessionResponse } from '../session/session-response.js';
+
+const BYTES = 32;
+
+/** The response in which the cookie may be set. */
+interface OpenResponse extends SessionResponse {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  onHeaders(action: () => void): void;
+}
+
+/**
+ * The CSRF token of a browser that has no session. The browser keeps it in a cookie, and the store has nothing of it.
+ * It is not signed: whoever can plant a cookie could plant one that we have signed, and has no other way to guess it.
+ */
+export class VisitorToken {
+  readonly #name: string | undefined;
+  /** Cookies of other paths and domains have the same name. */
+  readonly #presented: readonly Buffer[];
+  #token: Buffer | undefined;
+
+  constructor(
+    private readonly at: OpenResponse,
+    private readonly resolver: SessionIdResolver,
+  ) {
+    this.#name = resolver.visitorCookie(at.request)?.name;
+    const values = this.#name === undefined ? [] : cookieValues(at.request.headers.cookie, this.#name);
+    const decoded = values.map((value) => Buffer.from(value, 'base64url'));
+    this.#presented = decoded.filter((each, i) => each.length === BYTES && each.toString('base64url') === values[i]);
+  }
+
+  /** The token that the browser presented, or that this response brings. */
+  get known(): Buffer | undefined {
+    return this.#token ?? this.#presented[0];
+  }
+
+  /** Whether the browser presented this token. From then on, it is the known one. */
+  accepts(token: Buffer): boolean {
+    const found = this.#presented.find((each) => each.length === token.length && timingSafeEqual(each, token));
+    if (found) this.#token = found;
+    return found !== undefined;
+  }
+
+  /**
+   * The known token, or a new one. Undefined when tokens of sessions are in no cookie.
+   * @throws SessionStateError when the browser has none, and the headers were sent
+   */
+  take(): Buffer | undefined {
+    if (this.known ?? this.#name === undefined) return this.known;
+    assertStartable(this.at);
+    this.at.hold?.();
+    const token = (this.#token = randomBytes(BYTES));
+    this.at.onHeaders(() => {
+      const cookie = { ...this.resolver.visitorCookie(this.at.request)!, value: token.toString('base64url') };
+      appendHeader(this.at.response, 'Set-Cookie', stringifySetCookie(cookie));
+    });
+    return token;
+  }
+}
