@@ -4,9 +4,10 @@ import type { Duration } from '../option-reading/duration.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { HttpRequestLike } from '../option-reading/http-request-like.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
+import { strictAbsoluteTimeout } from '../option-reading/strict-security.js';
 import { type DeviceOptions, readDeviceOptions, type ResolvedDeviceOptions } from './device.options.js';
 import { type MaxSessionsOptions, readMaxSessions } from './max-sessions.options.js';
-import { type BoundsOptions, readBounds } from './bounds.options.js';
+import { type BoundsOptions, boundsOfVisitors, readBounds } from './bounds.options.js';
 import { readIndexes } from './indexes.options.js';
 import { readIds } from './id.options.js';
 import { readResolver } from './resolver.options.js';
@@ -30,7 +31,7 @@ export interface SessionModuleOptions extends BoundsOptions {
   timeout?: Duration;
   /**
    * The idle timeout until somebody signs in: that of a session without a principal. Shorter or longer than `timeout`.
-   * @default timeout; with `security: 'strict'` at most '30m'
+   * @default timeout; with `security: 'strict'` at most '10m'
    */
   anonymousTimeout?: Duration;
   /**
@@ -119,8 +120,12 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly anonymousTimeout: number;
   /** Seconds; -1: none. */
   readonly absoluteTimeout: number;
+  /** Seconds: the longest that a session may be given later. */
+  readonly longestAbsoluteTimeout: number;
   /** Milliseconds. */
   readonly touchInterval: number;
+  /** How much a session without a principal may hold; undefined: as much as any other. */
+  readonly visitorBounds: SessionBounds | undefined;
   /** Without effect when a `sessionIdResolver` was given. */
   readonly cookie: ResolvedCookieOptions;
   /** A resolver, or the class of one that is still to be instantiated. */
@@ -161,6 +166,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     visitorAttributes: Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]),
     maxSessions: readMaxSessions(reader),
     ...readBounds(reader),
+    visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
     indexes: readIndexes(reader),
     csrf: readCsrfOptions(reader.section('csrf')),
     devices: readDeviceOptions(reader),
@@ -173,6 +179,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
+    longestAbsoluteTimeout: security === 'strict' ? strictAbsoluteTimeout(cookie.rememberMe) : Infinity,
     touchInterval,
     cookie,
     sessionIdResolver: makeResolver(),

@@ -15,7 +15,7 @@ export const TOUCHES_PER_TIMEOUT = 30;
 // 12 hours are the most that NIST SP 800-63B-4 allows at its highest level.
 const DEFAULTS = {
   standard: { absoluteTimeout: 'never', longestAnonymous: Infinity },
-  strict: { absoluteTimeout: '12h', longestAnonymous: 30 * MINUTE },
+  strict: { absoluteTimeout: '12h', longestAnonymous: 10 * MINUTE },
 } as const;
 
 /** How long sessions live: milliseconds; Infinity for `'never'`. */
@@ -37,9 +37,7 @@ export function readTimeouts(reader: OptionReader, security: SecurityLevel): Res
   const anonymousTimeout =
     readTimeout(reader, 'anonymousTimeout', undefined) ?? Math.min(timeout, defaults.longestAnonymous);
   const absoluteTimeout = readTimeout(reader, 'absoluteTimeout', defaults.absoluteTimeout);
-  const timeouts = { timeout, anonymousTimeout, absoluteTimeout };
-  if (security === 'strict') for (const problem of strictTimeoutProblems(timeouts)) reader.problem(problem);
-  return { ...timeouts, touchInterval: readTouchInterval(reader, timeout) };
+  return { timeout, anonymousTimeout, absoluteTimeout, touchInterval: readTouchInterval(reader, timeout) };
 }
 
 function readTouchInterval(reader: OptionReader, timeout: number): number {
@@ -53,7 +51,8 @@ function readTouchInterval(reader: OptionReader, timeout: number): number {
 
 /** What is wrong with how long the browser keeps the cookie, beside how long sessions live. */
 export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: ResolvedTimeouts): Iterable<string> {
-  const { maxAge, rememberMe } = cookie;
+  const { maxAge, rememberMe, security } = cookie;
+  if (security === 'strict') yield* strictTimeoutProblems(timeouts, rememberMe);
   const { timeout, touchInterval } = timeouts;
   if (maxAge !== undefined && maxAge * SECOND <= touchInterval) {
     yield 'Option `cookie.maxAge` must be longer than `touchInterval`: the cookies of sessions in use would end.';

@@ -4,11 +4,33 @@ import type { SecurityLevel } from './security-level.js';
 
 const STRICT = "with `security: 'strict'`";
 
-/** Every session has to end by itself. */
-export function* strictTimeoutProblems(timeouts: Readonly<Record<string, number>>): Iterable<string> {
-  for (const [name, timeout] of Object.entries(timeouts)) {
-    if (timeout === Infinity) yield `Option \`${name}\` must not be 'never' ${STRICT}.`;
+const HOUR = 3_600_000;
+
+// In all, what NIST SP 800-63B-4 allows at AAL2; at AAL1, which is for users who asked to be remembered. Without use, a
+// working day: NIST recommends an hour at AAL2, and leaves room for reasons.
+const LONGEST_IDLE = { is: 12 * HOUR, shown: '12h' };
+const LONGEST = { is: 24 * HOUR, shown: '24h' };
+const LONGEST_REMEMBERED = { is: 30 * 24 * HOUR, shown: '30d' };
+
+/** Every session has to end by itself, and soon. In milliseconds, but for `rememberMe`: seconds. */
+export function* strictTimeoutProblems(
+  timeouts: Readonly<Record<'timeout' | 'anonymousTimeout' | 'absoluteTimeout', number>>,
+  rememberMe: number | undefined,
+): Iterable<string> {
+  const whole = rememberMe === undefined ? LONGEST : LONGEST_REMEMBERED;
+  const longest = { timeout: LONGEST_IDLE, anonymousTimeout: LONGEST_IDLE, absoluteTimeout: whole } as const;
+  for (const name of ['timeout', 'anonymousTimeout', 'absoluteTimeout'] as const) {
+    if (timeouts[name] === Infinity) yield `Option \`${name}\` must not be 'never' ${STRICT}.`;
+    else if (timeouts[name] > longest[name].is)
+      yield `Option \`${name}\` must be at most '${longest[name].shown}' ${STRICT}.`;
   }
+  if ((rememberMe ?? 0) * 1000 > LONGEST_REMEMBERED.is)
+    yield `Option \`cookie.rememberMe\` must be at most '${LONGEST_REMEMBERED.shown}' ${STRICT}.`;
+}
+
+/** The longest absolute timeout that a session may get later, in seconds. */
+export function strictAbsoluteTimeout(rememberMe: number | undefined): number {
+  return (rememberMe === undefined ? LONGEST : LONGEST_REMEMBERED).is / 1000;
 }
 
 /** A session id is not the token, and tokens such as these two have room for enough random bits. */
@@ -44,12 +66,17 @@ export function* strictCookieProblems(cookie: StrictCookie, prefix: string | und
   }
   if (!cookie.httpOnly) yield `\`cookie.httpOnly\` must be true ${STRICT}: otherwise scripts can read the token.`;
   if (cookie.sameSite === false) yield `\`cookie.sameSite\` must be 'lax', 'strict' or 'none' ${STRICT}.`;
+  for (const domain of [cookie.domain ?? []].flat() as string[]) {
+    if (!domain.includes('.')) yield `\`cookie.domain\` must not be ${JSON.stringify(domain)} ${STRICT}: ${SUFFIX}.`;
+  }
   const isShared = cookie.domain !== undefined;
   if (prefix?.startsWith('host') || (isShared && prefix !== undefined)) return;
   yield isShared
     ? `\`cookie.name\` must begin with "__Secure-" or "__Host-" ${STRICT}.`
     : `\`cookie.name\` must begin with "__Host-" ${STRICT}: otherwise other hosts can set the cookie.`;
 }
+
+const SUFFIX = 'many sites may share such a domain';
 
 // OWASP ASVS 5.0, 7.2.3. By 11.5.1, the 122 random bits of a UUID are too few.
 const FEWEST_BITS = 128;

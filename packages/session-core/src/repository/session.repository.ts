@@ -27,6 +27,8 @@ export interface SessionRepositoryOptions {
   readonly anonymousTimeout?: number | undefined;
   /** The absolute timeout of new sessions in seconds. -1 means none. @default -1 */
   readonly absoluteTimeout?: number | undefined;
+  /** The longest absolute timeout that a session may be given later, in seconds. @default no limit */
+  readonly longestAbsoluteTimeout?: number | undefined;
   /** Draws tokens and derives ids from them. @default tokens of 256 random bits, hashed */
   readonly ids?: SessionIds | undefined;
   /** Encodes and decodes the values of attributes. @default JsonAttributeSerializer */
@@ -41,6 +43,8 @@ export interface SessionRepositoryOptions {
   readonly updateTimeout?: number | undefined;
   /** The total size of the names and texts of all attributes of a session, in bytes. @default no limit */
   readonly maxSessionSize?: number | undefined;
+  /** How much a session without a signed-in user may hold. @default as much as any other */
+  readonly visitorBounds?: SessionBounds | undefined;
   /** The attributes that a sign-in removes. @default none */
   readonly visitorAttributes?: readonly string[] | undefined;
   /** How many live sessions a principal may have. @default any number */
@@ -145,8 +149,10 @@ export abstract class SessionRepository {
       warnings: new WarnOnce(),
       indexes: options.indexes ?? new SessionIndexes(),
       bounds: boundsOf(options),
+      visitorBounds: options.visitorBounds,
       timeouts: { maxInactiveInterval: timeout, absoluteTimeout },
       anonymousTimeout,
+      longestAbsoluteTimeout: options.longestAbsoluteTimeout ?? Infinity,
       visitorAttributes: options.visitorAttributes ?? [],
       maxSessions: options.maxSessions,
       updates: new ConcurrentUpdates(write, options.updateTimeout),

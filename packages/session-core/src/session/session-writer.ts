@@ -19,10 +19,14 @@ export interface SessionWriter {
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
   readonly bounds: SessionBounds;
+  /** Those of a session in which nobody is signed in; undefined: the same. */
+  readonly visitorBounds?: SessionBounds | undefined;
   /** The timeouts of sessions in which somebody is signed in. */
   readonly timeouts: SessionTimeouts;
   /** The idle timeout until somebody signs in. */
   readonly anonymousTimeout: number;
+  /** The longest absolute timeout that a session may be given, in seconds; undefined: any. */
+  readonly longestAbsoluteTimeout?: number | undefined;
   /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
   /** How many live sessions a principal may have; undefined: any number. */

@@ -149,7 +149,7 @@ export class SessionSaver {
 
   #full(bound: keyof ContentBounds, changes: AttributeChanges): SessionBoundError {
     this.changes.reached(bound);
-    return fullError(bound, this.writer.bounds, changes);
+    return fullError(bound, this.changes.bounds, changes);
   }
 
   #write(save: SessionSave): Promise<WriteReply> {
@@ -228,7 +228,7 @@ export class SessionSaver {
     const { id, presentedIds, timeouts } = changes;
     this.#adoptVisitorToken(attributes);
     const indexes = writer.indexes.changesOf(attributes, writer.serializer);
-    const content = { attributes, indexes, limit: this.#limitOf(indexes), bounds: writer.bounds };
+    const content = { attributes, indexes, limit: this.#limitOf(indexes), bounds: changes.bounds };
     const creation = { kind: 'create', id, presentedIds, ...timeouts, device: this.#device, ...content } as const;
     return changes.signsIn ? { ...creation, signsIn: true } : creation;
   }
@@ -274,7 +274,7 @@ export class SessionSaver {
     const { keepsIdle: isIdle, signsIn, isFreshUntil } = this.changes;
     // A user who signs in is there, whatever the route says.
     const keepsIdle = (isIdle && !signsIn) || (isOfAttributes && performance.now() < isFreshUntil);
-    return { bounds: this.writer.bounds, ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
+    return { bounds: this.changes.bounds, ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
   }
 
   get #timeoutChanges(): TimeoutChanges {

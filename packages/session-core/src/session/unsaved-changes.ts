@@ -90,7 +90,8 @@ export class UnsavedChanges implements AttributesSession {
   }
 
   get bounds(): SessionBounds {
-    return this.writer.bounds;
+    const { bounds, visitorBounds } = this.writer;
+    return visitorBounds && this.attributes.peek(PRINCIPAL_ATTRIBUTE) === undefined ? visitorBounds : bounds;
   }
 
   /** Reports that a bound, or the limit of another option, refuses a change. */
@@ -181,10 +182,18 @@ export class UnsavedChanges implements AttributesSession {
     return this.timeouts !== knownTimeouts && haveChanged(this.timeouts, knownTimeouts);
   }
 
-  /** @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'` */
+  /**
+   * @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'`, and for an absolute
+   *   timeout that is longer than strict mode allows
+   */
   setTimeout(name: keyof SessionTimeouts, timeout: number | string): void {
     this.assertWritable();
-    this.timeouts = { ...this.timeouts, [name]: secondsOf(name, timeout) };
+    const seconds = secondsOf(name, timeout);
+    const { longestAbsoluteTimeout: longest = Infinity } = this.writer;
+    if (name === 'absoluteTimeout' && (seconds < 0 ? Infinity : seconds) > longest) {
+      throw new RangeError(`absoluteTimeout must be at most ${longest} seconds with \`security: 'strict'\``);
+    }
+    this.timeouts = { ...this.timeouts, [name]: seconds };
   }
 
   /** Removes all attributes. The session must be rotated as well. */

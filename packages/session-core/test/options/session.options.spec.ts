@@ -57,7 +57,7 @@ describe('resolveSessionOptions', () => {
     ],
     [
       { timeout: '8h', security: 'strict' },
-      { timeout: 28_800, anonymousTimeout: 1800 },
+      { timeout: 28_800, anonymousTimeout: 600 },
     ],
     [{ timeout: '10m', security: 'strict' }, { anonymousTimeout: 600 }],
     [
@@ -243,9 +243,9 @@ describe('resolveSessionOptions', () => {
       resolveSessionOptions({ timeout: 'never', absoluteTimeout: '12h' });
       resolveSessionOptions({ timeout: '30d' });
       expect(warn).not.toHaveBeenCalled();
-      resolveSessionOptions({ timeout: '30d', security: 'strict' });
+      resolveSessionOptions({ timeout: '12h', absoluteTimeout: '8h', security: 'strict' });
       expect(warn.mock.calls).toEqual([
-        [expect.stringMatching(/^Option `timeout` outlives `absoluteTimeout`: sessions end after 43200s all the same/)],
+        [expect.stringMatching(/^Option `timeout` outlives `absoluteTimeout`: sessions end after 28800s all the same/)],
       ]);
     } finally {
       warn.mockRestore();

@@ -8,12 +8,17 @@ import {
   CookieSessionIdResolver,
   HeaderSessionIdResolver,
   InvalidSessionOptionsError,
+  type Session,
   type SessionModuleOptions,
+  MapSessionRepository,
 } from '../../src/index.js';
 import { RandomSessionTokenGenerator } from '../../src/internal.js';
 import { startApp } from '../support/session.app.js';
 
 const STRICT = { security: 'strict' } as const;
+
+const sessionOf = (options: SessionModuleOptions): Session =>
+  new MapSessionRepository(resolveSessionOptions({ ...options, ...STRICT })).createSession();
 
 function problemsOf(options: SessionModuleOptions): readonly string[] {
   try {
@@ -35,7 +40,7 @@ describe("with `security: 'strict'`", () => {
     const { cookie, timeout, anonymousTimeout, absoluteTimeout } = resolveSessionOptions(STRICT);
     expect({ timeout, anonymousTimeout, absoluteTimeout }).toEqual({
       timeout: 1800,
-      anonymousTimeout: 1800,
+      anonymousTimeout: 600,
       absoluteTimeout: 43_200,
     });
     expect(cookie).toMatchObject({ name: '__Host-SESSION', secure: true, httpOnly: true, sameSite: 'lax', path: '/' });
@@ -75,6 +80,25 @@ describe("with `security: 'strict'`", () => {
     ['sessions that are idle for ever', { timeout: 'never' }, "Option `timeout` must not be 'never'"],
     ['visitors for ever', { anonymousTimeout: 'never' }, "Option `anonymousTimeout` must not be 'never'"],
     ['sessions for ever', { absoluteTimeout: 'never' }, "Option `absoluteTimeout` must not be 'never'"],
+    [
+      'sessions that are idle for long',
+      { timeout: '721m', absoluteTimeout: '24h' },
+      "Option `timeout` must be at most '12h'",
+    ],
+    ['visitors for long', { anonymousTimeout: '721m' }, "Option `anonymousTimeout` must be at most '12h'"],
+    ['sessions for long', { absoluteTimeout: '25h' }, "Option `absoluteTimeout` must be at most '24h'"],
+    [
+      'remembered sessions for long',
+      { absoluteTimeout: '31d', cookie: { rememberMe: '30d' } },
+      "Option `absoluteTimeout` must be at most '30d'",
+    ],
+    [
+      'users who are remembered for long',
+      { cookie: { rememberMe: '31d' } },
+      "`cookie.rememberMe` must be at most '30d'",
+    ],
+    ['a domain of many sites', { cookie: { domain: 'com' } }, '`cookie.domain` must not be "com"'],
+    ['such a domain in a list', { cookie: { domain: ['example.org', 'localhost'] } }, 'must not be "localhost"'],
     ['plain ids', { sessionIds: 'plain' }, "Option `sessionIds` must be 'hashed'"],
     ['UUIDs', { sessionTokenGenerator: generatorOf(() => randomUUID()) }, 'draws tokens of at most 122 random bits'],
     ['15 bytes', { sessionTokenGenerator: generatorOf(hex(15)) }, 'draws tokens of at most 120 random bits'],
@@ -111,7 +135,9 @@ describe("with `security: 'strict'`", () => {
     { cookie: { sameSite: 'none' } },
     { cookie: { sameSite: 'strict', secure: true } },
     { multipleSessions: true },
-    { timeout: '30d', absoluteTimeout: '30d', anonymousTimeout: '30d' },
+    { timeout: '12h', absoluteTimeout: '24h', anonymousTimeout: '12h' },
+    { absoluteTimeout: '30d', cookie: { rememberMe: '30d' } },
+    { cookie: { domain: 'co.example' } },
     { sessionTokenGenerator: generatorOf(hex(16)) },
     { sessionTokenGenerator: generatorOf(() => randomBytes(17).toString('base64url')) },
     { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() },
@@ -139,6 +165,47 @@ describe("with `security: 'strict'`", () => {
     await expect(started).rejects.toThrow('Option `sessionIdResolver` has a cookie that is not strict');
     const { app } = await startApp({ session: { ...STRICT, sessionIdResolver: StrictResolver } });
     await app.close();
+  });
+
+  it.each<[CookieOptions, number, string]>([
+    [{}, 86_400, '24h'],
+    [{ rememberMe: '30d' }, 2_592_000, '30d'],
+  ])('with the cookie %j, a session gets no longer absolute timeout than %d s', (cookie, longest, duration) => {
+    const session = sessionOf({ cookie });
+    session.absoluteTimeout = duration;
+    for (const timeout of ['never', -1, longest + 1, '400d']) {
+      expect(() => (session.absoluteTimeout = timeout as number)).toThrow(`at most ${longest} seconds with`);
+      expect(session.absoluteTimeout).toBe(longest);
+    }
+    session.signIn('ann');
+    expect(() => (session.absoluteTimeout = 'never' as never)).toThrow(RangeError);
+  });
+
+  it('a visitor may store little, a user as much as ever, and a bound of the application counts for both', async () => {
+    const visitor = sessionOf({});
+    const fill = (session: Session) => {
+      for (let i = 0; i < 40; i++) session.setAttribute(`a${i}`, i);
+    };
+    expect(() => fill(visitor)).toThrow(/"a32" would be attribute 33 of its session/);
+    expect(() => visitor.setAttribute('a1', 'x'.repeat(16_384))).toThrow(/"a1" takes 16386 bytes/);
+    expect(() => {
+      visitor.setAttribute('a1', 'x'.repeat(9000));
+      visitor.setAttribute('a2', 'x'.repeat(9000));
+    }).toThrow(/"a2" would make its session take 18\d{3} bytes/);
+    await visitor.save();
+    visitor.signIn('ann');
+    fill(visitor);
+    visitor.setAttribute('a1', 'x'.repeat(60_000));
+    expect(await visitor.save()).toBe('saved');
+    // What is there may stay, and not grow, when nobody is signed in any more.
+    visitor.principalName = undefined;
+    visitor.setAttribute('a2', 3);
+    expect(await visitor.save()).toBe('saved');
+    expect(() => visitor.setAttribute('more', 1)).toThrow(/would be attribute/);
+    const own = sessionOf({ maxAttributes: 40 });
+    fill(own);
+    own.setAttribute('a1', 'x'.repeat(60_000));
+    expect(await own.save()).toBe('saved');
   });
 
   it('a remembered session is one with a stated absolute timeout', () => {
