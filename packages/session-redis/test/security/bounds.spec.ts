@@ -6,6 +6,7 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import {
+  CsrfToken,
   MapSessionModule,
   Session,
   SessionModule,
@@ -61,6 +62,11 @@ class BoundsController {
     session.signIn(name);
   }
 
+  @Get('form')
+  form(@CsrfToken() token: string) {
+    return { token };
+  }
+
   @Get()
   show(@Session() session: Session) {
     const { id, principalName, maxInactiveInterval, attributeNames } = session;
@@ -105,7 +111,7 @@ async function start(store: keyof typeof STORES, platform: 'express' | 'fastify'
   await app.listen(0, '127.0.0.1');
   running.push(app);
   const origin = await app.getUrl();
-  const agent = () => new HttpAgent(origin);
+  const agent = () => new HttpAgent(origin, { secure: session.security === 'strict' });
   const shown = async (of: HttpAgent) => (await of.get('/')).json<Shown>();
   return { app, log, agent, shown, sessions: app.get(SessionRepository, { strict: false }) };
 }
@@ -251,6 +257,33 @@ describe.each(ROWS)('with sessions in $store, on $platform', ({ store, platform 
       const left = await client.pttl(`nest:session:sessions:expires:${signedIn.id}`);
       expect(left).toBeGreaterThan(470 * MINUTE * 1000);
     }
+  });
+
+  it('a page with a CSRF token stores nothing for a visitor, and asks the store nothing', async () => {
+    const { agent } = await start(store, platform);
+    await client.config('RESETSTAT');
+    for (let i = 0; i < 50; i++) {
+      const response = await agent().get('/form');
+      expect([response.json<{ token: string }>().token.length, response.setCookies.length]).toEqual([86, 1]);
+    }
+    expect(await client.keys('*sessions*')).toEqual([]);
+    expect(await client.info('commandstats')).not.toMatch(/^cmdstat_(?:evalsha|hgetall):/m);
+  });
+
+  it('a visitor costs little in strict mode, and other requests count', async () => {
+    const { agent, shown, sessions } = await start(store, platform, { security: 'strict' });
+    const visitor = agent();
+    expect((await visitor.post('/set/list', { value: ['x'.repeat(12_000)] })).status).toBe(201);
+    const { id, maxInactiveInterval } = await shown(visitor);
+    expect(maxInactiveInterval).toBe(10 * MINUTE);
+    const [one, other] = [await sessions.findById(id), await sessions.findById(id)];
+    one!.setAttribute('one', 'x'.repeat(3000));
+    other!.setAttribute('other', 'x'.repeat(3000));
+    expect(await one!.save()).toBe('saved');
+    await expect(other!.save()).rejects.toThrow(/together with what other requests have stored/);
+    expect((await visitor.post('/set/more', { value: 'x'.repeat(4000) })).status).toBe(413);
+    expect((await visitor.post('/login/ann')).status).toBe(201);
+    expect((await visitor.post('/set/more', { value: 'x'.repeat(40_000) })).status).toBe(201);
   });
 
   it('a new session that the application refuses is not stored', async () => {
