@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -256,8 +256,57 @@ describe('the workflow of a release', () => {
       expect.arrayContaining(commands),
     );
     const scripts = named(/(\.(?:dev|ci)\/[\w.-]+)/g);
-    expect(scripts).toHaveLength(3);
+    expect(scripts).toEqual(['.dev/install-server.sh', '.ci/run', '.dev/release-publish.mjs']);
     expect(scripts.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  /** The text of each job, by its name. */
+  const jobs = new Map(
+    workflow
+      .split(/^jobs:$/m)[1]!
+      .split(/^ {2}(?=\w+:$)/m)
+      .slice(1)
+      .map((text) => [text.slice(0, text.indexOf(':')), text] as const),
+  );
+
+  it('packs in a job that runs no script of a package, before any test', () => {
+    expect([...jobs.keys()]).toEqual(['pack', 'test', 'publish', 'site', 'deploy']);
+    expect(jobs.get('pack')).toMatch(
+      /npm ci --ignore-scripts\n[^]*npm run release:pack[^]*PACKAGES: installed[^]*upload-artifact/,
+    );
+    expect(jobs.get('test')).toContain('needs: pack\n');
+    expect(workflow).not.toMatch(/npm install\b/);
+    expect(workflow.match(/npm ci.*/g)!.filter((each) => !each.includes('--ignore-scripts'))).toEqual([]);
+  });
+
+  it('publishes only what has the digests of what was packed', () => {
+    const [, check] = /working-directory: tarballs\n *run: (.*)/.exec(jobs.get('publish')!)!;
+    const folder = mkdtempSync(join(tmpdir(), 'digests-'));
+    try {
+      for (const name of ['a.tgz', 'b.tgz']) writeFileSync(join(folder, name), name);
+      const digests = execFileSync('bash', ['-c', 'sha256sum -- *.tgz'], { cwd: folder, encoding: 'utf8' }).trimEnd();
+      const checked = () =>
+        spawnSync('bash', ['-c', check!], { cwd: folder, env: { ...process.env, DIGESTS: digests } }).status;
+      expect(checked()).toBe(0);
+      writeFileSync(join(folder, 'c.tgz'), 'one more');
+      expect(checked()).toBe(1);
+      rmSync(join(folder, 'c.tgz'));
+      writeFileSync(join(folder, 'b.tgz'), 'changed');
+      expect(checked()).toBe(1);
+      rmSync(join(folder, 'b.tgz'));
+      expect(checked()).toBe(1);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    expect(jobs.get('publish')).toContain('DIGESTS: ${{ needs.pack.outputs.digests }}');
+    expect(jobs.get('publish')!.indexOf(check!)).toBeLessThan(jobs.get('publish')!.indexOf('release-publish.mjs'));
+  });
+
+  it('gives no right but to read to a job that runs packages of others', () => {
+    for (const [name, text] of jobs) {
+      const hasRight = /: write\b/.test(text);
+      expect([name, hasRight && /npm (?:ci|run|install)|\.ci\/run/.test(text)]).toEqual([name, false]);
+    }
   });
 
   it('uses actions by their commits, since a tag of an action can be moved', () => {

@@ -9,8 +9,8 @@ import { mask, TOKEN_BYTES, unmask } from './masked-token.js';
 /**
  * Returns the CSRF token of a session, for a form field or a request header. Each call returns a different text, and
  * all of them are valid until the session ends or its id changes. Without a session, nothing is stored: the browser
- * gets the token in a cookie, and it stays valid when a session begins without a sign-in. After a sign-in, call it again
- * for a page that stays open, because the earlier token is no longer valid.
+ * gets the token in a cookie, and it stays valid when a session begins without a sign-in. After a sign-in, call it
+ * again for a page that stays open, because the earlier token is no longer valid.
  * @throws SessionStateError when a new cookie is needed and the response headers were already sent
  */
 export async function csrfTokenOf(session: Session): Promise<string> {

@@ -71,7 +71,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     return attributesForRequest(request, this.#cookie);
   }
 
-  /** @internal Of this host alone, also where hosts share the token. Other hosts can plant only one without a prefix. */
+  /** @internal Of this host alone, also where hosts share the token. No other host can plant one with the prefix. */
   override visitorCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
     const { domain: _, ...attributes } = this.cookieFor(request);
     const { secure, path } = this.#cookie;

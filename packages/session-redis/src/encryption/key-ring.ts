@@ -10,8 +10,8 @@ export interface RingKey {
   readonly bytes: Uint8Array;
 }
 
-// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. It opens
-// only in the place for which it was wrapped: what is there, the namespace, and the id.
+// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. It
+// opens only in the place for which it was wrapped: the kind, the namespace and the id.
 // Scripts compare its beginning: see scripts/library/data-keys.lua.
 const FORM = /^1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)$/;
 
