@@ -156,7 +156,7 @@ it('a subscription by Mercurius ends with the session that its client presents o
   await client.dispose();
 });
 
-it.each([
+it.each<object>([
   { cookie: {} },
   { cookie: ['SESSION=x'] },
   { cookie: { toString: 1 } },
