@@ -1,4 +1,5 @@
-import { readText, SerializationProblem } from '../session/attribute.serializer.js';
+import { SerializationProblem } from '../session/attribute.serializer.js';
+import { readText } from '../session/json-attribute.serializer.js';
 import { DeadlineDataError } from './deadline.errors.js';
 import type { DeadlineStore } from './deadline.store.js';
 

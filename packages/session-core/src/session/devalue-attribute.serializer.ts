@@ -1,6 +1,13 @@
 import { parse, stringify } from 'devalue';
-import { AttributeSerializer, markSafe, SerializationProblem, withoutProto } from './attribute.serializer.js';
-import { forbiddenKey, jsonProblem, shortened, parseJson } from './json-attribute.serializer.js';
+import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import {
+  forbiddenKey,
+  jsonProblem,
+  markSafe,
+  parseJson,
+  shortened,
+  withoutProto,
+} from './json-attribute.serializer.js';
 
 /** How instances of your classes are stored, in the terms of `devalue`. */
 export interface DevalueTypes {

@@ -1,7 +1,19 @@
-import { AttributeSerializer, isPlain, markSafe, PROTO, SerializationProblem } from './attribute.serializer.js';
+import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
 
 const LONGEST_KEY = 40;
 const LONGEST_PATH = 200;
+
+/** The key that `Object.assign()` and the like do not copy: they give the copy another prototype. */
+export const PROTO = '__proto__';
+
+type Deserialize = AttributeSerializer['deserialize'];
+
+const leavesOutProto = new WeakSet<Deserialize>();
+
+/** Says that this method itself leaves out keys `__proto__`. One that overrides it does not have to. */
+export function markSafe(deserialize: Deserialize): void {
+  leavesOutProto.add(deserialize);
+}
 
 /**
  * Serializes attributes as JSON; the default. Members that are undefined are left out, as `JSON.stringify()` does.
@@ -170,4 +182,34 @@ const INSTEAD_OF: Readonly<Record<string, string>> = {
 
 function problem(what: string, instead: string): JsonProblem {
   return { path: '', what, instead };
+}
+
+/** The value of a text that another program may have stored, whatever the serializer: without keys `__proto__`. */
+export function readText(serializer: Pick<AttributeSerializer, 'deserialize'>, text: string): unknown {
+  const value = serializer.deserialize(text);
+  return leavesOutProto.has(serializer.deserialize) ? value : withoutProto(value);
+}
+
+/** Removes keys `__proto__` from plain data, where it stands. Instances of classes are left to who made them. */
+export function withoutProto(value: unknown): unknown {
+  const found = new Set<object>();
+  const add = (each: unknown) => {
+    if (typeof each === 'object' && each !== null) found.add(each);
+  };
+  add(value);
+  for (const each of found) {
+    if (Array.isArray(each) || each instanceof Set) for (const member of each) add(member);
+    else if (each instanceof Map) for (const entry of each) entry.forEach(add);
+    else if (isPlain(each)) {
+      if (Object.hasOwn(each, PROTO)) delete (each as Record<string, unknown>)[PROTO];
+      Object.values(each).forEach(add);
+    }
+  }
+  return value;
+}
+
+/** Whether an object is an instance of no class: of whichever realm, only `Object.prototype` has no prototype. */
+export function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

@@ -1,6 +1,7 @@
 import { SessionIndexError } from '../errors/session.errors.js';
 import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import { type AttributeSerializer, readText } from './attribute.serializer.js';
+import type { AttributeSerializer } from './attribute.serializer.js';
+import { readText } from './json-attribute.serializer.js';
 import { indexNameProblem, indexNameTerm, indexTerm, isWellFormed } from './index-terms.js';
 import type { AttributeChanges, IndexChanges } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';

@@ -1,4 +1,5 @@
-import { type AttributeSerializer, hasText, readText, SerializationProblem } from './attribute.serializer.js';
+import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
+import { readText } from './json-attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeChanges } from './session-change.js';

@@ -1,4 +1,4 @@
-import { readText } from './attribute.serializer.js';
+import { readText } from './json-attribute.serializer.js';
 import type { AttributeEntry as Entry } from './attribute-entry.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributesSession } from './attributes-session.js';
