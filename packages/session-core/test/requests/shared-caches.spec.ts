@@ -141,7 +141,9 @@ describe.each(['express', 'fastify'] as const)('a cache that several clients sha
       for (const path of ['/start-for-cdn', '/start-for-cdn?raw=1']) {
         const { headers } = await agent().get(path);
         expect(headers).toMatchObject({ [header]: expect.anything(), 'cache-control': 'no-store', 'x-other': 'stays' });
-        expect(Object.keys(headers).filter((name) => /-cache-control$|^edge|^surrogate|^x-accel/.test(name))).toEqual([]);
+        expect(Object.keys(headers).filter((name) => /-cache-control$|^edge|^surrogate|^x-accel/.test(name))).toEqual(
+          [],
+        );
       }
     },
   );
