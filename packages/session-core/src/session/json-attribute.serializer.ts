@@ -4,7 +4,7 @@ const LONGEST_KEY = 40;
 const LONGEST_PATH = 200;
 
 /** The key that `Object.assign()` and the like do not copy: they give the copy another prototype. */
-export const PROTO = '__proto__';
+const PROTO = '__proto__';
 
 type Deserialize = AttributeSerializer['deserialize'];
 
@@ -209,7 +209,7 @@ export function withoutProto(value: unknown): unknown {
 }
 
 /** Whether an object is an instance of no class: of whichever realm, only `Object.prototype` has no prototype. */
-export function isPlain(value: object): boolean {
+function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
