@@ -209,9 +209,11 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     return results.filter((result) => result !== undefined);
   }
 
-  #run({ name, broadcast, handle }: SessionEventHandler, event: SessionEvent): unknown {
+  #run(handler: SessionEventHandler, event: SessionEvent): unknown {
     const { telemetry } = this;
-    if (!telemetry && !eventChannel.hasSubscribers) return handle(event);
+    const { name, broadcast, handle } = handler;
+    // Telemetry shows the handlers of the application.
+    if ((!telemetry && !eventChannel.hasSubscribers) || this.#own.events.includes(handler)) return handle(event);
     const { type, at, attempt, traceparent } = event;
     const context = { handler: name, type, eventId: this.#shown(event), at, attempt, broadcast, traceparent };
     const run = () => handle(event);

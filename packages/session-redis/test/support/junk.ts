@@ -23,7 +23,7 @@ export const MALFORMED = [
   'a'.repeat(9 * 1024),
   '%0d%0aSet-Cookie:%20SESSION=x',
   `%61${'a'.repeat(42)}`,
-  `"${'a'.repeat(43)}"`,
+  `"${'a'.repeat(43)}`,
   'a'.repeat(43) + '\0',
   'a'.repeat(43) + '%00',
   'ä'.repeat(43),
