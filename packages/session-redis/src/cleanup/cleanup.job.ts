@@ -73,12 +73,17 @@ export class CleanupJob implements BackgroundService {
     const { signal } = this.#stopping;
     try {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
-      const isWhole = await this.cleanup.run(this.#job.nextDate().toMillis() - Date.now(), signal);
+      const period = this.#job.nextDate().toMillis() - Date.now();
+      const isWhole = await this.cleanup.run(period, signal, (error) => this.#failed(error));
       if (isWhole) this.#expectTicks();
       this.#failures.succeeded();
     } catch (error) {
-      if (!signal.aborted) this.#failures.failed(error);
+      this.#failed(error);
     }
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#stopping.signal.aborted) this.#failures.failed(error);
   }
 
   #expectTicks(): void {

@@ -1,7 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
+import { isFaultOfServer, RETRY } from '../connection/until-sound.js';
 import { EventTrimmer, TrimCounter } from '../delivery/event.trimmer.js';
 import { CleanupTurns } from './cleanup-turns.js';
 import { DueSweeper } from './due.sweeper.js';
@@ -15,11 +17,19 @@ const HOUR = 3_600_000;
 // Node.js fires a longer timer at once.
 const LONGEST_TIMER = 2 ** 31 - 1;
 
+/** What a pass over the partitions of a node counts. */
+interface Pass {
+  readonly swept: SweepCounter;
+  readonly trimmed: TrimCounter;
+}
+
 /** What an instance has done in one tick. */
 interface Tick {
   /** Monotonic time. */
   readonly end: number;
   readonly signal: AbortSignal;
+  /** Is told of each error. */
+  readonly failed: (error: unknown) => void;
   readonly errors: unknown[];
   /** How many were due long ago. */
   late: number;
@@ -34,7 +44,7 @@ interface Tick {
 /**
  * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the
  * partitions in a random order, and cleans up those whose turn it gets. So the instances share the work. A node that
- * does not reply holds up no other one, and not the next tick.
+ * does not reply, or refuses, holds up no other one, and not the next tick: it is asked again until then.
  */
 @Injectable()
 export class Cleanup {
@@ -56,11 +66,16 @@ export class Cleanup {
 
   /**
    * `period`: milliseconds until the next tick. Resolves to whether every partition has been cleaned up by then.
-   * Rejects with the first error, after everything else is done.
+   * Rejects with the first error that was no fault of a server, after everything else is done. `failed` is told of each
+   * fault.
    */
-  async run(period: number, signal: AbortSignal): Promise<boolean> {
+  async run(
+    period: number,
+    signal: AbortSignal,
+    failed: (error: unknown) => void = () => undefined,
+  ): Promise<boolean> {
     const end = performance.now() + period;
-    const tick: Tick = { end, signal, errors: [], late: 0, isFirst: false, isBusy: false, isWhole: true };
+    const tick: Tick = { end, signal, failed, errors: [], late: 0, isFirst: false, isBusy: false, isWhole: true };
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const work = Promise.all(nodes.map((its) => this.#passOver(its, tick))).then(async () => {
       reportLate(this.what, tick.late);
@@ -77,45 +92,71 @@ export class Cleanup {
   /** The partitions of one node, one after the other: what waits here, another instance may take. */
   async #passOver(partitions: readonly PartitionKeys[], tick: Tick): Promise<void> {
     const pass = { swept: new SweepCounter(false), trimmed: new TrimCounter() };
-    for (const partition of shuffled(partitions)) {
-      const left = tick.end - performance.now();
-      if (left <= 0 || tick.signal.aborted) {
-        tick.isWhole = false;
+    let left = shuffled(partitions);
+    for (;;) {
+      const again: PartitionKeys[] = [];
+      for (const [i, partition] of left.entries()) {
+        if (isOver(tick)) break;
+        const outcome = await this.#takeTurn(partition, pass, tick);
+        if (outcome === 'again') again.push(partition);
+        if (outcome !== 'silent') continue;
+        again.push(...left.slice(i));
         break;
       }
-      try {
-        const turn = await this.turns.take(partition, left);
-        if (turn === 'silent' || turn === 'busy') tick.isWhole = false;
-        if (turn === 'silent') break;
-        const isOwn = turn === 'due' || turn === 'clean';
-        tick.isFirst ||= isOwn && partition === this.partitions.all[0];
-        if (turn !== 'due' && !(turn === 'clean' && this.sweeper.looksElsewhere)) continue;
-        tick.isBusy ||= turn === 'due';
-        await this.turns.during(partition, () => this.#cleanUp(partition, pass, tick.signal));
-      } catch (error) {
-        tick.errors.push(error);
-      }
+      left = again;
+      if (left.length === 0 || isOver(tick)) break;
+      await pause(RETRY, undefined, { ref: false, signal: tick.signal }).catch(() => undefined);
     }
+    if (isOver(tick)) tick.isWhole = false;
     pass.swept.report(tick.signal);
     this.trimmer.report(pass.trimmed);
     tick.late += pass.swept.result.late;
   }
 
-  async #cleanUp(
-    partition: PartitionKeys,
-    { swept, trimmed }: { readonly swept: SweepCounter; readonly trimmed: TrimCounter },
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Cleans up a partition if it is the turn of this instance. `again`: the server has refused that, or is at it. */
+  async #takeTurn(partition: PartitionKeys, pass: Pass, tick: Tick): Promise<'done' | 'again' | 'silent'> {
+    try {
+      const turn = await this.turns.take(partition, Math.max(1, tick.end - performance.now()));
+      if (turn === 'silent') return 'silent';
+      if (turn === 'busy') return 'again';
+      const isOwn = turn === 'due' || turn === 'clean';
+      tick.isFirst ||= isOwn && partition === this.partitions.all[0];
+      if (turn !== 'due' && !(turn === 'clean' && this.sweeper.looksElsewhere)) return 'done';
+      tick.isBusy ||= turn === 'due';
+      await this.turns.during(partition, () => this.#cleanUp(partition, pass, tick.signal));
+      return 'done';
+    } catch (error) {
+      if (isFaultOfServer(error)) {
+        tick.failed(error);
+        return 'again';
+      }
+      tick.errors.push(error);
+      return 'done';
+    }
+  }
+
+  async #cleanUp(partition: PartitionKeys, { swept, trimmed }: Pass, signal: AbortSignal): Promise<void> {
+    const before = swept.failures.length;
     await this.sweeper.sweep([partition], swept, { signal });
+    const fault = swept.failures.slice(before).find(isFaultOfServer);
+    if (fault !== undefined) {
+      // It is repeated at once, and told by the job.
+      swept.failures.length = before;
+      throw fault;
+    }
     await this.trimmer.trim(partition, trimmed, signal);
   }
 
   /** At rest, once an hour. */
   async #checkGroups({ isBusy, signal }: Tick): Promise<void> {
     if (!isBusy && performance.now() < this.#nextCheck) return;
-    this.#nextCheck = performance.now() + HOUR;
     await this.trimmer.checkGroups(signal);
+    this.#nextCheck = performance.now() + HOUR;
   }
+}
+
+function isOver({ end, signal }: Tick): boolean {
+  return signal.aborted || performance.now() >= end;
 }
 
 function shuffled<T>(items: readonly T[]): T[] {

@@ -1,4 +1,5 @@
 import type { PartitionSignals } from '../connection/partition-signals.js';
+import { RETRY } from '../connection/until-sound.js';
 import { FailureLog } from '../logging/failure.log.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -14,9 +15,6 @@ const SHORTEST_WAIT = 100;
 const LONGEST_WAIT = 1000;
 // Signals tell of every end before that: see scripts/library/signal-end.lua.
 const LONGEST_WAIT_WITH_SIGNALS = 60_000;
-// After an error, doubled with each further one. The cleanup job looks as well.
-const FIRST_BACK_OFF = 1000;
-const LONGEST_BACK_OFF = 60_000;
 
 /** When to look at a partition again; monotonic times. */
 interface Look<Keys> {
@@ -25,8 +23,8 @@ interface Look<Keys> {
   begun: number;
   /** When to look again at the latest; earlier where no signal would tell of what was noted meanwhile. */
   next: number;
-  /** The number of errors since the last look that succeeded. */
-  failures: number;
+  /** Whether the last look failed, and nothing has shown since then that Redis is sound. */
+  isFailing: boolean;
   running: Promise<void> | undefined;
 }
 
@@ -38,6 +36,8 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
   readonly #looks: ReadonlyMap<PartitionKeys, Look<Keys>>;
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
+  /** The partitions whose last look failed. */
+  readonly #failing = new Set<Keys>();
   #isActive = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -52,7 +52,7 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
       `The search for ${what} that are due failed and will run again`,
       `The search for ${what} that are due works again`,
     );
-    const look = { begun: -Infinity, next: 0, failures: 0, running: undefined };
+    const look = { begun: -Infinity, next: 0, isFailing: false, running: undefined };
     this.#looks = new Map(partitions.map((keys) => [keys, { ...look, keys }]));
   }
 
@@ -82,12 +82,13 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     return tally.result;
   }
 
-  /** Looks at a partition within `wait` milliseconds. */
+  /** Looks at a partition within `wait` milliseconds. Something was noted there: its node writes. */
   hurry(keys: PartitionKeys, wait: number): void {
     const look = this.#looks.get(keys);
     const at = performance.now() + wait;
-    if (!look || at >= look.next) return;
-    look.next = at;
+    if (!look || (at >= look.next && !look.isFailing)) return;
+    look.next = look.isFailing ? 0 : at;
+    look.isFailing = false;
     this.#schedule();
   }
 
@@ -113,8 +114,8 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     this.#schedule();
   }
 
-  #dueAt({ keys, begun, next, failures }: Look<Keys>): number {
-    if (failures > 0) return begun + Math.min(FIRST_BACK_OFF * 2 ** (failures - 1), LONGEST_BACK_OFF);
+  #dueAt({ keys, begun, next, isFailing }: Look<Keys>): number {
+    if (isFailing) return begun + RETRY;
     const longest = this.signals.heardSince(keys) <= begun ? LONGEST_WAIT_WITH_SIGNALS : LONGEST_WAIT;
     return Math.max(Math.min(next, begun + longest), begun + SHORTEST_WAIT);
   }
@@ -129,13 +130,14 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     try {
       const next = await this.list.claimIn(look.keys, tally, { signal });
       if (next !== undefined) look.next = Math.min(look.next, performance.now() + next);
-      look.failures = 0;
+      this.#failing.delete(look.keys);
       // While one partition fails, the others still succeed.
-      if ([...this.#looks.values()].every(({ failures }) => failures === 0)) this.#failures.succeeded();
+      if (this.#failing.size === 0) this.#failures.succeeded();
       tally.report(signal);
       reportLate(this.what, tally.result.late);
     } catch (error) {
-      look.failures++;
+      look.isFailing = true;
+      this.#failing.add(look.keys);
       if (!signal.aborted) this.#failures.failed(error);
     }
   }

@@ -3,6 +3,7 @@ import type { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import type { Connection } from './check-store.js';
 import { nodeWith } from './node-with.js';
+import { untilSound } from './until-sound.js';
 
 // Milliseconds: how often an instance signs.
 const SIGN_INTERVAL = 10_000;
@@ -20,10 +21,12 @@ return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])`;
  * of Redis, before it reads which partitions there are. No request does.
  */
 export class LivingInstances implements BackgroundService {
-  // What fails is done again with the next one.
-  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () => this.runOnce().catch(() => undefined));
+  readonly #stopping = new AbortController();
+  // Where Redis allows no sign, the next one is tried all the same.
+  readonly #signing = new PollingLoop('The sign of life', SIGN_INTERVAL, () =>
+    untilSound(() => this.runOnce(), this.#stopping.signal).catch(() => undefined),
+  );
   #enterAgain: (() => Promise<void>) | undefined;
-  #hasStopped = false;
   /** The signs that have had no reply yet. */
   #signs: Promise<void> = Promise.resolve();
 
@@ -46,7 +49,7 @@ export class LivingInstances implements BackgroundService {
   }
 
   async stop(): Promise<void> {
-    this.#hasStopped = true;
+    this.#stopping.abort();
     await this.#signing.stop();
     // A sign on the way, as after a reconnection, would bring it back.
     await this.#signs;
@@ -54,10 +57,11 @@ export class LivingInstances implements BackgroundService {
   }
 
   async runOnce(): Promise<void> {
-    if (this.#hasStopped) return;
+    const { signal } = this.#stopping;
+    if (signal.aborted) return;
     const sign = this.sign();
     this.#signs = Promise.allSettled([this.#signs, sign]).then(() => undefined);
-    if ((await sign) && !this.#hasStopped) await this.#enterAgain?.();
+    if ((await sign) && !signal.aborted) await this.#enterAgain?.();
   }
 
   /** Whether Redis did not know this instance. */

@@ -18,6 +18,8 @@ export type Signal = string;
 
 // Milliseconds. A heartbeat confirms that the signals are heard.
 const HEARTBEAT = 1000;
+// Milliseconds. A user of Redis may get the right meanwhile.
+const AFTER_REFUSAL = 60_000;
 
 /**
  * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel
@@ -35,7 +37,9 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
   readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #isRefused = false;
+  /** When to try again after a refusal: monotonic time. */
+  #triesAt = 0;
+  #hasWarned = false;
 
   constructor(
     @InjectConnection('signals') private readonly nodes: RedisNodes,
@@ -83,7 +87,7 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     client
       .on('smessage', (channel: string, message: string) => this.#receive(channel, message))
       .on('ready', () => {
-        this.#isRefused = false;
+        this.#triesAt = 0;
         this.#subscribe();
       })
       .on('close', () => this.#forget(client))
@@ -118,7 +122,7 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
 
   /** Subscribes to the signals of each partition on the node that has it, where that is not done yet. */
   #subscribe(): void {
-    if (this.#isRefused) return;
+    if (performance.now() < this.#triesAt) return;
     for (const partition of this.#partitions) {
       const node = this.nodes.of(partition.events);
       if (node !== undefined && node === this.#heard.get(partition)?.client) continue;
@@ -139,14 +143,17 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     // The connection was lost meanwhile, or another node has the partition now.
     if (this.#pending.get(partition) !== node) return;
     this.#pending.delete(partition);
+    this.#hasWarned = false;
     this.#heard.set(partition, { client: node, since: performance.now() });
     this.#tell(partition, 'missed');
   }
 
   #refused(error: unknown): void {
     if (isReply(error, 'MOVED')) return this.nodes.refresh();
-    if (this.#isRefused || !(isReply(error, 'NOPERM') || isReply(error, 'ERR'))) return;
-    this.#isRefused = true;
+    if (!(isReply(error, 'NOPERM') || isReply(error, 'ERR'))) return;
+    this.#triesAt = performance.now() + AFTER_REFUSAL;
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
     logger.warn(
       `New events are noticed later: this instance cannot subscribe to the channels of the partitions: ${shownError(error)}`,
     );

@@ -20,6 +20,7 @@ import {
 import { isShared } from './sharing.js';
 import { isAnswer } from './reply.errors.js';
 import { RequestConnection } from './request.connection.js';
+import { untilSound } from './until-sound.js';
 
 // Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose
 // error says more.
@@ -32,6 +33,7 @@ const LONGEST_START = 11_000;
 @Injectable()
 export class StoreConnections implements BackgroundService {
   readonly #eviction: EvictionCheck;
+  readonly #stopping = new AbortController();
   #hasEntered = false;
 
   constructor(
@@ -61,6 +63,7 @@ export class StoreConnections implements BackgroundService {
 
   /** Resolves when Redis has replied to all that was sent. */
   async stop(): Promise<void> {
+    this.#stopping.abort();
     const { request, writes, background } = this.connections;
     const own = [...new Set([request, writes])].filter((nodes) => !isShared(nodes)).flatMap((nodes) => [...nodes.all]);
     if (!isShared(background)) own.push(background);
@@ -110,9 +113,11 @@ export class StoreConnections implements BackgroundService {
   async #checkLate(): Promise<void> {
     // The application already runs, so an error can only be logged.
     const { background } = this.connections;
-    await this.#enter({ run: (command) => command(background) }, () => undefined).catch((error: unknown) =>
-      logger.error(`The check of the data in Redis failed: ${String(error)}${adviceFor(error)}`),
-    );
+    const enter = () => this.#enter({ run: (command) => command(background) }, () => undefined);
+    await untilSound(enter, this.#stopping.signal).catch((error: unknown) => {
+      if (this.#stopping.signal.aborted) return;
+      logger.error(`The check of the data in Redis failed: ${String(error)}${adviceFor(error)}`);
+    });
   }
 
   async #enter(connection: Connection, unsigned: (error: unknown) => void): Promise<void> {

@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
+import { RETRY } from '../connection/until-sound.js';
 import { Partitions } from '../partitions/partitions.js';
 import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
@@ -23,8 +24,6 @@ import { logger } from '../logging/redis-session.logger.js';
 const BATCH_SIZE = 100;
 // Milliseconds. The others need not wait for a node that is down.
 const PATIENCE = 1000;
-const PAUSE_AFTER_ERROR = 500;
-const PAUSE_AFTER_FAILED_WISH = 1000;
 // For handlers that the application adds while it runs: what they are for may have begun before.
 const HINDSIGHT = 5000;
 // How long the wishes of broadcast handlers outlive their last instance.
@@ -120,7 +119,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
         if (signal.aborted) return;
         this.#failures.failed(error);
         this.#due = this.partitions.all;
-        await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
+        await pause(RETRY, undefined, { signal }).catch(() => undefined);
       }
     }
   }
@@ -255,7 +254,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
   /** A partition that cannot be told holds up no event of the others. */
   #tellAgain(error: unknown): WishReply[] {
     if (!this.#stopping.signal.aborted) this.#wishFailures.failed(error);
-    this.#nextRenewal = performance.now() + PAUSE_AFTER_FAILED_WISH;
+    this.#nextRenewal = performance.now() + RETRY;
     return [];
   }
 

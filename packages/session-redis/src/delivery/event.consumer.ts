@@ -6,6 +6,7 @@ import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
+import { RETRY, untilSound } from '../connection/until-sound.js';
 import { EVENT_RULES } from './delivery.tokens.js';
 import { EventProducer, type HandlersFailure } from './event-producer.js';
 import type { PendingEvent } from './pending-event.js';
@@ -33,7 +34,6 @@ export interface ConsumerOptions {
 }
 
 // Milliseconds.
-const PAUSE_AFTER_ERROR = 500;
 // While retries have all their places, others may be due. Most handlers have finished by then.
 const PAUSE_WHILE_RETRIES_RUN = 25;
 const LONGEST_REASON = 1000;
@@ -49,6 +49,10 @@ export class EventConsumer<Event> implements BackgroundService {
   readonly #renewals: PollingLoop;
   readonly #stopping = new AbortController();
   readonly #failures = new FailureLog('Events cannot be read, retrying', 'Events are read again');
+  readonly #unsettled = new FailureLog(
+    'The results of handlers cannot be recorded, retrying',
+    'The results of handlers are recorded again',
+  );
   #ended: Promise<void> = Promise.resolve();
   #joined = false;
   /** When to tell Redis again what its handlers want: monotonic time. */
@@ -68,7 +72,7 @@ export class EventConsumer<Event> implements BackgroundService {
     @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
     this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
-    this.#renewals = leaseRenewal(group, this.#limiter);
+    this.#renewals = leaseRenewal(group, this.#limiter, this.#stopping.signal);
   }
 
   /** Resolves when the events that its handlers want are recorded, with their data. */
@@ -115,7 +119,7 @@ export class EventConsumer<Event> implements BackgroundService {
     await Promise.race([this.#handlers.ready(), aborted(signal)]);
     const { hasHandlers } = this.#handlers;
     // Redis may come back without what this instance has told.
-    const abstain = () => void this.group.abstain().catch(() => undefined);
+    const abstain = () => void untilSound(() => this.group.abstain(), signal).catch(() => undefined);
     if (!hasHandlers) this.nodes.onOpen((client) => client.on('ready', abstain));
     while (!signal.aborted) {
       try {
@@ -126,7 +130,7 @@ export class EventConsumer<Event> implements BackgroundService {
       } catch (error) {
         if (signal.aborted) return;
         this.#failures.failed(error);
-        await pause(PAUSE_AFTER_ERROR, undefined, { signal }).catch(() => undefined);
+        await pause(RETRY, undefined, { signal }).catch(() => undefined);
       }
     }
   }
@@ -231,11 +235,11 @@ export class EventConsumer<Event> implements BackgroundService {
     const failure = await this.#attempt(event);
     if (failure === 'passed') return;
     if (!failure) {
-      await this.group.acknowledge(entry);
+      await this.#settled(() => this.group.acknowledge(entry));
       this.#acknowledged.add(nameOf(entry));
       return;
     }
-    switch (await this.group.fail(entry, failure)) {
+    switch (await this.#settled(() => this.group.fail(entry, failure))) {
       case 'retry': {
         const attempt = `attempt ${failures + 1} of ${this.group.rules.attempts}`;
         logger.warn(`Event ${this.producer.shownIdOf(entry)} failed in ${attempt} and will be retried`);
@@ -255,13 +259,16 @@ export class EventConsumer<Event> implements BackgroundService {
     if (!this.group.concerns(entry)) return undefined;
     const abandonment = abandonmentOf(pending, this.group.rules);
     if (abandonment) return abandonment;
-    const event = await this.loader.load(entry, failures + 1);
+    const event = await this.#settled(() => this.loader.load(entry, failures + 1));
     if (!event) {
       logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);
       return undefined;
     }
     const missing = this.producer.missingHandlerOf(event);
-    if (missing !== undefined) return (await this.group.passOn(entry, missing)) === 'unwanted' ? undefined : 'passed';
+    if (missing !== undefined) {
+      const word = await this.#settled(() => this.group.passOn(entry, missing));
+      return word === 'unwanted' ? undefined : 'passed';
+    }
     try {
       await this.#limiter.run(entry, () => {
         // Its data came during the shutdown, which waits only for handlers that have begun: left to another instance.
@@ -274,6 +281,16 @@ export class EventConsumer<Event> implements BackgroundService {
       if (!failure) throw error;
       return { done: [...done, ...failure.succeeded], reason: reasonOf(failure), handler: failure.failed[0]?.name };
     }
+  }
+
+  /**
+   * Keeps an entry, with its lease, while Redis refuses what this instance asks or tells of it. Otherwise it would wait
+   * for the end of the lease when that is over, and its handlers would run once more.
+   */
+  async #settled<T>(call: () => Promise<T>): Promise<T> {
+    const reply = await untilSound(call, this.#stopping.signal, (error) => this.#unsettled.failed(error));
+    this.#unsettled.succeeded();
+    return reply;
   }
 
   async #end(silent: Promise<void>): Promise<void> {

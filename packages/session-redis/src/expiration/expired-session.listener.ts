@@ -5,6 +5,8 @@ import {
   REDIS_SESSION_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from '../configuration/redis-session.tokens.js';
+import { SweepCounter } from '../cleanup/sweep.counter.js';
+import { isFaultOfServer, RETRY, untilSound } from '../connection/until-sound.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
@@ -16,11 +18,10 @@ import type {
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import type { BackgroundService } from '../timing/background-service.js';
+import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
-import type { SweepResult } from '../cleanup/sweep.counter.js';
 import { foundInCall, tracedSweep } from './traced-sweep.js';
-import { shownError } from '@nest-session/core/internal';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
 // differ at random: what one instance has claimed costs the others little.
@@ -45,6 +46,10 @@ export class ExpiredSessionListener implements BackgroundService {
   readonly #batchSize: number;
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
+  readonly #failures = new FailureLog(
+    'Expired sessions could not be claimed, and will be',
+    'Expired sessions are claimed again',
+  );
   #timer: NodeJS.Timeout | undefined;
   /** Listens to all expired keys, where Redis sends only those events and forbids CONFIG. */
   #substitute: KeyspaceSubscription | undefined;
@@ -58,7 +63,7 @@ export class ExpiredSessionListener implements BackgroundService {
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
-    @Inject(SessionExpirationSweeper) private readonly sweeper: Pick<SessionExpirationSweeper, 'runOnce'>,
+    @Inject(SessionExpirationSweeper) private readonly sweeper: Pick<SessionExpirationSweeper, 'pass'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {
     this.#batchSize = batchSize;
@@ -95,34 +100,48 @@ export class ExpiredSessionListener implements BackgroundService {
   #collect(shadow: string): void {
     const id = this.partitions.idOfShadow(shadow);
     if (id === undefined || this.#stopping.signal.aborted) return;
-    if (this.#due.size >= MOST_COLLECTED) {
+    this.#add(id);
+    this.#schedule(SHORTEST_COLLECTION + Math.random() * (LONGEST_COLLECTION - SHORTEST_COLLECTION));
+  }
+
+  #add(id: string): void {
+    if (this.#due.size < MOST_COLLECTED) this.#due.add(id);
+    else {
       this.#hasMissed = true;
       this.#sweeping ??= this.#sweep().finally(() => (this.#sweeping = undefined));
-      return;
     }
-    this.#due.add(id);
-    const collection = SHORTEST_COLLECTION + Math.random() * (LONGEST_COLLECTION - SHORTEST_COLLECTION);
+  }
+
+  #schedule(wait: number): void {
+    if (this.#due.size === 0 || this.#stopping.signal.aborted) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#claiming = this.#claiming.then(() => this.#claim());
-    }, collection).unref();
+    }, wait).unref();
   }
 
   async #claim(): Promise<void> {
-    const due = this.#membersByPartition();
+    const due = this.partitions.grouped([...this.#due]);
     this.#due.clear();
-    try {
-      await Promise.all([...due].map(([partition, members]) => this.#claimIn(partition, members)));
-    } catch (error) {
-      this.#reportLeft(error);
-    }
+    const claims = await Promise.all(due.map(([partition, ids]) => this.#claimIn(partition, ids)));
+    if (claims.every((hasSucceeded) => hasSucceeded)) this.#failures.succeeded();
   }
 
-  async #claimIn(partition: SessionKeys, members: readonly string[]): Promise<void> {
-    for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
-      const batch = members.slice(i, i + this.#batchSize);
-      const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
-      await tracedSweep('key_event', this.partitions, claim, foundInCall);
+  /** Never rejects. What a server refuses is collected once more: the cleanup job may come a minute later. */
+  async #claimIn(partition: SessionKeys, ids: readonly string[]): Promise<boolean> {
+    const members = ids.map((id) => partition.memberOf(id));
+    try {
+      for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
+        const batch = members.slice(i, i + this.#batchSize);
+        const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
+        await tracedSweep('key_event', this.partitions, claim, foundInCall);
+      }
+      return true;
+    } catch (error) {
+      this.#failed(error);
+      if (isFaultOfServer(error)) for (const id of ids) this.#add(id);
+      this.#schedule(RETRY);
+      return false;
     }
   }
 
@@ -134,27 +153,36 @@ export class ExpiredSessionListener implements BackgroundService {
         await this.#sweepCurrentMinute();
       }
     } catch (error) {
-      this.#reportLeft(error);
+      this.#failed(error);
     }
   }
 
-  #membersByPartition(): Map<SessionKeys, string[]> {
-    const byPartition = this.partitions.grouped([...this.#due]);
-    return new Map(byPartition.map(([partition, ids]) => [partition, ids.map((id) => partition.memberOf(id))]));
-  }
-
   async #catchUp(): Promise<void> {
-    const { claimed } = await this.#sweepCurrentMinute();
+    const claimed = await this.#sweepCurrentMinute();
     if (claimed > 0) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
   }
 
-  /** The bucket of the current minute, which is not due yet, holds the sessions that have just ended. */
-  #sweepCurrentMinute(): Promise<SweepResult> {
-    return this.sweeper.runOnce({ ahead: MINUTE, signal: this.#stopping.signal });
+  /**
+   * The bucket of the current minute, which is not due yet, holds the sessions that have just ended. Resolves to how
+   * many it has claimed, when the server has refused no batch.
+   */
+  async #sweepCurrentMinute(): Promise<number> {
+    const { signal } = this.#stopping;
+    let claimed = 0;
+    const sweep = async () => {
+      const tally = new SweepCounter(true);
+      await this.sweeper.pass(tally, { ahead: MINUTE, signal }).finally(() => (claimed += tally.result.claimed));
+      const fault = tally.failures.find(isFaultOfServer);
+      if (fault !== undefined) throw fault;
+      tally.report(signal);
+    };
+    await untilSound(sweep, signal, (error) => this.#failed(error));
+    this.#failures.succeeded();
+    return claimed;
   }
 
-  #reportLeft(error: unknown): void {
-    logger.warn(`Expired sessions could not be claimed; the cleanup job will find them: ${shownError(error)}`);
+  #failed(error: unknown): void {
+    if (!this.#stopping.signal.aborted) this.#failures.failed(error);
   }
 
   #report({ state, reason }: KeyspaceHealth): void {

@@ -49,12 +49,16 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
    */
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const tally = new SweepCounter((options.ahead ?? 0) > 0);
+    await this.pass(tally, options).finally(() => tally.report(options.signal));
+    return tally.result;
+  }
+
+  /** @internal The same, without a word in the log. */
+  async pass(tally: SweepCounter, options: SweepOptions): Promise<void> {
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const passes = await Promise.allSettled(nodes.map((its) => this.sweep(its, tally, options)));
-    tally.report(options.signal);
     const failed = passes.find(({ status }) => status === 'rejected');
     if (failed) throw (failed as PromiseRejectedResult).reason;
-    return tally.result;
   }
 
   /** @internal A pass over partitions of one node. */

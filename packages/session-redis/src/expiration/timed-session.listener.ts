@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { isWellFormedIdOrToken, shownError } from '@nest-session/core/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import { untilSound } from '../connection/until-sound.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -41,6 +42,7 @@ export class TimedSessionListener implements BackgroundService {
   readonly #options: ListenerOptions;
   readonly #questions = new Map<string, Question>();
   readonly #claims = new Map<SessionKeys, Claims>();
+  readonly #stopping = new AbortController();
   #hasWarned = false;
 
   constructor(
@@ -69,6 +71,7 @@ export class TimedSessionListener implements BackgroundService {
 
   /** Resolves when the questions that are open have their answers. */
   async stop(): Promise<void> {
+    this.#stopping.abort();
     try {
       await this.#options.expirations.timer?.stop();
     } catch (error) {
@@ -118,7 +121,9 @@ export class TimedSessionListener implements BackgroundService {
       if (claims.next === batch) claims.next = undefined;
       const members = ids.map((id) => partition.memberOf(id));
       const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, members), partition.prefix);
-      return tracedSweep('timer', this.partitions, claim, foundInCall);
+      const sweep = () => tracedSweep('timer', this.partitions, claim, foundInCall);
+      // The timer may ask again much later than Redis is sound.
+      return untilSound(sweep, this.#stopping.signal);
     });
     const batch = { ids, claims: replied };
     claims.next = batch;

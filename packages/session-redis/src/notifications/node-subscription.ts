@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
+import { isFaultOfServer, RETRY } from '../connection/until-sound.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 import type { KeyspaceState, ResolvedSubscription } from './keyspace-subscription.options.js';
 import { NotificationProbe, type ProbeConnections, type ProbeResult } from './notification.probe.js';
@@ -93,16 +95,22 @@ export class NodeSubscription {
   async #subscribe(): Promise<boolean> {
     const gone = this.#gone;
     const { subscriber } = this.connections;
-    try {
-      if (this.channels.length > 0) await subscriber.subscribe(...this.channels);
-      if (gone !== this.#gone) return false;
-      if (this.patterns.length > 0) await subscriber.psubscribe(...this.patterns);
-    } catch (error) {
-      if (gone === this.#gone) this.#report('refused', `the channel is not allowed (${shownError(error)})`);
-      return false;
+    while (gone === this.#gone) {
+      try {
+        if (this.channels.length > 0) await subscriber.subscribe(...this.channels);
+        if (gone === this.#gone && this.patterns.length > 0) await subscriber.psubscribe(...this.patterns);
+        this.#isSubscribed = gone === this.#gone;
+        return this.#isSubscribed;
+      } catch (error) {
+        if (gone !== this.#gone) break;
+        if (!isFaultOfServer(error)) {
+          this.#report('refused', `the channel is not allowed (${shownError(error)})`);
+          break;
+        }
+        await pause(RETRY, undefined, { ref: false });
+      }
     }
-    this.#isSubscribed = gone === this.#gone;
-    return this.#isSubscribed;
+    return false;
   }
 
   #conclude({ heard, refused, flagsWereMissing }: ProbeResult, isNew: boolean): void {

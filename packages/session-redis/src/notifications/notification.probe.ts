@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { isAnswer } from '../connection/reply.errors.js';
+import { isFaultOfServer } from '../connection/until-sound.js';
 import { requireFlags } from './notification-flags.js';
 import { shownError } from '@nest-session/core/internal';
 
@@ -61,7 +62,8 @@ export class NotificationProbe {
         const flagsWereMissing = await requireFlags(this.connections.commands(), this.flags);
         return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
       } catch (error) {
-        if (isAnswer(error) || this.connections.subscriber.status !== 'ready') {
+        const isAnswered = isAnswer(error) && !isFaultOfServer(error);
+        if (isAnswered || this.connections.subscriber.status !== 'ready') {
           const refused =
             `CONFIG is not allowed (${shownError(error)}): ` +
             `set notify-keyspace-events to "${this.flags}" on the server`;

@@ -5,6 +5,7 @@ import { REDIS_SESSION_OPTIONS, SHADOW_KEY_LISTENER } from '../configuration/red
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
+import { RETRY, untilSound } from '../connection/until-sound.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { logger } from '../logging/redis-session.logger.js';
 import type { KeyspaceNotification } from '../notifications/keyspace-notification.js';
@@ -19,7 +20,6 @@ import type { SpringJsonSerializer } from '../spring-values/spring-json.serializ
 
 // Milliseconds. Every instance hears everything, so each collects it, and the first one to look records it.
 const COLLECTION = 50;
-const AFTER_FAILURE = 1000;
 // Then it looks at all sessions instead.
 const MOST_COLLECTED = 10_000;
 // What was before it may be on its way from another connection.
@@ -81,8 +81,10 @@ export class SharedSessionListener implements BackgroundService {
     const { createdChannel } = this.keys;
     const pattern = `${escaped(createdChannel)}*`;
     const subscribe = () => {
-      subscriber.psubscribe(pattern).catch((error: unknown) => {
-        if (!this.#stopping.signal.aborted) this.#failures.failed(error);
+      const { signal } = this.#stopping;
+      const failed = (error: unknown) => this.#failures.failed(error);
+      untilSound(() => subscriber.psubscribe(pattern), signal, failed).catch((error: unknown) => {
+        if (!signal.aborted) failed(error);
       });
     };
     subscriber.on('pmessage', (heardBy: string, channel: string, message: string) => {
@@ -145,7 +147,7 @@ export class SharedSessionListener implements BackgroundService {
         if (signal.aborted) return;
         this.#failures.failed(error);
         this.#hasMissed = true;
-        await pause(AFTER_FAILURE, undefined, { ref: false, signal }).catch(() => undefined);
+        await pause(RETRY, undefined, { ref: false, signal }).catch(() => undefined);
       }
     }
   }
@@ -173,7 +175,7 @@ export class SharedSessionListener implements BackgroundService {
         this.#heard.length = MOST_COLLECTED;
         this.#catchUp();
       }
-      this.#schedule(AFTER_FAILURE);
+      this.#schedule(RETRY);
     }
   }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
@@ -33,6 +34,8 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
   readonly looksElsewhere = true;
   readonly #scripts: SharedScripts;
   readonly #batchSize: number;
+  /** Its scans are known by it. */
+  readonly #name = randomUUID();
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
@@ -100,10 +103,13 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     const { scanning } = this.keys;
     const end = performance.now() + LONGEST_PAGE;
     let left = 0;
-    while (!(await this.client.set(scanning, '', 'PX', LONGEST_PAGE, 'NX'))) {
+    while (!(await this.client.set(scanning, this.#name, 'PX', LONGEST_PAGE, 'NX'))) {
       // It has renewed the key.
       if (performance.now() > end) return false;
       left = await this.client.pttl(scanning);
+      // A scan of this instance that a fault has ended, or one from before the clock of Redis was set back.
+      const isOwn = (await this.client.get(scanning)) === this.#name;
+      if (isOwn || left > LONGEST_PAGE) return true;
       await pause(UNTIL_NEXT_TRY, undefined, { ref: false, signal });
     }
     if (left <= 2 * UNTIL_NEXT_TRY) return true;

@@ -5,6 +5,7 @@ import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { RETRY } from '../../src/connection/until-sound.js';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
 import { DuePoller } from '../../src/cleanup/due-poller.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
@@ -229,32 +230,37 @@ describe('the poller', () => {
     for (let minute = 1; minute <= 2; minute++) await nextLook(60_000);
   });
 
-  it('looks as soon as before at a signal when it has failed several times, twice', async () => {
-    const [keys] = store.partitions.all;
+  it('looks twice a second at a partition that fails, at once when a signal comes from there, and so a second time', async () => {
+    heard();
+    const [keys, other] = store.partitions.all;
     const clock = new HandClock();
-    jest.spyOn(signals, 'heardSince').mockReturnValue(-Infinity);
     const looks = jest.spyOn(store.scripts, 'claimDue');
     const looksHere = () => looks.mock.calls.filter(([each]) => each === keys).length;
     /** The next look at the partition comes after this time, and not before it. */
-    const nextLook = async (milliseconds: number) => {
+    const nextLook = async (milliseconds: number, tell: () => void) => {
       const before = looksHere();
       clock.pass(milliseconds - 1);
-      signals.tell(keys!, 'missed');
+      tell();
       await store.client.ping();
       expect(looksHere()).toBe(before);
       clock.pass(1);
-      signals.tell(keys!, 'missed');
+      tell();
       await eventually(() => expect(looksHere()).toBe(before + 1));
       await Promise.allSettled([looks.mock.results.at(-1)!.value]);
     };
+    // Then it looks at all that are due.
+    const nothingHere = () => signals.tell(other!, 'missed');
+    const missed = () => signals.tell(keys!, 'missed');
+    const farEnd = () => signals.tell(keys!, 'end 40000');
     poller.start();
     await atRest(looks);
     for (let round = 1; round <= 2; round++) {
       await store.client.set(keys!.ends, 'foreign');
-      for (const pause of [100, 1000, 2000]) await nextLook(pause);
+      await nextLook(100, missed);
+      for (let attempt = 1; attempt <= 10; attempt++) await nextLook(RETRY, nothingHere);
+      await nextLook(100, farEnd);
       await store.client.del(keys!.ends);
-      await nextLook(4000);
-      await nextLook(100);
+      await nextLook(100, farEnd);
     }
   });
 
@@ -289,8 +295,8 @@ describe('the poller', () => {
     poller.start();
     await eventually(() => expect(looks).toHaveBeenCalledTimes(4));
     await Promise.allSettled(looks.mock.results.map(({ value }) => value));
-    for (let pause = 1000; pause <= 4000; pause *= 2) {
-      clock.pass(pause);
+    for (let attempt = 1; attempt <= 3; attempt++) {
+      clock.pass(RETRY);
       const before = looks.mock.calls.length;
       for (const keys of [failing, other]) signals.tell(keys!, 'missed');
       await eventually(() => expect(looks.mock.calls.length).toBeGreaterThanOrEqual(before + 2));
@@ -298,7 +304,7 @@ describe('the poller', () => {
     }
     expect(said()).toEqual(['failed']);
     await store.client.del(failing!.ends);
-    clock.pass(8000);
+    clock.pass(RETRY);
     signals.tell(failing!, 'missed');
     await eventually(() => expect(said()).toEqual(['failed', 'works']));
   });

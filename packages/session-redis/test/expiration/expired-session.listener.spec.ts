@@ -178,7 +178,7 @@ it('the listener of expired sessions logs the ends that it catches up with, wher
   const store = await Store.open();
   const proxy = await TcpProxy.start({ port: store.server.port });
   const logs = jest.spyOn(Logger.prototype, 'log');
-  const sweeps = jest.spyOn(SessionExpirationSweeper.prototype, 'runOnce');
+  const sweeps = jest.spyOn(SessionExpirationSweeper.prototype, 'pass');
   const areSwept = async (passes: number) => {
     await eventually(() => sweeps.mock.results.length >= passes);
     await sweeps.mock.results[passes - 1]!.value;
