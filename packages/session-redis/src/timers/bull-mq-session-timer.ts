@@ -1,5 +1,6 @@
 import { OptionReader } from '@nest-session/core/internal';
 import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
+import { RETRY, untilSound } from '../connection/until-sound.js';
 import { FailureLog } from '../logging/failure.log.js';
 import { settledWithin } from '../timing/settled-within.js';
 import type { AskAboutSession, SessionTimer } from './session-timer.js';
@@ -17,7 +18,7 @@ export interface BullMqSessionTimerOptions {
 }
 
 // Milliseconds after which to ask again when Redis did not reply.
-const RETRY = 5000;
+const NO_ANSWER = 5000;
 // Milliseconds. If the instance with a job ends, another instance gets the job after one to two times this long.
 const LOCK = 10_000;
 // Milliseconds between two attempts to connect.
@@ -45,6 +46,7 @@ export class BullMqSessionTimer implements SessionTimer {
   #queue: Queue | undefined;
   #worker: Worker | undefined;
   #isRunning = false;
+  #stopping = new AbortController();
 
   /** Connects when the application starts. @throws InvalidSessionOptionsError that names all problems at once */
   constructor(options: BullMqSessionTimerOptions) {
@@ -60,6 +62,7 @@ export class BullMqSessionTimer implements SessionTimer {
   start(ask: AskAboutSession): void {
     if (this.#isRunning) throw new SharedTimerError('BullMqSessionTimer');
     this.#isRunning = true;
+    this.#stopping = new AbortController();
     // A call must fail instead of waiting until Redis is back, because nothing waits for it.
     const queue = this.#with({ enableOfflineQueue: false, maxRetriesPerRequest: 1 });
     this.#queue = new Queue(this.#name, queue);
@@ -69,6 +72,7 @@ export class BullMqSessionTimer implements SessionTimer {
       lockDuration: LOCK,
       stalledInterval: LOCK,
       maxStalledCount: MOST_STALLS,
+      runRetryDelay: RETRY,
     });
     this.#queue.on('error', (error) => this.#failures.failed(error));
     this.#worker.on('error', (error) => this.#failures.failed(error));
@@ -98,6 +102,7 @@ export class BullMqSessionTimer implements SessionTimer {
     // Without its server, BullMQ would wait forever for running jobs, although none of them can end.
     const isDown = !(await isReached(queue));
     this.#isRunning = false;
+    this.#stopping.abort();
     if (isDown && this.#hasOwnConnections) void queue.disconnect().catch(() => undefined);
     await settledWithin(PATIENCE, Promise.all([worker.close(isDown), queue.close()]));
   }
@@ -117,9 +122,10 @@ export class BullMqSessionTimer implements SessionTimer {
   async #process(job: Job, token: string | undefined, ask: AskAboutSession): Promise<void> {
     // A worker does not report that it has reconnected.
     this.#failures.succeeded();
-    const delay = await ask(job.id ?? '').catch(() => RETRY);
+    const delay = await ask(job.id ?? '').catch(() => NO_ANSWER);
     if (delay === undefined) return;
-    await job.moveToDelayed(Date.now() + delay, token);
+    // Otherwise the job would wait for the end of its lock.
+    await untilSound(() => job.moveToDelayed(Date.now() + delay, token), this.#stopping.signal);
     throw new DelayedError();
   }
 }

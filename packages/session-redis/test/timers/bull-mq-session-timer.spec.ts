@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { LineRecorder } from '../support/line.recorder.js';
 
 // A worker of BullMQ whose server is away leaves a timer of six seconds.
@@ -42,6 +43,35 @@ it('a BullMqSessionTimer logs each outage, and its end when a job comes again', 
     }
   } finally {
     await timer.stop();
+    await server.stop();
+  }
+});
+
+it('a BullMqSessionTimer asks soon after its Redis accepts writes again, also about a session that it was asking about', async () => {
+  const server = await RedisServer.start();
+  const admin = new Redis(server.url);
+  const timer = new BullMqSessionTimer({ connection: { host: '127.0.0.1', port: server.port } });
+  const asked: string[] = [];
+  const gate = new Gate();
+  timer.start(async (id) => {
+    asked.push(id);
+    if (asked.filter((each) => each === id).length > 1) return undefined;
+    await gate.pass();
+    return 10;
+  });
+  const refused = async () => Number(/errorstat_NOREPLICAS:count=(\d+)/.exec(await admin.info('errorstats'))?.[1] ?? 0);
+  try {
+    for (const id of ['in-hand', 'waits']) await eventually(() => timer.schedule(id, id === 'waits' ? 2000 : 10));
+    await gate.reached();
+    await admin.config('SET', 'min-replicas-to-write', '1');
+    gate.open();
+    await eventually(async () => expect(await refused()).toBeGreaterThan(10));
+    await admin.config('SET', 'min-replicas-to-write', '0');
+    // BullMQ itself would pause for 15 seconds, and the lock of the job would have to end.
+    await eventually(() => expect(asked.toSorted()).toEqual(['in-hand', 'in-hand', 'waits', 'waits']), { timeout: 7000 });
+  } finally {
+    await timer.stop();
+    admin.disconnect();
     await server.stop();
   }
 });
