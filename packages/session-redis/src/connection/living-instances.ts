@@ -16,6 +16,12 @@ const KEPT = 86_400_000;
 const SIGN = `#!lua flags=allow-oom
 return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])`;
 
+/** A sign ahead of the clock, which was set back since then, counts as one of now. */
+const SET_BACK = `#!lua flags=allow-oom
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], '+inf')) do
+  redis.call('ZADD', KEYS[1], ARGV[1], name)
+end`;
+
 /**
  * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time
  * of Redis, before it reads which partitions there are. No request does.
@@ -82,8 +88,10 @@ export class LivingInstances implements BackgroundService {
   /** The names of the others that are alive. */
   async others(): Promise<string[]> {
     const { instances } = this.partitions;
-    const since = (await this.#now()) - ALIVE;
-    const names = await this.connection.run((client) => client.zrangebyscore(instances, since, '+inf'), instances);
+    const now = await this.#now();
+    // Another one may have signed in the second after this time.
+    await this.connection.run((client) => client.eval(SET_BACK, 1, instances, now + 1000), instances);
+    const names = await this.connection.run((client) => client.zrangebyscore(instances, now - ALIVE, '+inf'), instances);
     return names.filter((name) => name !== this.name);
   }
 

@@ -5,6 +5,7 @@ import { RedisDeadlineModule, type RedisDeadlineModuleOptions } from '@nest-sess
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { DueSweeper } from '../../src/cleanup/due.sweeper.js';
 import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
+import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { DELIVERY_PACE } from '../../src/delivery/delivery.tokens.js';
 import { Partitions } from '../../src/partitions/partitions.js';
 import { PATIENCE } from './patience.js';
@@ -63,6 +64,11 @@ export class DeadlineInstance {
       .get(DueSweeper, { strict: false })
       .sweep(this.#module.get(Partitions, { strict: false }).all, tally, {});
     expect(tally.failures).toEqual([]);
+  }
+
+  /** Trims its events, as the job of every minute does. */
+  async trim(): Promise<void> {
+    await this.#module.get(EventTrimmer, { strict: false }).runOnce();
   }
 
   stop(): Promise<void> {

@@ -2,7 +2,7 @@
 --[[
   fire-deadlines: records an event for each deadline whose time has come, with its data, and lets it wait no longer. Every name
   that is due gets the same share of a call. A name that nobody handles goes on waiting, and so does everything while too many
-  events wait for their groups. Without groups none waits, and the oldest events make room.
+  events wait for their groups. The oldest of those that wait for none make room.
 
   KEYS[1] sorted set of the names
   KEYS[2] events stream
@@ -101,27 +101,40 @@ local function look()
   return due, later
 end
 
--- Whether a group has to handle events, or will: what only broadcast handlers want waits for none.
-local function are_for_groups()
-  return next(handlers) ~= nil or next(groups_of(events)) ~= nil
+-- The position of the first event that one of the groups has to handle; nil when there is none.
+local function first_unhandled(groups)
+  local first
+  for name, group in pairs(groups) do
+    local pending = redis.call('XPENDING', events, name, '-', '+', 1)[1]
+    local unread = redis.call('XRANGE', events, '(' .. group['last-delivered-id'], '+', 'COUNT', 1)[1]
+    -- What is pending comes before what is unread.
+    local own = pending and pending[1] or unread and unread[1]
+    if own and (not first or before(own, first)) then first = own end
+  end
+  return first
 end
 
-local function remove_oldest(count)
-  local oldest = redis.call('XRANGE', events, '-', '+', 'COUNT', count)
+-- Removes the oldest events that wait for no group, and for none that will be there. Whether there were any.
+local function drop_handled(count)
+  local groups = groups_of(events)
+  if not next(groups) and next(handlers) then return false end
+  local first = first_unhandled(groups)
+  local oldest = redis.call('XRANGE', events, '-', first and '(' .. first or '+', 'COUNT', count)
+  if not oldest[1] then return false end
   local last = oldest[#oldest][1]
   local ms, sequence = parts(last)
   redis.call('XTRIM', events, 'MINID', digits(ms) .. '-' .. digits(sequence + 1))
   redis.call('SET', trimmed, last)
+  return true
 end
 
 local waiting, most_waiting = read_typed('stream', 'XLEN', events), tonumber(ARGV[3])
 read_typed('stream', 'XLEN', dead)
 local due, earliest = look()
 if #due > 0 and waiting >= most_waiting then
-  if are_for_groups() then return { now, 1000, 1 } end
   read_typed('string', 'GET', trimmed)
   -- A few at a time: `events.maxLength` may be much lower than before.
-  remove_oldest(math.min(waiting - most_waiting + most, 2 * most))
+  if not drop_handled(math.min(waiting - most_waiting + most, 2 * most)) then return { now, 1000, 1 } end
 end
 local share = math.max(1, math.floor(most / math.max(1, #due)))
 for _, name in ipairs(due) do

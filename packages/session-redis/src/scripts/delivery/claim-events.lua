@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
   claim-events: gives an instance pending entries of its group: first those whose retry is due, then those whose lease
-  has ended because their instance did not renew it.
+  has ended because their instance did not renew it. Times ahead of the clock, which was set back since then, begin now.
 
   KEYS[1] events stream
   KEYS[2] failing events of the group
@@ -18,7 +18,9 @@
 local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
 local group, consumer, lease, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 assert_types({ { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' } })
-local claimed = {}
+-- No retry waits longer, in ms: see delivery/retry-rules.ts.
+local LONGEST_BACK_OFF = 300000
+local claimed, now = {}, now_in_ms()
 
 local function claim_entry(position, deliveries)
   local entry = redis.call('XCLAIM', events, group, consumer, 0, position)[1]
@@ -31,12 +33,26 @@ local function claim_entry(position, deliveries)
   end
 end
 
-for _, position in ipairs(redis.call('ZRANGEBYSCORE', retries, '-inf', digits(now_in_ms()), 'LIMIT', 0, limit)) do
-  local pending = pending_at(events, group, position)
-  if pending then claim_entry(position, pending[4]) else settle(events, group, failing, retries, position) end
+local function claim_retries(from, to)
+  for _, position in ipairs(redis.call('ZRANGEBYSCORE', retries, from, to, 'LIMIT', 0, limit - #claimed)) do
+    local pending = pending_at(events, group, position)
+    if pending then claim_entry(position, pending[4]) else settle(events, group, failing, retries, position) end
+  end
 end
+
+-- Redis shows no idle time for one that lies ahead of the clock: an instance that has died would keep its entries.
+local function restart_idle_times(instance)
+  for _, pending in ipairs(redis.call('XPENDING', events, group, '-', '+', limit, instance.name)) do
+    if pending[3] == 0 then redis.call('XCLAIM', events, group, instance.name, 0, pending[1], 'JUSTID') end
+  end
+  note_instance(events, group, instance.name)
+end
+
+claim_retries('-inf', digits(now))
+claim_retries(digits(now + LONGEST_BACK_OFF + 1), '+inf')
 -- One instance after the other: in a list of all pending entries, those that wait for a retry would hide the others.
 for _, instance in ipairs(instances_of(events, group)) do
+  if instance.idle == 0 then restart_idle_times(instance) end
   local rest = limit - #claimed
   if rest > 0 then
     local abandoned = redis.call('XPENDING', events, group, 'IDLE', lease, '-', '+', rest, instance.name)

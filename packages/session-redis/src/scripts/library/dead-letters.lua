@@ -103,10 +103,19 @@ local function trim_letters(letters, most, limit, newest)
   return removed
 end
 
+-- Adds the entry of a letter. Positions never go back: ahead of the clock, the letter has the time in itself.
+local function add_entry(stream, fields)
+  local position, seconds = redis.call('XADD', stream, '*', unpack(fields)), redis.call('TIME')[1]
+  if tonumber(string.match(position, '^%d+')) < (seconds + 1) * 1000 then return position end
+  redis.call('XDEL', stream, position)
+  fields[#fields + 1], fields[#fields + 2] = 'buried', seconds .. '000'
+  return redis.call('XADD', stream, '*', unpack(fields))
+end
+
 -- Adds a letter, and makes room for it: all letters may take `most` bytes.
 local function add_letter(letters, fields, most)
+  local position = add_entry(letters.stream, fields)
   local kind, bytes = kind_of(fields), bytes_of(fields)
-  local position = redis.call('XADD', letters.stream, '*', unpack(fields))
   redis.call('ZADD', letters.index, 0, index_member(kind, position, bytes))
   redis.call('HINCRBY', letters.sizes, kind, bytes)
   trim_letters(letters, most, 100, position)

@@ -1,7 +1,7 @@
--- include: groups, pending, positions, types
+-- include: fields, groups, pending, positions, types
 -- Which of the oldest events may go, and what groups lose with them. `stream` is a table: `events`, its key; `now`,
 -- `grace` and `retention`, in ms; `trimmed`, the position of the last trimmed event; `limit`, the number of events per
--- call.
+-- call; `ahead`, nil or what note_ahead() returns.
 
 -- A position as {milliseconds, sequence}, to be compared many times.
 local function pair_of(position)
@@ -12,8 +12,35 @@ local function precedes(one, other)
   return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
 end
 
+-- When an event was recorded, as far as that is known. Positions never go back: after the clock was ahead, they stay
+-- ahead, and the event itself has the time. One that has a time ahead of the clock was recorded meanwhile.
+local function recorded_at(stream, entry)
+  local ms = parts(entry[1])
+  if ms <= stream.now then return ms end
+  local at = tonumber(value_in(entry[2], 'at')) or ms
+  local ahead = stream.ahead
+  if at > stream.now and ahead and not before(ahead.position, entry[1]) then at = ahead.since end
+  return math.min(at, stream.now)
+end
+
 local function age_of(stream, entry)
-  return stream.now - parts(entry[1])
+  return stream.now - recorded_at(stream, entry)
+end
+
+-- Notes in the hash `key` up to which position, and since when at the latest, there are events with times ahead of the
+-- clock, when it first sees some among `entries`. Returns `position` and `since`; nil: there were none.
+local function note_ahead(stream, key, entries)
+  local noted = redis.call('HMGET', key, 'ahead', 'since')
+  local ahead = noted[2] and tonumber(noted[2]) <= stream.now and { position = noted[1], since = tonumber(noted[2]) } or nil
+  for _, entry in ipairs(parts(entries[#entries][1]) > stream.now and entries or {}) do
+    local is_known = ahead and not before(ahead.position, entry[1])
+    if not is_known and (tonumber(value_in(entry[2], 'at')) or math.huge) > stream.now and parts(entry[1]) > stream.now then
+      local last = redis.call('XREVRANGE', stream.events, '+', '-', 'COUNT', 1)[1][1]
+      redis.call('HSET', key, 'ahead', last, 'since', stream.now)
+      return { position = last, since = stream.now }
+    end
+  end
+  return ahead
 end
 
 -- An event that can make room does at this age, unless every group with a living instance has read it.
@@ -28,9 +55,11 @@ local function has_active_instance(stream, name)
   return false
 end
 
--- A group without a living instance, whose unread events were trimmed, may never come back: nothing waits for it.
+-- A group without a living instance, whose unread events were trimmed, may never come back: nothing waits for it. What
+-- it has read may be ahead of the clock.
 local function is_given_up(stream, name, read)
-  return before(read, stream.trimmed) and parts(read) <= stream.now - stream.retention
+  local at = parts(read)
+  return before(read, stream.trimmed) and (at <= stream.now - stream.retention or at > stream.now)
     and not has_active_instance(stream, name)
 end
 
@@ -76,9 +105,9 @@ local function may_go(stream, groups, entry)
 end
 
 -- Whether the age of the oldest event or their number allow that any go. Young events do only when they are more than
--- `most`.
+-- `most`. Those ahead of the clock are noted by the trimming itself.
 local function may_have_to_trim(stream, oldest, most)
-  return age_of(stream, oldest) >= math.min(stream.grace, stream.retention) or redis.call('XLEN', stream.events) > most
+  return parts(oldest[1]) > stream.now or age_of(stream, oldest) >= math.min(stream.grace, stream.retention) or redis.call('XLEN', stream.events) > most
 end
 
 -- How many of the oldest events may go. All before one that may go may go as well.

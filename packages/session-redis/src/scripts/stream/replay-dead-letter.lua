@@ -15,7 +15,7 @@
 ]]
 -- include: dead-letters, groups, signal, types
 -- What the failure added to the fields of the entry.
-local OF_FAILURE = { entry = true, reason = true, attempts = true, handler = true, dataSize = true }
+local OF_FAILURE = { entry = true, reason = true, attempts = true, handler = true, dataSize = true, buried = true }
 local events, letters, position = KEYS[1], dead_letters(KEYS[2]), ARGV[1]
 assert_types({ { events, 'stream' }, { letters.stream, 'stream' }, { letters.index, 'zset' }, { letters.sizes, 'hash' } })
 local letter = redis.call('XRANGE', letters.stream, position, position)[1]

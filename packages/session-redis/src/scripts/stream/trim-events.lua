@@ -9,7 +9,9 @@
   KEYS[1] events stream
   KEYS[2] position of the last trimmed event
   KEYS[3] counts of dropped events by group
-  KEYS[4] which events have made room: `scanned`, the position up to which they have; by type, that of the last one
+  KEYS[4] which events have made room: `scanned`, the position up to which they have; by type, that of the last one. And
+          of events from a time when the clock was ahead: `ahead`, the position of the last one, and `since`, in epoch ms,
+          when they were first seen
   ARGV[1] grace in ms
   ARGV[2] retention in ms
   ARGV[3] at most how many events to keep
@@ -36,6 +38,7 @@ local entries = redis.call('XRANGE', events, '-', '+', 'COUNT', limit)
 if #entries == 0 then return { 'done', 0, {} } end
 local stream = { events = events, now = now_in_ms(), grace = grace, retention = retention, limit = limit }
 stream.trimmed = trimmed_position(events, trimmed_key)
+stream.ahead = note_ahead(stream, thinned, entries)
 local groups = groups_to_trim(stream, entries[1][1])
 local surplus = redis.call('XLEN', events) - most
 
@@ -82,7 +85,13 @@ local function trim(removed)
   redis.call('XTRIM', events, 'MINID', digits(ms) .. '-' .. digits(sequence + 1))
   redis.call('SET', trimmed_key, last)
   local scanned = redis.call('HGET', thinned, 'scanned')
+  local ahead = stream.ahead
   if scanned and not before(last, scanned) then redis.call('DEL', thinned) end
+  if ahead and before(last, ahead.position) then
+    redis.call('HSET', thinned, 'ahead', ahead.position, 'since', ahead.since)
+  elseif ahead then
+    redis.call('HDEL', thinned, 'ahead', 'since')
+  end
   return dropped
 end
 
