@@ -5,6 +5,7 @@ import { isReply } from '../connection/reply.errors.js';
 import type { PartitionKeys } from '../partitions/partition-keys.js';
 import { Partitions } from '../partitions/partitions.js';
 import {
+  type ClaimRules,
   type ConsumerIdentity,
   DeliveryScripts,
   type RegisteredHandlers,
@@ -25,10 +26,7 @@ import { attemptsFor, type Failure, type RetryLimits } from './retry-rules.js';
 import { groupOf, namesIn, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { UnreadEventReader } from './unread-event.reader.js';
 
-export interface GroupRules extends RetryRules, RetryLimits {
-  /** Milliseconds without a renewal after which another instance takes an entry over. */
-  readonly lease: number;
-}
+export interface GroupRules extends RetryRules, RetryLimits, ClaimRules {}
 
 /**
  * The membership of this instance in its group, in every partition. Each entry of the events streams goes to one member
@@ -221,9 +219,8 @@ export class ConsumerGroupMember {
   }
 
   async #claimIn(partition: PartitionKeys, count: number): Promise<readonly PendingEvent[]> {
-    const { lease } = this.rules;
     const claimed = await this.#orCreated([partition], () =>
-      this.scripts.claimEvents(partition, this.member, lease, count),
+      this.scripts.claimEvents(partition, this.member, this.rules, count),
     );
     return (claimed ?? []).map(([position, fields, deliveries, record]) =>
       toPendingEvent(toStreamEntry(partition, [position, fields]), deliveries, record),

@@ -579,7 +579,13 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'claim-events',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
-    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(store.keys, ME, LEASE, 10),
+    send: (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(
+        store.keys,
+        ME,
+        { lease: LEASE, longestBackOff: MINUTE },
+        10,
+      ),
     // An instance claims an event again whose delivery it never received, after the lease.
     reply: expect.any(Array),
   },
@@ -591,7 +597,13 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await failedOnce(store.client, store, 5);
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
-    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(store.keys, ME, LEASE, 10),
+    send: (client, store) =>
+      new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(
+        store.keys,
+        ME,
+        { lease: LEASE, longestBackOff: MINUTE },
+        10,
+      ),
     reply: expect.any(Array),
   },
   {

@@ -10,16 +10,15 @@
   ARGV[2] consumer
   ARGV[3] lease in ms
   ARGV[4] at most how many entries
+  ARGV[5] longest back-off in ms: no retry waits longer
 
   Returns a list of
     {position, fields and values in turn, number of earlier deliveries, record of its failures or nothing}
 ]]
 -- include: clock, digits, groups, pending, types
 local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
-local group, consumer, lease, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local group, consumer, lease, limit, longest_back_off = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 assert_types({ { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' } })
--- No retry waits longer, in ms: see delivery/retry-rules.ts.
-local LONGEST_BACK_OFF = 300000
 local claimed, now = {}, now_in_ms()
 
 local function claim_entry(position, deliveries)
@@ -49,7 +48,7 @@ local function restart_idle_times(instance)
 end
 
 claim_retries('-inf', digits(now))
-claim_retries(digits(now + LONGEST_BACK_OFF + 1), '+inf')
+claim_retries(digits(now + longest_back_off + 1), '+inf')
 -- One instance after the other: in a list of all pending entries, those that wait for a retry would hide the others.
 for _, instance in ipairs(instances_of(events, group)) do
   if instance.idle == 0 then restart_idle_times(instance) end

@@ -36,6 +36,12 @@ export interface RegisteredHandlers {
   readonly types: readonly string[];
 }
 
+/** Which entries are claimed. */
+export interface ClaimRules extends Pick<RetryRules, 'longestBackOff'> {
+  /** Milliseconds without a renewal after which another instance takes an entry over. */
+  readonly lease: number;
+}
+
 /** How failed entries are retried. */
 export interface RetryRules {
   /** Milliseconds before the second attempt; doubles with each attempt. */
@@ -139,11 +145,12 @@ export class DeliveryScripts {
   async claimEvents(
     partition: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
-    lease: number,
+    { lease, longestBackOff }: ClaimRules,
     limit: number,
   ): Promise<ClaimedEntry[]> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return (await this.#scripts.claimEvents(keys.length, ...keys, group, consumer, lease, limit)) as ClaimedEntry[];
+    const args = [group, consumer, lease, limit, longestBackOff];
+    return (await this.#scripts.claimEvents(keys.length, ...keys, ...args)) as ClaimedEntry[];
   }
 
   /** All handlers of these entries have succeeded. */
