@@ -36,6 +36,9 @@ export class TcpProxy {
   #flights = 0;
   #counts: (burst: Buffer) => boolean = () => true;
   #isBlackHole = false;
+  #longestIdle = Infinity;
+  /** When data last arrived: monotonic times. */
+  readonly #usedAt = new WeakMap<TcpConnection, number>();
 
   private constructor(target: TcpTarget, server: Server, port: number) {
     this.#target = target;
@@ -177,6 +180,14 @@ export class TcpProxy {
     }
   }
 
+  /**
+   * From now on, forgets each connection on which nothing was sent for so many milliseconds, as load balancers and NAT
+   * do: later data vanish silently, in both directions.
+   */
+  forgetIdle(milliseconds: number): void {
+    this.#longestIdle = milliseconds;
+  }
+
   /** Closes everything. Resolves when it is closed; may be called again. */
   async stop(): Promise<void> {
     this.refuse();
@@ -208,6 +219,9 @@ export class TcpProxy {
 
   #arrived(direction: Direction, data: Buffer, connection: TcpConnection): void {
     if (this.#isBlackHole) return;
+    const now = performance.now();
+    if (now - (this.#usedAt.get(connection) ?? now) > this.#longestIdle) return connection.swallow();
+    this.#usedAt.set(connection, now);
     for (const listener of this.#listeners) listener(direction, data);
     if (direction === 'request') this.#inspect(connection);
     // Not now: the data are not yet among those that are held.

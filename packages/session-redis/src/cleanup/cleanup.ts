@@ -69,11 +69,7 @@ export class Cleanup {
    * Rejects with the first error that was no fault of a server, after everything else is done. `failed` is told of each
    * fault.
    */
-  async run(
-    period: number,
-    signal: AbortSignal,
-    failed: (error: unknown) => void = () => undefined,
-  ): Promise<boolean> {
+  async run(period: number, signal: AbortSignal, failed: (error: unknown) => void = () => undefined): Promise<boolean> {
     const end = performance.now() + period;
     const tick: Tick = { end, signal, failed, errors: [], late: 0, isFirst: false, isBusy: false, isWhole: true };
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];

@@ -24,9 +24,9 @@ type Given = Readonly<Record<string, string | boolean | undefined>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The address that the options of a command line say. Of the environment, `REDIS_URL` is the default, and with a
- * Cluster or Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials: other users of a machine see command
- * lines.
+ * The address that the options of a command line say. Of the environment, `REDIS_URL` is the default, with a Cluster or
+ * Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials, and with a url that has only the user
+ * `REDIS_PASSWORD` is the password: other users of a machine see command lines.
  */
 export function givenAddress(given: Given, environment: Environment): StoreAddress {
   const text = (name: string) => given[name] as string | undefined;
@@ -41,9 +41,16 @@ export function givenAddress(given: Given, environment: Environment): StoreAddre
     name: text('master'),
     tls,
     namespace: text('namespace'),
-    ...(hasNodes && { username: environment['REDIS_USERNAME'], password: environment['REDIS_PASSWORD'] }),
+    ...(hasNodes && { username: environment['REDIS_USERNAME'] }),
+    password: hasNodes ? environment['REDIS_PASSWORD'] : passwordFor(url, environment['REDIS_PASSWORD']),
   };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as StoreAddress;
+}
+
+/** That of a user of a url who has none there. So a token need not be percent-encoded. */
+function passwordFor(url = '', password: string | undefined): (() => string) | undefined {
+  const { username, password: own } = URL.canParse(url) ? new URL(url) : { username: '', password: '' };
+  return username !== '' && own === '' && password ? () => password : undefined;
 }
 
 function nodesIn(given: Given, name: string): { host: string; port: number }[] | undefined {

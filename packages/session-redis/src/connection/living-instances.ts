@@ -91,7 +91,10 @@ export class LivingInstances implements BackgroundService {
     const now = await this.#now();
     // Another one may have signed in the second after this time.
     await this.connection.run((client) => client.eval(SET_BACK, 1, instances, now + 1000), instances);
-    const names = await this.connection.run((client) => client.zrangebyscore(instances, now - ALIVE, '+inf'), instances);
+    const names = await this.connection.run(
+      (client) => client.zrangebyscore(instances, now - ALIVE, '+inf'),
+      instances,
+    );
     return names.filter((name) => name !== this.name);
   }
 

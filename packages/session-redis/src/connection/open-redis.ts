@@ -2,23 +2,24 @@ import { clearTimeout, setTimeout } from 'node:timers';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
 import { hideArguments } from './hide-arguments.js';
+import { logInFrom, type LoginSource } from './login.js';
 
 // Milliseconds for the replies of a connection that was silent for too long.
 const LAST_WAIT = 100;
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
-export function openRedis(address: ServerAddress, rules: RedisOptions): Redis {
-  return prepared(clientOf(address, rules));
+export function openRedis(address: ServerAddress, rules: RedisOptions, login: LoginSource | undefined): Redis {
+  return prepared(clientOf(address, rules), login);
 }
 
 /** A connection to one node of a Cluster. Not connected yet. */
-export function openNode(options: RedisOptions): Redis {
-  return prepared(new Redis(options));
+export function openNode(options: RedisOptions, login: LoginSource | undefined): Redis {
+  return prepared(new Redis(options), login);
 }
 
 /** Without the warning of Node.js about eleven listeners: each service of each module listens to the connection. */
-function prepared(client: Redis): Redis {
-  return hideArguments(handleErrorsOfStreams(client)).setMaxListeners(0);
+function prepared(client: Redis, login: LoginSource | undefined): Redis {
+  return hideArguments(prepareStreams(client, login)).setMaxListeners(0);
 }
 
 /** A client of the Cluster with these rules. Not connected yet. */
@@ -28,12 +29,13 @@ export function openCluster(address: ClusterAddress, rules: ClusterOptions): Clu
 
 /**
  * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was
- * refused here and then by the server, and that would end the process.
+ * refused here and then by the server, and that would end the process. `login`: before each stream.
  */
-export function handleErrorsOfStreams(client: Redis): Redis {
+export function prepareStreams(client: Redis, login: LoginSource | undefined): Redis {
   const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };
   const connect = connector.connect.bind(connector);
   connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));
+  if (login) logInFrom(login, client);
   return client;
 }
 

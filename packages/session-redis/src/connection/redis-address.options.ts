@@ -12,17 +12,25 @@ interface RedisNodeAddress {
   readonly port: number;
 }
 
+/** Gives the password of a connection. */
+export type PasswordFunction = () => string | Promise<string>;
+
+interface WithPassword {
+  readonly password?: PasswordFunction | undefined;
+}
+
 /** Where one server has all keys: at a url, where Sentinels say, or where a client of the application connects to. */
 export type ServerAddress =
   /** `tls`: undefined for a connection without TLS. */
-  | { readonly url: string; readonly tls: ConnectionOptions | undefined }
-  | { readonly sentinels: RedisOptions }
+  | ({ readonly url: string; readonly tls: ConnectionOptions | undefined } & WithPassword)
+  | ({ readonly sentinels: RedisOptions } & WithPassword)
   | { readonly client: Redis };
 
 /** Where the nodes of a Redis Cluster are. */
 export interface ClusterAddress {
   readonly cluster:
-    { readonly nodes: readonly RedisNodeAddress[]; readonly options: RedisOptions } | { readonly client: Cluster };
+    | ({ readonly nodes: readonly RedisNodeAddress[]; readonly options: RedisOptions } & WithPassword)
+    | { readonly client: Cluster };
 }
 
 export type RedisAddress = ServerAddress | ClusterAddress;
@@ -55,8 +63,14 @@ export interface RedisAddressOptions {
   };
   /** With `sentinels` or `cluster`: the user for all servers. A `url` has it in itself. */
   username?: string;
-  /** With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself. */
-  password?: string;
+  /**
+   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself.
+   *
+   * Where it changes, as a token of IAM or Entra ID does, a function that gives it, also with a `url` that has only the
+   * user. It is called before each connection, and once a minute: if it gives another password then, connections that
+   * are open log in with that. While it fails, or takes more than 10 s, the connection is tried again.
+   */
+  password?: string | (() => string | Promise<string>);
   /**
    * With a `rediss://` url, `sentinels` or `cluster`: all connections use TLS, with these options of `tls.connect()` of
    * Node.js, such as `ca`, `cert`, `key` and `servername`. What is not given has the default of Node.js, so the
@@ -66,11 +80,18 @@ export interface RedisAddressOptions {
   /**
    * Your own ioredis client, without a `keyPrefix`: a `Redis`, or a `Cluster`. The library uses its addresses,
    * credentials and TLS for connections of its own, with options of their own. It neither changes nor closes yours.
+   * When you set another `options.password`, of a Cluster `options.redisOptions.password`, its connections log in with
+   * that within a minute, and whenever they connect.
    */
   client?: Redis | Cluster;
 }
 
 const DEFAULT_URL = 'redis://localhost:6379';
+
+const OF_CLIENT =
+  'Option `password` belongs to `url`, `sentinels` and `cluster`: set `options.password` of your `client`.';
+const TWO_PASSWORDS =
+  'Option `password` is a function, and `url` has a password as well: leave only the user in the `url`.';
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
@@ -88,7 +109,8 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
   cluster.finish();
   const tls = reader.value('tls', isObject, 'an object, the options of tls.connect() of Node.js');
   const name = reader.text('name', undefined, emptyProblem);
-  const credentials = readTexts(reader, ['username', 'password']);
+  const password = typeof options.password === 'function' ? readFunction(reader) : undefined;
+  const credentials = readTexts(reader, password ? ['username'] : ['username', 'password']);
   if (!ways.includes('sentinels') && name !== undefined) reader.problem('Option `name` belongs to `sentinels`.');
   if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');
   const isOwn = way === 'url' || way === 'client';
@@ -97,17 +119,19 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
       `Options \`username\` and \`password\` belong to \`sentinels\` and \`cluster\`: a \`${way}\` has them.`,
     );
   }
+  if (way === 'client' && password) reader.problem(OF_CLIENT);
+  if (url !== undefined && password && hasPassword(url)) reader.problem(TWO_PASSWORDS);
   for (const problem of isOwn && tls ? tlsProblems(url, client) : []) reader.problem(problem);
   for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
   switch (way) {
     case 'client':
       return client && isCluster(client) ? { cluster: { client } } : { client: client as Redis };
     case 'cluster':
-      return { cluster: { nodes, options: { ...credentials, ...(tls && { tls }) } } };
+      return { cluster: { nodes, options: { ...credentials, ...(tls && { tls }) }, password } };
     case 'sentinels':
-      return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) } };
+      return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
     default:
-      return connectionTo(url, tls);
+      return { ...connectionTo(url, tls), password };
   }
 }
 
@@ -138,6 +162,14 @@ function readNodes(
   const nodes = reader.value(key, isList, what);
   if (isRequired && given === undefined) reader.problem(`Option \`cluster.${key}\` must be ${what}.`);
   return nodes ?? [];
+}
+
+function readFunction(reader: OptionReader): PasswordFunction | undefined {
+  return reader.value('password', (value): value is PasswordFunction => typeof value === 'function', 'a function');
+}
+
+function hasPassword(url: string): boolean {
+  return URL.canParse(url) && new URL(url).password !== '';
 }
 
 function readTexts<Key extends string>(reader: OptionReader, keys: readonly Key[]): Partial<Record<Key, string>> {

@@ -4,7 +4,8 @@ import { closeConnection } from './close-connection.js';
 import { ClusterNodes } from './cluster-nodes.js';
 import { hideArguments } from './hide-arguments.js';
 import { OutageLog } from './outage.log.js';
-import { handleErrorsOfStreams, openCluster, openNode, openRedis } from './open-redis.js';
+import { loginSourceOf } from './login.js';
+import { openCluster, openNode, openRedis, prepareStreams } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { requestConnectionOptions } from './request-connection.options.js';
@@ -70,6 +71,8 @@ export const InjectConnection = (name: keyof RedisConnections) => Inject(connect
 const LONGEST_PAUSE = 1000;
 // TCP does not notice a peer that vanished while nothing is sent. Longer than the readers block.
 const SILENCE = 10_000;
+// From then on, TCP asks whether the other side of a silent connection is there: networks forget such connections.
+const KEEP_ALIVE = 30_000;
 // A Sentinel that is connected and does not reply. ioredis would never ask another one.
 const SILENCE_OF_SENTINEL = 1000;
 
@@ -82,6 +85,7 @@ const COMMON: RedisOptions = {
   retryStrategy,
   sentinelRetryStrategy: retryStrategy,
   sentinelCommandTimeout: SILENCE_OF_SENTINEL,
+  keepAlive: KEEP_ALIVE,
   maxRetriesPerRequest: null,
   // The server is no longer the master; a new connection finds the current one. The command is not re-sent, so that a
   // server that stays read-only is not asked for ever.
@@ -177,8 +181,9 @@ function connectionsToServer(
   log: OutageLog,
   shared: SharedConnections | undefined,
 ): RedisConnections {
+  const login = loginSourceOf(address);
   const open = (name: string, rules: RedisOptions): Redis => {
-    const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }), log);
+    const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
     client.on('error', (error: Error) => {
       if (isRefusedSelect(error)) client.disconnect(true);
     });
@@ -216,12 +221,13 @@ function connectionsToCluster(
 ): RedisConnections {
   // Both kinds of clients have all commands.
   const background = (shared?.background as unknown as Cluster | undefined) ?? clientOfCluster(address, options, log);
+  const login = loginSourceOf(address);
   const open = (name: string, rules: RedisOptions): ClusterNodes =>
     new ClusterNodes(
       background,
       (host, port, known) => {
         const its = { ...(known?.options ?? background.options.redisOptions), host, port };
-        return watched(openNode({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }), log);
+        return watched(openNode({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
       },
       (client) => log.forget(client),
     );
@@ -241,12 +247,13 @@ function connectionsToCluster(
 function clientOfCluster(address: ClusterAddress, options: ConnectionOptions, log: OutageLog): Cluster {
   const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, 'background') };
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
+  const login = loginSourceOf(address);
   background.on('+node', (node: Redis) => {
     WriteBatch.on(node);
     letScriptsWaitForSlotMigration(node);
     handleErrorsOfAsking(node);
     withDuplicates(node, (client) => {
-      hideArguments(handleErrorsOfStreams(client));
+      hideArguments(prepareStreams(client, login));
       log.watchNode(client);
       client.on('close', () => endSocketTimeout(client));
     });

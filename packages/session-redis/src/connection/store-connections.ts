@@ -8,8 +8,10 @@ import { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
 import { checkStore, type Connection } from './check-store.js';
+import { ConnectionUpkeep } from './connection-upkeep.js';
 import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
+import { loginSourceOf } from './login.js';
 import { OutageLog } from './outage.log.js';
 import {
   CONNECTION_OPTIONS,
@@ -33,6 +35,7 @@ const LONGEST_START = 11_000;
 @Injectable()
 export class StoreConnections implements BackgroundService {
   readonly #eviction: EvictionCheck;
+  readonly #upkeep: ConnectionUpkeep;
   readonly #stopping = new AbortController();
   #hasEntered = false;
 
@@ -45,6 +48,7 @@ export class StoreConnections implements BackgroundService {
     @Inject(OutageLog) private readonly outage: OutageLog,
   ) {
     this.#eviction = new EvictionCheck(partitions);
+    this.#upkeep = new ConnectionUpkeep(connections, loginSourceOf(options.connection));
   }
 
   /** Without Redis, resolves after `commandTimeout`; with the option `requireAtStart`, rejects. */
@@ -53,6 +57,7 @@ export class StoreConnections implements BackgroundService {
     background.connect().catch(() => undefined);
     await this.#connect();
     const isChecked = await this.#isChecked();
+    this.#upkeep.start();
     request.onOpen((client) => client.on('ready', () => this.#lookAgain()));
     // Then it has lost the record of the partitions as well, and another instance could begin with a different number.
     this.instances.onForgotten(() => this.#checkLate());
@@ -64,6 +69,7 @@ export class StoreConnections implements BackgroundService {
   /** Resolves when Redis has replied to all that was sent. */
   async stop(): Promise<void> {
     this.#stopping.abort();
+    this.#upkeep.stop();
     const { request, writes, background } = this.connections;
     const own = [...new Set([request, writes])].filter((nodes) => !isShared(nodes)).flatMap((nodes) => [...nodes.all]);
     if (!isShared(background)) own.push(background);

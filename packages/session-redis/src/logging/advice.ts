@@ -24,7 +24,8 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [
     /^WRONGPASS/,
     'Correct user and password in the url, redis://user:password@host, with `sentinels` or `cluster` in options ' +
-      '`username` and `password`, or in the options of your client',
+      '`username` and `password`, or in the options of your client. Where the password changes, as a token of IAM or ' +
+      'Entra ID does, give option `password` as a function',
   ],
   [
     /^ERR (DB index is out of range|SELECT is not allowed in cluster mode)/,

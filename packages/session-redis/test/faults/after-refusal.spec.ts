@@ -110,37 +110,41 @@ describe.each(Object.entries(REFUSALS))('an instance, after Redis has refused wi
     return session.id;
   };
 
-  it.each(['once', 'a second time'])('does all at once that it could not do: %s', async (time) => {
-    const deadlines = instance.module.get(Deadlines);
-    handlers.gate = new Gate();
-    const working = await create(600);
-    await handlers.gate.reached();
-    const expired = await create(1);
-    await deadlines.schedule(holdEnds, `during, ${time}`, { in: '1s' });
-    const end = await refuse(admin);
-    handlers.gate.open();
-    handlers.gate = undefined;
-    const cleanup = instance.module.get(Cleanup, { strict: false });
-    const errors: unknown[] = [];
-    const cleaned = cleanup.run(MINUTE, new AbortController().signal, (error) => errors.push(error));
-    const before = await refused();
-    await eventually(async () => expect(await refused()).toBeGreaterThan(before + REFUSED));
-    expect(errors).not.toEqual([]);
-    await end();
-    const begun = performance.now();
-    await isHandled(`deadline during, ${time}`);
-    await isHandled(`expired ${expired}`);
-    await deadlines.schedule(holdEnds, `after, ${time}`, { in: '200ms' });
-    await isHandled(`deadline after, ${time}`);
-    expect(await cleaned).toBe(true);
-    expect(performance.now() - begun).toBeLessThan(3 * SOON);
-    // The handler that ended during the fault is not called again when its lease would have ended.
-    await eventually(async () => {
-      const [pending] = (await admin.xpending('nest:session:events', 'default')) as [number];
-      expect(pending).toBe(0);
-    });
-    expect(handlers.handled.filter((each) => each === `created ${working}`)).toHaveLength(1);
-  }, 120_000);
+  it.each(['once', 'a second time'])(
+    'does all at once that it could not do: %s',
+    async (time) => {
+      const deadlines = instance.module.get(Deadlines);
+      handlers.gate = new Gate();
+      const working = await create(600);
+      await handlers.gate.reached();
+      const expired = await create(1);
+      await deadlines.schedule(holdEnds, `during, ${time}`, { in: '1s' });
+      const end = await refuse(admin);
+      handlers.gate.open();
+      handlers.gate = undefined;
+      const cleanup = instance.module.get(Cleanup, { strict: false });
+      const errors: unknown[] = [];
+      const cleaned = cleanup.run(MINUTE, new AbortController().signal, (error) => errors.push(error));
+      const before = await refused();
+      await eventually(async () => expect(await refused()).toBeGreaterThan(before + REFUSED));
+      expect(errors).not.toEqual([]);
+      await end();
+      const begun = performance.now();
+      await isHandled(`deadline during, ${time}`);
+      await isHandled(`expired ${expired}`);
+      await deadlines.schedule(holdEnds, `after, ${time}`, { in: '200ms' });
+      await isHandled(`deadline after, ${time}`);
+      expect(await cleaned).toBe(true);
+      expect(performance.now() - begun).toBeLessThan(3 * SOON);
+      // The handler that ended during the fault is not called again when its lease would have ended.
+      await eventually(async () => {
+        const [pending] = (await admin.xpending('nest:session:events', 'default')) as [number];
+        expect(pending).toBe(0);
+      });
+      expect(handlers.handled.filter((each) => each === `created ${working}`)).toHaveLength(1);
+    },
+    120_000,
+  );
 });
 
 it.each([
@@ -150,18 +154,21 @@ it.each([
   ['WRONGTYPE Operation against a key holding the wrong kind of value', false],
   ["NOPERM this user has no permissions to run the 'xack' command", false],
   ['BUSYGROUP Consumer Group name already exists', false],
-])('background work is repeated while Redis refuses everything, and not what is wrong with it alone: %s', async (message, isFault) => {
-  const reply = Object.assign(new Error(message), { name: 'ReplyError' });
-  expect(isFaultOfServer(reply)).toBe(isFault);
-  let calls = 0;
-  const work = async () => {
-    if (++calls < 3) throw reply;
-    return 'done';
-  };
-  const result = await untilSound(work, new AbortController().signal).catch((error: unknown) => error);
-  expect([result, calls]).toEqual(isFault ? ['done', 3] : [reply, 1]);
-  await expect(untilSound(() => Promise.reject(reply), AbortSignal.abort())).rejects.toBe(reply);
-});
+])(
+  'background work is repeated while Redis refuses everything, and not what is wrong with it alone: %s',
+  async (message, isFault) => {
+    const reply = Object.assign(new Error(message), { name: 'ReplyError' });
+    expect(isFaultOfServer(reply)).toBe(isFault);
+    let calls = 0;
+    const work = async () => {
+      if (++calls < 3) throw reply;
+      return 'done';
+    };
+    const result = await untilSound(work, new AbortController().signal).catch((error: unknown) => error);
+    expect([result, calls]).toEqual(isFault ? ['done', 3] : [reply, 1]);
+    await expect(untilSound(() => Promise.reject(reply), AbortSignal.abort())).rejects.toBe(reply);
+  },
+);
 
 it('an instance that starts while Redis refuses records its partitions when that is over', async () => {
   const port = await freePort();
@@ -171,7 +178,8 @@ it('an instance that starts while Redis refuses records its partitions when that
   const late = await RedisServer.start({ port, args: ['--min-replicas-to-write', '1'] });
   const client = new Redis(late.url);
   try {
-    const count = async () => Number(/errorstat_NOREPLICAS:count=(\d+)/.exec(await client.info('errorstats'))?.[1] ?? 0);
+    const count = async () =>
+      Number(/errorstat_NOREPLICAS:count=(\d+)/.exec(await client.info('errorstats'))?.[1] ?? 0);
     await eventually(async () => expect(await count()).toBeGreaterThan(10));
     await client.config('SET', 'min-replicas-to-write', '0');
     await eventually(async () => expect(await client.hget('nest:session:meta', 'partitions')).toBe('1'), {

@@ -68,7 +68,9 @@ it('a BullMqSessionTimer asks soon after its Redis accepts writes again, also ab
     await eventually(async () => expect(await refused()).toBeGreaterThan(10));
     await admin.config('SET', 'min-replicas-to-write', '0');
     // BullMQ itself would pause for 15 seconds, and the lock of the job would have to end.
-    await eventually(() => expect(asked.toSorted()).toEqual(['in-hand', 'in-hand', 'waits', 'waits']), { timeout: 7000 });
+    await eventually(() => expect(asked.toSorted()).toEqual(['in-hand', 'in-hand', 'waits', 'waits']), {
+      timeout: 7000,
+    });
   } finally {
     await timer.stop();
     admin.disconnect();

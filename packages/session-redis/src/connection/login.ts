@@ -1,0 +1,98 @@
+import { Socket } from 'node:net';
+import { textOf } from '@nest-session/core/internal';
+import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import { settledWithin } from '../timing/settled-within.js';
+import { isOfCluster, type RedisAddress } from './redis-address.options.js';
+
+const PARTS = ['username', 'password', 'sentinelUsername', 'sentinelPassword'] as const;
+
+/** What a connection logs in with. */
+export type Login = Pick<RedisOptions, (typeof PARTS)[number]>;
+/** Says it anew each time that somebody connects. */
+export type LoginSource = () => Promise<Login>;
+
+type Auth = [username: string, password: string] | string | undefined;
+
+interface Internals {
+  readonly connector: { connect(...args: unknown[]): Promise<Redis['stream']>; firstError?: Error };
+  readonly condition: { auth: Auth };
+  readonly manuallyClosing?: boolean;
+}
+
+// Milliseconds that the application may take for a password.
+const PATIENCE = 10_000;
+
+/** What connections log in with that were made by `logInFrom()`. */
+const logins = new WeakMap<Redis, Login>();
+
+/**
+ * Where the connections to an address get what they log in with: from the function of the application, or from its
+ * client, whose options it may change. Undefined: the address has it once and for all.
+ */
+export function loginSourceOf(address: RedisAddress): LoginSource | undefined {
+  const place = isOfCluster(address) ? address.cluster : address;
+  if (!('client' in place)) {
+    const { password } = place;
+    return password && (async () => ({ password: await passwordOf(password) }));
+  }
+  const { client } = place;
+  return async () => loginIn(client.isCluster ? (client as Cluster).options.redisOptions : (client as Redis).options);
+}
+
+/** From now on, a connection asks for what it logs in with each time that it connects. */
+export function logInFrom(source: LoginSource, client: Redis): void {
+  const internals = client as unknown as Internals;
+  const { connector } = internals;
+  const connect = connector.connect.bind(connector);
+  logins.set(client, loginIn(client.options));
+  connector.connect = async (...args) => {
+    const failure = await takeLogin(source, client).catch((error: Error) => error);
+    // ioredis would give the connection up. What has failed before it could connect is tried again.
+    if (failure) connector.firstError = failure;
+    return failure || internals.manuallyClosing ? new Socket().destroy() : connect(...args);
+  };
+}
+
+/** Logs connections in once more where their password has changed, so that the server need not close them. */
+export async function renewLogins(source: LoginSource, clients: Iterable<Redis>): Promise<void> {
+  const next = await source();
+  for (const client of clients) {
+    if (client.status !== 'ready' || !use(client, next)) continue;
+    const { username, password = '' } = client.options;
+    // Where that is refused, the connection goes on as before, and the next one tells.
+    client.call('AUTH', ...(username ? [username] : []), password ?? '').catch(() => undefined);
+  }
+}
+
+async function takeLogin(source: LoginSource, client: Redis): Promise<undefined> {
+  if (!use(client, await source())) return;
+  const { username, password } = client.options;
+  (client as unknown as Internals).condition.auth = username ? [username, password ?? ''] : (password ?? undefined);
+}
+
+/** Whether a connection logs in in another way now. A class of the application may set the options itself. */
+function use(client: Redis, next: Login): boolean {
+  const { options } = client;
+  const last = logins.get(client) ?? {};
+  if (PARTS.some((part) => options[part] !== last[part])) return false;
+  if (!PARTS.some((part) => part in next && next[part] !== last[part])) return false;
+  Object.assign(options, next);
+  logins.set(client, loginIn(options));
+  return true;
+}
+
+function loginIn(options: RedisOptions | undefined): Login {
+  return Object.fromEntries(PARTS.map((part) => [part, options?.[part]])) as Login;
+}
+
+/** @throws Error that says what is wrong with the function */
+async function passwordOf(password: () => string | Promise<string>): Promise<string> {
+  const asking = (async () => password())();
+  const isGiven = await settledWithin(PATIENCE, asking);
+  if (!isGiven) throw new Error(`The function \`password\` gave none within ${PATIENCE} ms`);
+  const text: unknown = await asking.catch((cause: unknown) => {
+    throw new Error(`The function \`password\` failed: ${textOf(cause)}`, { cause });
+  });
+  if (typeof text !== 'string' || text === '') throw new Error('The function `password` gave no text');
+  return text;
+}
