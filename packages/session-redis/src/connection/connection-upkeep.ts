@@ -12,8 +12,8 @@ const RENEWAL = 60_000;
 
 /**
  * Keeps the connections usable that nobody uses for a while. Networks forget connections on which nothing is sent, and
- * the next request would wait in vain: a PING goes over those, and where it has no reply, ioredis connects anew. Logs
- * connections in again before a password that has changed is no longer valid.
+ * the next request would wait in vain. Over those it asks for the time, which needs no right of its own; where no reply
+ * comes, ioredis connects anew. Logs connections in again before a password that has changed is no longer valid.
  */
 export class ConnectionUpkeep implements BackgroundService {
   /** What each connection had sent at the last look. */
@@ -41,8 +41,8 @@ export class ConnectionUpkeep implements BackgroundService {
   look(): void {
     for (const client of this.#clients()) {
       const { bytesWritten } = client.stream;
-      if (this.#sent.get(client) === bytesWritten) client.ping().catch(() => undefined);
-      // Not what the PING adds: it counts as use at the next look.
+      if (this.#sent.get(client) === bytesWritten) client.time().catch(() => undefined);
+      // Not what the question adds: it counts as use at the next look.
       this.#sent.set(client, bytesWritten);
     }
     if (performance.now() < this.#nextRenewal) return;

@@ -6,6 +6,7 @@ import { ConnectionUpkeep } from '../../src/connection/connection-upkeep.js';
 import { loginSourceOf } from '../../src/connection/login.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 import { App } from '../support/app.fixture.js';
+import { documentedLines, type RightsName } from '../support/documented.rights.js';
 import { LineRecorder } from '../support/line.recorder.js';
 
 LeakGuard.install();
@@ -121,6 +122,36 @@ it('connections that are open log in again with a new password, once, and go on 
   }
 });
 
+it('the steps of the documentation change a password without an outage', async () => {
+  const user = url().replace('//app@', '//app:a-long-secret@');
+  await change('a-long-secret');
+  const enter = async (name: RightsName) => {
+    for (const rules of documentedLines([name])) await admin.call('ACL', 'SETUSER', 'app', ...rules);
+  };
+  const logIn = async (address: string) => {
+    const client = new Redis(address, { retryStrategy: null, lazyConnect: true });
+    client.on('error', () => undefined);
+    const reply = await client.connect().then(
+      () => 'logged in',
+      () => 'refused',
+    );
+    client.disconnect();
+    return reply;
+  };
+  const changed = user.replace('a-long-secret', 'the-new-secret');
+  const app = await App.start({ redis: { url: user } });
+  try {
+    expect([await logIn(user), await logIn(changed)]).toEqual(['logged in', 'refused']);
+    await enter('rotation');
+    expect([await logIn(user), await logIn(changed)]).toEqual(['logged in', 'logged in']);
+    await enter('rotation end');
+    expect([await logIn(user), await logIn(changed)]).toEqual(['refused', 'logged in']);
+    expect((await app.agent().post('/set/a', { value: 1 })).status).toBe(201);
+  } finally {
+    await app.stop();
+  }
+});
+
 it('while the function fails, the log says why, and sessions work as soon as it gives the password', async () => {
   let fails = false;
   const password = () => {
@@ -133,7 +164,7 @@ it('while the function fails, the log says why, and sessions work as soon as it 
     fails = true;
     await cut();
     await eventually(async () => expect((await app.agent().post('/set/a', { value: 1 })).status).toBe(503));
-    const line = /^Redis cannot be reached, retrying: .*The function `password` failed: Error: no token today/;
+    const line = /^Redis (cannot|still cannot) be reached, .*The function `password` failed: Error: no token today/;
     await eventually(() => expect(log.matching(line)).toHaveLength(1));
     fails = false;
     await eventually(async () => expect((await app.agent().post('/set/a', { value: 1 })).status).toBe(201));

@@ -6,10 +6,12 @@ import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { LivingInstances } from '../../src/connection/living-instances.js';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { DeadlineInstance } from '../support/deadline.instance.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -212,5 +214,32 @@ describe('sessions, after the clock of Redis was ahead for a moment,', () => {
     expect(await living.others()).toEqual(['dead']);
     await server.stepClock(33_000);
     expect(await living.others()).toEqual([]);
+  });
+});
+
+describe('a request, after the clock of Redis was ahead for a moment,', () => {
+  let store: SteppableStore;
+  beforeEach(async () => {
+    store = await Store.openSteppable();
+  });
+  afterEach(() => store.close());
+
+  it('is not forwarded for as long as that', async () => {
+    const [id, newId] = [await store.create({ a: '1' }, { interval: -1 }), store.id()];
+    await store.server.stepClock(AHEAD);
+    expect(await store.save(id, { newId })).toEqual({ outcome: 'saved' });
+    await store.server.stepClock(-AHEAD);
+    await store.server.stepClock(MINUTE + 1000);
+    expect(await store.save(id, { attributes: [['late', '1']] })).toMatchObject({ outcome: 'gone' });
+  });
+
+  it('does not wait for a sign-in that has ended without storing its session', async () => {
+    const ledgers = new LedgerScripts(store.client, store.partitions);
+    const place = { replaced: undefined, atMost: 1, whenReached: 'refuse', duration: 5000 } as const;
+    await store.server.stepClock(AHEAD);
+    await ledgers.reserve('ann', { ...place, id: store.id() }, { sessions: [] });
+    await store.server.stepClock(-AHEAD);
+    const reservation = await ledgers.reserve('ann', { ...place, id: store.id() }, { sessions: [] });
+    expect(reservation).toMatchObject({ word: 'full', others: [{ isOpen: false }] });
   });
 });

@@ -1,3 +1,4 @@
+import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { setTimeout as quiet } from 'node:timers/promises';
@@ -35,8 +36,12 @@ describe('after a quiet time in which the network has forgotten idle connections
   ])(
     'requests are answered at once, and again: %s',
     async (_, options) => {
-      const app = await App.start({ redis: { url: proxy.url, commandTimeout: '1s', ...options }, handlers: false });
       const isReadOnly = 'spring' in options;
+      const app = await App.start({
+        redis: { url: proxy.url, commandTimeout: '1s', ...options },
+        session: isReadOnly ? springSessions() : {},
+        handlers: !isReadOnly,
+      });
       try {
         const agent = app.agent();
         const statuses = async () => {

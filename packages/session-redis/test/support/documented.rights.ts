@@ -16,6 +16,8 @@ export type RightsName =
   | 'database'
   | 'repartitioning'
   | 'replicas'
+  | 'rotation'
+  | 'rotation end'
   | 'verification'
   | 'takeover'
   | 'bullmq'

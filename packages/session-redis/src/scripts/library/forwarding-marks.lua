@@ -8,7 +8,8 @@ local function follow_marks(prefix, id, key, shadow, text)
   for _ = 1, 15 do
     if text ~= false then break end
     local mark = redis.call('GET', prefix .. 'sessions:forwarded:' .. id)
-    if not mark then return nil end
+    -- One that lives for longer than a minute is from a time when the clock was ahead.
+    if not mark or redis.call('PTTL', prefix .. 'sessions:forwarded:' .. id) > 60000 then return nil end
     id = string.match(mark, '^%S*')
     if id ~= mark then table.insert(seals, string.sub(mark, #id + 2)) end
     key, shadow = prefix .. 'sessions:' .. id, prefix .. 'sessions:expires:' .. id

@@ -4,6 +4,9 @@
 -- for none); and the ids that its session may have. Before each id stands until when the session may still be stored
 -- under it, 0 when it was; or `-`: the session had that id, as somebody else's, when a sign-in began to change it.
 -- include: digits
+-- No sign-in takes longer, in ms.
+local LONGEST_STORING = 3600000
+
 -- The places in the order in which they were taken.
 local function sort_places(ledger)
   table.sort(ledger.list, function(a, b) return a.at < b.at end)
@@ -23,7 +26,10 @@ local function read_ledger(key, now)
     local at, version, ender, ids = string.match(stored[i + 1], '^(%d+) (%d+) (%S+) (.*)$')
     local place = { field = stored[i], at = tonumber(at), version = tonumber(version), ender = ender, ids = {} }
     for latest, id in string.gmatch(ids, '(%d*)%-?:(%S+)') do
-      table.insert(place.ids, { id = id, latest = tonumber(latest) })
+      local ms = tonumber(latest)
+      -- From a time when the clock was ahead: whether the session is there decides.
+      if ms and ms > now + LONGEST_STORING then ms = 0 end
+      table.insert(place.ids, { id = id, latest = ms })
     end
     add_place(ledger, place)
   end

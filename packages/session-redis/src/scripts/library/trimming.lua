@@ -35,7 +35,7 @@ local function note_ahead(stream, key, entries)
   for _, entry in ipairs(parts(entries[#entries][1]) > stream.now and entries or {}) do
     local is_known = ahead and not before(ahead.position, entry[1])
     if not is_known and (tonumber(value_in(entry[2], 'at')) or math.huge) > stream.now and parts(entry[1]) > stream.now then
-      local last = redis.call('XREVRANGE', stream.events, '+', '-', 'COUNT', 1)[1][1]
+      local last = named(redis.call('XINFO', 'STREAM', stream.events))['last-generated-id']
       redis.call('HSET', key, 'ahead', last, 'since', stream.now)
       return { position = last, since = stream.now }
     end
