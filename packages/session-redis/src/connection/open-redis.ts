@@ -8,17 +8,17 @@ import { logInFrom, type LoginSource } from './login.js';
 const LAST_WAIT = 100;
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
-export function openRedis(address: ServerAddress, rules: RedisOptions, login: LoginSource | undefined): Redis {
+export function openRedis(address: ServerAddress, rules: RedisOptions, login?: LoginSource): Redis {
   return prepared(clientOf(address, rules), login);
 }
 
 /** A connection to one node of a Cluster. Not connected yet. */
-export function openNode(options: RedisOptions, login: LoginSource | undefined): Redis {
+export function openNode(options: RedisOptions, login?: LoginSource): Redis {
   return prepared(new Redis(options), login);
 }
 
 /** Without the warning of Node.js about eleven listeners: each service of each module listens to the connection. */
-function prepared(client: Redis, login: LoginSource | undefined): Redis {
+function prepared(client: Redis, login?: LoginSource): Redis {
   return hideArguments(prepareStreams(client, login)).setMaxListeners(0);
 }
 
@@ -31,7 +31,7 @@ export function openCluster(address: ClusterAddress, rules: ClusterOptions): Clu
  * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was
  * refused here and then by the server, and that would end the process. `login`: before each stream.
  */
-export function prepareStreams(client: Redis, login: LoginSource | undefined): Redis {
+export function prepareStreams(client: Redis, login?: LoginSource): Redis {
   const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };
   const connect = connector.connect.bind(connector);
   connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));

@@ -51,7 +51,7 @@ class OwnRedis extends Redis {
   }
 
   override duplicate(override = {}): Redis {
-    return new OwnRedis({ ...this.options, ...override });
+    return new OwnRedis({ ...(this.options as object), ...override });
   }
 }
 

@@ -138,7 +138,7 @@ it('a long lease is renewed so often that an instance with the default lease doe
   jest.useFakeTimers();
   try {
     const renew = jest.fn(() => Promise.resolve());
-    const renewals = leaseRenewal({ rules: { lease: 600_000 }, renew }, { entries: [] });
+    const renewals = leaseRenewal({ rules: { lease: 600_000 }, renew }, { entries: [] }, new AbortController().signal);
     renewals.start();
     await jest.advanceTimersByTimeAsync(20_000);
     expect(renew).toHaveBeenCalledTimes(2);
