@@ -13,7 +13,7 @@ const SHORT_CHAOS =
   'cluster-timers|docs/test/timers|cluster.connection|cluster-application|cluster-delivery|redis-cluster|' +
   'replicated-writes|partitioned-session.contract|repartition-variants|deadline-variants|' +
   'managed-services|security/(telemetry|large-headers)|shared-faults|leak.guard|partitioned-store|cluster-rights|' +
-  'operation/recovery|once-more|absent-group|unread-group|flood-of-events|demo/test/faults';
+  'docs/test/combinations|operation/recovery|once-more|absent-group|unread-group|flood-of-events|demo/test/faults';
 
 await main(() =>
   runSteps([

@@ -93,11 +93,8 @@ const VALUES: Provider[] = [
     inject: [REDIS_SESSION_OPTIONS, REDIS_CONNECTIONS],
     useFactory: (
       { connection: address }: ResolvedRedisSessionOptions,
-      connections: RedisConnections,
-    ): ConnectionsToShare => ({
-      address,
-      connections,
-    }),
+      { request, writes, background }: RedisConnections,
+    ): ConnectionsToShare => ({ address, connections: { request, writes, background } }),
   },
   {
     provide: SessionPartitions,

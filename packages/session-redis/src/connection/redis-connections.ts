@@ -127,8 +127,12 @@ const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SI
 /** A subscription that had no reply is made anew on the next connection. */
 const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
 
-/** The connections of one module that another one uses as well. */
-export type SharedConnections = Pick<RedisConnections, 'request' | 'writes' | 'background'>;
+type SharedName = 'request' | 'writes' | 'background';
+
+/** The connections of one module that another one uses as well. Not all of them: each is counted as shared. */
+export type SharedConnections = Pick<RedisConnections, SharedName> & {
+  readonly [Own in Exclude<keyof RedisConnections, SharedName>]?: never;
+};
 
 /** What a module lets others use. */
 export interface ConnectionsToShare {
@@ -152,7 +156,10 @@ export function createConnections(
   shared?: SharedConnections,
 ): RedisConnections {
   const { connection } = options;
-  for (const each of shared ? distinct(shared) : []) share(each);
+  if (shared) {
+    const { request, writes, background } = shared;
+    for (const each of distinct<object>({ request, writes, background })) share(each);
+  }
   return isOfCluster(connection)
     ? connectionsToCluster(connection, options, log, shared)
     : connectionsToServer(connection, options, log, shared);

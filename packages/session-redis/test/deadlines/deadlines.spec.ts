@@ -13,7 +13,7 @@ import {
   OnDeadline,
 } from '@nest-session/core/deadlines';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { Cleanup } from '../../src/cleanup/cleanup.js';
 import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
@@ -24,6 +24,7 @@ import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/keys/
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionModule } from '../../src/redis-session.module.js';
 import { keyOf } from '../support/encryption.fixture.js';
+import { ALL_RIGHTS } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -58,8 +59,8 @@ function start(metadata: ModuleMetadata) {
   );
 }
 
-const connections = async () => {
-  const list = (await client.client('LIST')) as string;
+const connections = async (at = client) => {
+  const list = (await at.client('LIST')) as string;
   return [...list.matchAll(/ name=(\S+:\S+) /g)].map(([, name]) => name!).toSorted();
 };
 
@@ -88,6 +89,36 @@ it('without an address, shares the connections of RedisSessionModule, and both w
     await app.close();
   }
   await eventually(async () => expect(await connections()).toEqual([]));
+});
+
+it('without an address, shares the connections of RedisSessionModule to a Cluster', async () => {
+  const cluster = await RedisCluster.start();
+  const clients = cluster.nodes.map(({ url }) => new Redis(url));
+  const named = async () => (await Promise.all(clients.map((node) => connections(node)))).flat();
+  try {
+    const app = await start({
+      imports: [
+        SessionModule.forRoot(),
+        RedisSessionModule.forRoot({ cluster: { nodes: cluster.addresses }, ...ALL_RIGHTS, requireAtStart: true }),
+        DeadlineModule.forRoot(),
+        RedisDeadlineModule.forRoot({ requireAtStart: true }),
+      ],
+      providers: [Orders],
+    });
+    try {
+      expect(await app.get(Deadlines).schedule(due, '42', { in: 0, data: { total: 5 } })).toBe('scheduled');
+      await eventually(() => expect(app.get(Orders).events).toHaveLength(1));
+      await app.get(SessionRepository).save(app.get(SessionRepository).createSession());
+      const ofDeadlines = (await named()).filter((name) => name.startsWith('nest:deadlines:'));
+      expect(new Set(ofDeadlines)).toEqual(new Set(['nest:deadlines:signals']));
+    } finally {
+      await app.close();
+    }
+    await eventually(async () => expect(await named()).toEqual([]));
+  } finally {
+    for (const each of clients) each.disconnect();
+    await cluster.stop();
+  }
 });
 
 it('with an address, has connections of its own, also beside RedisSessionModule', async () => {
