@@ -1,4 +1,5 @@
-import { type Cluster, Command, type Redis } from 'ioredis';
+import type { Cluster, Command, Redis } from 'ioredis';
+import { ownCommandClass } from './own-commands.js';
 
 /** What everybody but Redis sees of an argument. */
 export const HIDDEN = '?';
@@ -75,7 +76,7 @@ export function hiddenCommand(
   sent: readonly CommandArgument[],
   shown: CommandArgument[] = [HIDDEN],
 ): Command {
-  const command = new (commandClassOf(client))(name, shown, AS_TEXT);
+  const command = new (ownCommandClass(client))(name, shown, AS_TEXT);
   if (client.isCluster) takeSlot(command, sent);
   command.toWritable = () => encodedCommand(command.name, sent);
   return command;
@@ -89,12 +90,6 @@ function takeSlot(command: Command, sent: readonly CommandArgument[]): void {
   // It keeps the keys as well.
   Reflect.deleteProperty(command, 'keys');
   command.args = args;
-}
-
-/** The application may have another copy of ioredis, whose clients take only its own commands. */
-function commandClassOf(client: Redis | Cluster): typeof Command {
-  const [one = client] = client.isCluster ? (client as Cluster).nodes() : [];
-  return (one.constructor as { readonly Command?: typeof Command }).Command ?? Command;
 }
 
 /** A command in the protocol of Redis. As text it is faster, and few commands have anything else. */

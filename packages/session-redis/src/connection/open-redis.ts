@@ -3,6 +3,7 @@ import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
 import { hideArguments } from './hide-arguments.js';
 import { logInFrom, type LoginSource } from './login.js';
+import { sendOwnCommands } from './own-commands.js';
 
 // Milliseconds for the replies of a connection that was silent for too long.
 const LAST_WAIT = 100;
@@ -19,19 +20,29 @@ export function openNode(options: RedisOptions, login?: LoginSource): Redis {
 
 /** Without the warning of Node.js about eleven listeners: each service of each module listens to the connection. */
 function prepared(client: Redis, login?: LoginSource): Redis {
-  return hideArguments(prepareStreams(client, login)).setMaxListeners(0);
+  return preparedNode(client, login).setMaxListeners(0);
 }
 
 /** A client of the Cluster with these rules. Not connected yet. */
 export function openCluster(address: ClusterAddress, rules: ClusterOptions): Cluster {
-  return hideArguments(clientOfCluster(address, rules));
+  return ownCommandsOf(clientOfCluster(address, rules));
+}
+
+/** What every connection to a server has, also one that ioredis makes. */
+export function preparedNode(client: Redis, login?: LoginSource): Redis {
+  return ownCommandsOf(prepareStreams(client, login));
+}
+
+/** What the application and instrumentations do with ioredis neither changes nor shows what a connection sends. */
+function ownCommandsOf<Client extends Redis | Cluster>(client: Client): Client {
+  return hideArguments(sendOwnCommands(client));
 }
 
 /**
  * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was
  * refused here and then by the server, and that would end the process. `login`: before each stream.
  */
-export function prepareStreams(client: Redis, login?: LoginSource): Redis {
+function prepareStreams(client: Redis, login?: LoginSource): Redis {
   const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };
   const connect = connector.connect.bind(connector);
   connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));

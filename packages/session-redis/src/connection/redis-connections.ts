@@ -2,10 +2,9 @@ import { Inject } from '@nestjs/common';
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes } from './cluster-nodes.js';
-import { hideArguments } from './hide-arguments.js';
 import { OutageLog } from './outage.log.js';
 import { loginSourceOf } from './login.js';
-import { openCluster, openNode, openRedis, prepareStreams } from './open-redis.js';
+import { openCluster, openNode, openRedis, preparedNode } from './open-redis.js';
 import { isAnswer } from './reply.errors.js';
 import type { RedisNodes, RequestNodes } from './redis-nodes.js';
 import { requestConnectionOptions } from './request-connection.options.js';
@@ -96,7 +95,11 @@ const COMMON: RedisOptions = {
   commandTimeout: undefined,
   blockingTimeout: undefined,
   stringNumbers: false,
+  // Replies have the same form with each version of ioredis.
+  protocol: 2,
   replyMapping: 'legacy',
+  // They would take the place of commands.
+  scripts: undefined,
 };
 
 /**
@@ -119,6 +122,7 @@ const OF_CLUSTER: ClusterOptions = {
   slotsRefreshTimeout: 1000,
   slotsRefreshInterval: 5000,
   enableAutoPipelining: false,
+  scripts: undefined,
 };
 
 // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
@@ -260,7 +264,7 @@ function clientOfCluster(address: ClusterAddress, options: ConnectionOptions, lo
     letScriptsWaitForSlotMigration(node);
     handleErrorsOfAsking(node);
     withDuplicates(node, (client) => {
-      hideArguments(prepareStreams(client, login));
+      preparedNode(client, login);
       log.watchNode(client);
       client.on('close', () => endSocketTimeout(client));
     });

@@ -32,8 +32,7 @@ export function readSession(
   only?: readonly string[],
 ): readonly [fields: Promise<unknown>, ttl: Promise<number>] {
   const key = keys.session(id);
-  // For HGETALL in upper case, ioredis does not turn the reply into an object. The shadow key is read last, so a
-  // session that ends between the two commands counts as ended.
+  // The shadow key is read last, so a session that ends between the two commands counts as ended.
   const fields = only ? readFields(client, key, only) : client.sendCommand(hiddenCommand(client, 'HGETALL', [key]));
   const ttl = client.sendCommand(hiddenCommand(client, 'pttl', [keys.shadow(id)])) as Promise<number>;
   return [(fields as Promise<unknown>).catch(noFieldsIfStray), ttl];

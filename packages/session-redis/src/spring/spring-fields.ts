@@ -4,7 +4,6 @@ import { isReply } from '../connection/reply.errors.js';
 /** The fields of a session hash, as they are stored; none of a key of another type. */
 export async function readSpringFields(client: Redis, key: string): Promise<[name: string, stored: Buffer][]> {
   try {
-    // In upper case, ioredis does not turn the reply into an object.
     const reply = (await client.callBuffer('HGETALL', key)) as Buffer[];
     return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!.toString(), reply[2 * i + 1]!]);
   } catch (error) {
