@@ -1,4 +1,5 @@
 import { SessionPartitions } from '../keys/session-partitions.js';
+import { patternOf } from '../partitions/partition-keys.js';
 import type { CommandCall } from './command.js';
 import type { OpenStore } from './store-access.js';
 import { nodesOf } from './store-nodes.js';
@@ -64,7 +65,7 @@ export async function sampleKeys(
 }
 
 function scan({ connection, partitions }: OpenStore, key: string, cursor: string) {
-  const pattern = `${partitions.namespace}:*`;
+  const pattern = `${patternOf(partitions.namespace)}:*`;
   return connection.run((client) => client.scan(cursor, 'MATCH', pattern, 'COUNT', SCANNED_AT_ONCE), key);
 }
 

@@ -21,7 +21,7 @@ export function run(call: CommandCall): Promise<ExitCode> {
   const pace = new Pace(wholeNumber('rate', rate, { atLeast: 1 }), call.signal);
   const repair = call.flags.has('repair');
   const address = { ...call.address, namespace: call.address.namespace ?? NAMESPACE };
-  return withRedis({ ...call, address }, (redis) => look(redis, call, { repair, sample: size, pace }));
+  return withRedis({ ...call, address }, (redis) => look(redis, call, { repair, sample: size, pace }), 'read');
 }
 
 /** Rules whose examples are ids. */

@@ -4,7 +4,7 @@ import {
   resolveRedisSessionOptions,
   type ResolvedRedisSessionOptions,
 } from '../configuration/redis-session.options.js';
-import { namespaceOfSpring } from '../configuration/spring.options.js';
+import { modeOfNamespace, namespaceOfSpring, namespaceProblemWith } from '../configuration/spring.options.js';
 import { settledPartitions } from '../connection/check-store.js';
 import { OutageLog } from '../connection/outage.log.js';
 import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
@@ -43,8 +43,15 @@ type Call = Pick<CommandCall, 'address' | 'signal'>;
  * is no instance.
  * @throws SessionStoreError when Redis cannot be reached, or does not reply, and whatever else the work throws
  */
-export async function withRedis<T>({ address, signal }: Call, work: (redis: ReachedRedis) => Promise<T>): Promise<T> {
-  const options = resolveRedisSessionOptions({ ...address, commandTimeout: `${PATIENCE}ms`, notifications: 'off' });
+export async function withRedis<T>(
+  { address, signal }: Call,
+  work: (redis: ReachedRedis) => Promise<T>,
+  mode = modeOfNamespace(address.namespace),
+): Promise<T> {
+  const options = resolveRedisSessionOptions(
+    { ...address, commandTimeout: `${PATIENCE}ms`, notifications: 'off' },
+    namespaceProblemWith(mode),
+  );
   const outage = new OutageLog();
   const connections = createConnections(options, outage);
   const close = () => void closeConnections(connections);

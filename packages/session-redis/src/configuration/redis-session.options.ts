@@ -3,8 +3,13 @@ import { isSerializer, OptionReader } from '@nest-session/core/internal';
 import { validateCronExpression } from 'cron';
 import { ATTEMPTS } from '../delivery/retry-rules.js';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
-import { namespaceProblem } from '../partitions/partition-keys.js';
-import { namespaceBeside, readSerializer, readSpring, type SpringMode } from './spring.options.js';
+import {
+  namespaceBeside,
+  namespaceProblemWith,
+  readSerializer,
+  readSpring,
+  type SpringMode,
+} from './spring.options.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
@@ -18,8 +23,8 @@ import {
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /**
-   * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`.
-   * @default 'nest:session'
+   * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`, unless it is
+   * that of Spring. @default 'nest:session'
    */
   namespace?: string;
   /**
@@ -175,7 +180,10 @@ export const IN_URL = 'write it into `url`, as in redis://user:password@host:637
 const MOST_PARTITIONS = 1024;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
-export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}): ResolvedRedisSessionOptions {
+export function resolveRedisSessionOptions(
+  options: RedisSessionModuleOptions = {},
+  namespaceProblem = namespaceProblemWith(options.spring),
+): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
   const spring = readSpring(reader, (name) => options[name] !== undefined, isOfCluster(connection));

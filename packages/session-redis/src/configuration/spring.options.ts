@@ -1,6 +1,7 @@
 import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
+import { emptyNamespaceProblem, namespaceBesideProblem, namespaceProblem } from '../partitions/partition-keys.js';
 import { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
 /** How an application uses the sessions that Spring Session keeps. */
@@ -16,6 +17,17 @@ export function namespaceBeside(ofSpring: string): string {
 /** The namespace of Spring that has this one beside it. */
 export function namespaceOfSpring(beside: string): string {
   return beside.slice(0, -BESIDE.length);
+}
+
+/** How an application uses the namespace that a command is for, where that may be beside one of Spring. */
+export function modeOfNamespace(namespace: string | undefined): SpringMode | undefined {
+  return namespace?.endsWith(BESIDE) ? 'shared' : undefined;
+}
+
+/** What is wrong with a namespace: the keys of Spring are asked for by name, so it may have every name there. */
+export function namespaceProblemWith(mode: SpringMode | undefined): (namespace: string) => string | undefined {
+  if (mode === 'read') return emptyNamespaceProblem;
+  return mode === 'shared' ? namespaceBesideProblem : namespaceProblem;
 }
 
 /** Of a store with a format of its own. */

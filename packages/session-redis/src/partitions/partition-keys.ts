@@ -7,9 +7,22 @@ const LIKE_KEYS =
 
 /** The problem of a namespace, as the end of the sentence "Option `namespace` ..."; undefined if it is valid. */
 export function namespaceProblem(namespace: string): string | undefined {
-  if (namespace.trim() === '') return 'must not be empty';
-  if (FORBIDDEN.test(namespace)) return 'must not contain { } * [ ] ? or \\';
-  return OF_KEYS.test(namespace) ? LIKE_KEYS : undefined;
+  return FORBIDDEN.test(namespace) ? 'must not contain { } * [ ] ? or \\' : namespaceBesideProblem(namespace);
+}
+
+/** The same of a namespace that another library has chosen, and beside which we keep keys, in one partition. */
+export function namespaceBesideProblem(namespace: string): string | undefined {
+  return emptyNamespaceProblem(namespace) ?? (OF_KEYS.test(namespace) ? LIKE_KEYS : undefined);
+}
+
+/** The same where we keep no key. */
+export function emptyNamespaceProblem(namespace: string): string | undefined {
+  return namespace.trim() === '' ? 'must not be empty' : undefined;
+}
+
+/** A pattern of Redis that matches a text alone. */
+export function patternOf(text: string): string {
+  return text.replace(/[*?[\\\]]/g, '\\$&');
 }
 
 /**

@@ -1,5 +1,5 @@
 import slotOf from 'cluster-key-slot';
-import type { PartitionKeys } from './partition-keys.js';
+import { type PartitionKeys, patternOf } from './partition-keys.js';
 
 const SLOTS = 16_384;
 
@@ -47,7 +47,7 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
 
   /** Keys whose prefix is a Redis pattern that matches the prefixes of all partitions. */
   get any(): Keys {
-    return this.count === 1 ? this.all[0]! : new this.KeysOfPartition(this.namespace, '*');
+    return new this.KeysOfPartition(patternOf(this.namespace), this.count === 1 ? '' : '*');
   }
 
   /** The partition of an id. */

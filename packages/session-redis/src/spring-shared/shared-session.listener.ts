@@ -11,6 +11,7 @@ import { logger } from '../logging/redis-session.logger.js';
 import type { KeyspaceNotification } from '../notifications/keyspace-notification.js';
 import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import type { Heard } from '../scripts/shared/shared.scripts.js';
+import { patternOf } from '../partitions/partition-keys.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { OF_JAVA, OF_UNKNOWN_FORM } from './created-message.js';
 import { NEEDS_JSON } from './needs-json.js';
@@ -79,7 +80,7 @@ export class SharedSessionListener implements BackgroundService {
 
   #listenToSpring(subscriber: Redis): void {
     const { createdChannel } = this.keys;
-    const pattern = `${escaped(createdChannel)}*`;
+    const pattern = `${patternOf(createdChannel)}*`;
     const subscribe = () => {
       const { signal } = this.#stopping;
       const failed = (error: unknown) => this.#failures.failed(error);
@@ -195,9 +196,4 @@ export class SharedSessionListener implements BackgroundService {
     for (let next = this.#laterIds.get(id); next !== undefined; next = this.#laterIds.get(next)) latest = next;
     return latest;
   }
-}
-
-/** A pattern of Redis that matches a text alone. */
-function escaped(text: string): string {
-  return text.replace(/[*?[\\\]]/g, '\\$&');
 }

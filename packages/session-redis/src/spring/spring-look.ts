@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import { isCluster } from '../connection/node-with.js';
 import { redisTime } from '../connection/redis-time.js';
 import { pages } from '../expiration/scan-pages.js';
+import { patternOf } from '../partitions/partition-keys.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
 import { type Finding, FindingCounter } from '../verification/findings.js';
 import type { Pace } from '../verification/pace.js';
@@ -73,7 +74,7 @@ export async function lookAtSpring(client: Redis, keys: SpringKeys, options: Spr
 async function* scanned(client: Redis | Cluster, { prefix }: SpringKeys): AsyncIterable<string[]> {
   const nodes = isCluster(client) ? client.nodes('master') : [client];
   for (const node of nodes) {
-    yield* pages((cursor) => node.scan(cursor, 'MATCH', `${prefix}*`, 'COUNT', SCANNED_PER_CALL));
+    yield* pages((cursor) => node.scan(cursor, 'MATCH', `${patternOf(prefix)}*`, 'COUNT', SCANNED_PER_CALL));
   }
 }
 

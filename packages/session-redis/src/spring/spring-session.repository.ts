@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import slotOf from 'cluster-key-slot';
 import {
   IndexedSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
@@ -108,7 +109,9 @@ export class SpringSessionRepository extends IndexedSessionRepository {
 
   async #keysToRenew(id: string): Promise<RenewedKeys> {
     const [session, shadow] = [this.#keys.session(id), this.#keys.shadow(id)];
-    if (!this.#isOnCluster) return [session, shadow, this.#keys.expirations];
+    const all = [session, shadow, this.#keys.expirations] as const;
+    // With a hash tag in the namespace, they are in one slot.
+    if (!this.#isOnCluster || new Set(all.map(slotOf)).size === 1) return all;
     const isIndexed = (await this.connection.run((client) => client.exists(shadow), shadow)) > 0;
     if (isIndexed) throw new SessionStateError(ON_SEVERAL_NODES);
     return [session];

@@ -1,4 +1,3 @@
-import { PassThrough } from 'node:stream';
 import { readdir, readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
 import { deadline, DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
@@ -6,15 +5,12 @@ import { Sessions } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Command, Redis } from 'ioredis';
-import { readCommandLine } from '../../src/command/command-line.js';
-import { CommandOutput } from '../../src/command/command-output.js';
-import { callCommand } from '../../src/command/call-command.js';
-import { COMMANDS } from '../../src/command/commands.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
 import type { RedisSessionModuleOptions } from '../../src/configuration/redis-session.options.js';
 import { App } from '../support/app.fixture.js';
+import { calledCommand } from '../support/called.command.js';
 import { ALL_RIGHTS } from '../support/with-all-rights.js';
 
 LeakGuard.install();
@@ -78,12 +74,8 @@ const PLACES: readonly (readonly [string, () => RedisSessionModuleOptions, () =>
 
 /** What a command prints as JSON, without times. */
 async function printed(words: string): Promise<string> {
-  const result = new PassThrough();
-  const line = readCommandLine([...words.split(' '), '--json'], COMMANDS);
-  const output = new CommandOutput(true, result, new PassThrough());
-  await callCommand(line.command!, line, output, new AbortController().signal);
   // What goes on meanwhile.
-  return String(result.read()).replaceAll(/"(?:timeToLive|keptFor|looked)":\d+,?/g, '');
+  return (await calledCommand(words.split(' '))).replaceAll(/"(?:timeToLive|keptFor|looked)":\d+,?/g, '');
 }
 
 it.each(PLACES)(

@@ -29,6 +29,7 @@ import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { App } from '../support/app.fixture.js';
+import { calledCommand } from '../support/called.command.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines } from '../support/documented.rights.js';
 import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';
@@ -418,6 +419,38 @@ it('needs the documented rights to renew sessions, and no others', async () => {
   expect([...used].toSorted()).toEqual(documentedCommands(['spring renewal']).toSorted());
 });
 
+/** Those that other libraries have too, and such as could match keys of others. */
+const NAMESPACES_OF_SPRING = [
+  '{shop}:session',
+  'spring:session:{tenant}',
+  'shop[dev]:session',
+  'a*b?c\\d',
+  'shop:index',
+];
+
+it.each(NAMESPACES_OF_SPRING)(
+  'finds and renews sessions in namespace %s, which Spring has chosen',
+  async (namespace) => {
+    await client.flushall();
+    const spring = new SpringWriter(client, namespace);
+    const id = await spring.create({ color: 'red', [SPRING_PRINCIPAL_NAME]: 'ann' });
+    // A pattern would match these.
+    for (const other of ['shopd:session', 'axbyc\\d', 'axbycd']) await new SpringWriter(client, other).create();
+    const app = await start('express', { namespace });
+    try {
+      const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+      const session = (await sessions.findById(id))!;
+      expect(session.getAttribute('color')).toBe('red');
+      expect(await sessions.touch(session)).toBe('touched');
+      expect((await sessions.findByPrincipalName('ann')).map((found) => found.id)).toEqual([id]);
+    } finally {
+      await app.stop();
+    }
+    const printed = await calledCommand(['spring', '--namespace', namespace, '--url', server.url]);
+    expect(JSON.parse(printed)).toMatchObject({ sessions: { found: 1 } });
+  },
+);
+
 describe('on a Cluster', () => {
   let servers: RedisCluster;
   let cluster: Cluster;
@@ -463,6 +496,23 @@ describe('on a Cluster', () => {
       const { lastAccessedTime } = (await sessions.findById(id))!;
       expect(lastAccessedTime).toBeGreaterThanOrEqual(time + 60_000);
       expect(await cluster.pexpiretime(keyOf(id))).toBe(lastAccessedTime + 1_800_000);
+    }
+  });
+
+  it('renews one of the indexed repository whose namespace has a hash tag', async () => {
+    const namespace = `${NAMESPACE}:{tenant}`;
+    const redis = { cluster: { nodes: servers.addresses }, spring: 'read', namespace } as const;
+    const own = await App.start({ session: springSessions(), redis });
+    try {
+      const spring = new SpringWriter(cluster as unknown as Redis, namespace);
+      const id = await spring.create({ color: 'red' });
+      const repository = own.nest.get(SessionRepository, { strict: false });
+      const session = (await repository.findById(id))!;
+      expect(await repository.touch(session)).toBe('touched');
+      expect((await repository.findById(id))!.lastAccessedTime).toBeGreaterThanOrEqual(session.lastAccessedTime);
+      expect(await cluster.pttl(spring.shadow(id))).toBeGreaterThan(1_790_000);
+    } finally {
+      await own.stop();
     }
   });
 

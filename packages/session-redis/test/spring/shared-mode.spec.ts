@@ -22,6 +22,7 @@ import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.swe
 import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
+import { calledCommand } from '../support/called.command.js';
 import { SpringWriter } from '../support/spring-writer.js';
 
 LeakGuard.install();
@@ -75,6 +76,42 @@ async function hearing(): Promise<number> {
 
 const cookieOf = (id: string) => ({ headers: { cookie: `SESSION=${Buffer.from(id).toString('base64')}` } });
 const idIn = (cookie: string) => Buffer.from(/SESSION=([^;]*)/.exec(cookie)![1]!, 'base64').toString();
+
+it('shares a namespace with a hash tag and brackets, and looks at no other', async () => {
+  const namespace = 'shop[dev]:{tenant}';
+  const own = new SpringWriter(client, namespace);
+  const early = await own.create({ color: 'green' });
+  const stranger = await new SpringWriter(client, 'shopd:{tenant}').create({ color: 'grey' });
+  const app = await start({ namespace });
+  try {
+    // The sweep takes in what was there before.
+    await app.nest.get(SharedSessionSweeper, { strict: false }).lookAtAll(new AbortController().signal);
+    const known = await client.zrange(`${namespace}:nest:ends`, '0', '-1');
+    expect([known.includes(early), known.includes(stranger)]).toEqual([true, false]);
+    const id = await own.create({ color: 'red' });
+    const typesOf = () =>
+      app.events
+        .all()
+        .filter(({ sessionId }) => sessionId === id)
+        .map(({ type }) => type);
+    await eventually(() => expect(typesOf()).toEqual(['created']));
+    await own.invalidate(id);
+    await eventually(() => expect(typesOf()).toEqual(['created', 'deleted']));
+    expect((await app.agent().post('/set/cart', { value: 'full' })).status).toBe(201);
+    const stats = await calledCommand(['stats', '--namespace', `${namespace}:nest`, '--url', server.url]);
+    expect(JSON.parse(stats)).toMatchObject({ partitions: 1 });
+  } finally {
+    await app.stop();
+  }
+});
+
+it('refuses a namespace beside which its keys would pass for those of another one', async () => {
+  const started = App.start({
+    session: springSessions(),
+    redis: { url: server.url, spring: 'shared', namespace: 'shop:index' },
+  });
+  await expect(started).rejects.toThrow('Option `namespace` must not contain :index, :revoked or :due: its keys');
+});
 
 describe('two instances', () => {
   let apps: [App, App];
