@@ -1,13 +1,33 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
+import { shownText } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { shownCommand } from '../logging/shown-command.js';
 import { type NamespaceOwner, type Partitions, shownContent } from '../partitions/partitions.js';
+import { infoOf } from './info-of.js';
+import { isAnswer } from './reply.errors.js';
+import { serverIn, tooOldProblem } from './shown-server.js';
 import { FORMAT, FORMAT_FIELDS, formatProblem, raised, type StoreFormat } from './store-format.js';
 
 /** Where commands are run. */
 export interface Connection {
   /** Runs a command on a client of the node that has a key, or on one of the whole Cluster. */
   run<T>(command: (client: Redis) => Promise<T>, key: string): Promise<T>;
+}
+
+/**
+ * Checks that the scripts run on this server. One that does not say its version is tried.
+ * @throws InvalidSessionOptionsError when it is too old, and whatever the connection throws
+ */
+export async function checkServer(connection: Connection, { meta, owner }: Partitions): Promise<void> {
+  const ask = (client: Redis) =>
+    client.info('server').catch((error: unknown) => {
+      if (isAnswer(error)) return '';
+      throw error;
+    });
+  const [name, version] = serverIn(infoOf(await connection.run(ask, meta)));
+  const problem = tooOldProblem([name, version]);
+  if (problem === undefined) return;
+  throw new InvalidSessionOptionsError(owner.module, [`${problem}, this is ${shownText(version!)}. Upgrade ${name}.`]);
 }
 
 /**

@@ -1,16 +1,16 @@
 import { shownText } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/redis-session.logger.js';
-import type { Partitions } from '../partitions/partitions.js';
+import { type Partitions, shownContent } from '../partitions/partitions.js';
 import type { Connection } from './check-store.js';
 import { nodeMemory } from './node-memory.js';
 
-/** Warns when Redis may evict sessions. An evicted session ends without an event: nothing is left to record it. */
+/** Warns when Redis may evict what a namespace holds. No event comes of it: nothing is left to record it. */
 export class EvictionCheck {
   /** By address: the policies that the log has warned of. */
   readonly #evicting = new Map<string, string>();
 
-  constructor(private readonly partitions: Pick<Partitions, 'all'>) {}
+  constructor(private readonly partitions: Pick<Partitions, 'all' | 'owner'>) {}
 
   /** Warns once of each policy of a node. A node whose policy cannot be found out is left as it was. Never rejects. */
   async look(connection: Connection): Promise<void> {
@@ -20,7 +20,7 @@ export class EvictionCheck {
     const several = found.size > 1 || this.#evicting.size > 1;
     const policies = [...this.#evicting].map(([address, policy]) => policy + (several ? ` on ${address}` : ''));
     logger.warn(
-      `Redis may evict sessions, which then end without an event: its maxmemory-policy is ${policies.join(', ')}. ` +
+      `Redis may evict ${lossOf(this.partitions.owner.holds)}: its maxmemory-policy is ${policies.join(', ')}. ` +
         'Set it to noeviction',
     );
   }
@@ -32,6 +32,12 @@ export class EvictionCheck {
     else this.#evicting.set(address, shownText(policy));
     return isNews;
   }
+}
+
+/** What a namespace loses by an eviction, and the consequence. */
+export function lossOf(holds: string): string {
+  const consequence = holds === 'deadlines' ? 'which then never come' : 'which then end without an event';
+  return `${shownContent(holds)}, ${consequence}`;
 }
 
 function addressOf({ options: { host, port } }: Redis): string {

@@ -95,12 +95,22 @@ const TWO_PASSWORDS =
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
+/** What is kept in Redis, and whether, without an address, by the connections of `RedisSessionModule`. */
+interface KeptThere {
+  readonly what: 'deadlines' | 'sessions';
+  readonly isShared: boolean;
+}
+
 /** What the options say of where Redis is. */
-export function readAddress(reader: OptionReader, options: RedisAddressOptions): RedisAddress {
+export function readAddress(
+  reader: OptionReader,
+  options: RedisAddressOptions,
+  kept: KeptThere = { what: 'sessions', isShared: false },
+): RedisAddress {
   const ways = WAYS.filter((way) => options[way] !== undefined);
   if (ways.length > 1) reader.problem(`Give either ${ways.map((way) => `\`${way}\``).join(' or ')}, not both.`);
   const way = ways[0] ?? 'url';
-  if (ways.length === 0) warnOfUndefined(options);
+  if (ways.length === 0) warnOfUndefined(options, kept);
   const url = reader.text('url', undefined, urlProblem);
   const client = reader.value('client', isClient, 'a Redis client of ioredis');
   const sentinels = readNodes(reader, 'sentinels', options.sentinels);
@@ -136,12 +146,15 @@ export function readAddress(reader: OptionReader, options: RedisAddressOptions):
 }
 
 /** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */
-function warnOfUndefined(options: RedisAddressOptions): void {
+function warnOfUndefined(options: RedisAddressOptions, { what, isShared }: KeptThere): void {
   const given = WAYS.find((way) => Object.hasOwn(options, way));
   if (given === undefined) return;
+  const [where, otherwise] = isShared
+    ? ['that of RedisSessionModule', 'leave the option out']
+    : [DEFAULT_URL, `set \`url\` to '${DEFAULT_URL}'`];
   logger.warn(
-    `Option \`${given}\` is undefined, so sessions are kept in the default Redis, ${DEFAULT_URL}. If its value comes from ` +
-      `an environment variable, set that. If this Redis is the right one, set \`url\` to '${DEFAULT_URL}'`,
+    `Option \`${given}\` is undefined, so ${what} are kept in the default Redis, ${where}. If its value comes from ` +
+      `an environment variable, set that. If this Redis is the right one, ${otherwise}`,
   );
 }
 

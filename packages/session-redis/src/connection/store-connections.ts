@@ -7,7 +7,7 @@ import { adviceFor } from '../logging/advice.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
-import { checkStore, type Connection } from './check-store.js';
+import { checkServer, checkStore, type Connection } from './check-store.js';
 import { ConnectionUpkeep } from './connection-upkeep.js';
 import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
@@ -128,6 +128,7 @@ export class StoreConnections implements BackgroundService {
 
   async #enter(connection: Connection, unsigned: (error: unknown) => void): Promise<void> {
     if (!this.options.isGuest) {
+      await checkServer(connection, this.partitions);
       // In this order, because a repartition records itself before it looks for instances.
       await this.instances.sign().catch(unsigned);
       await checkStore(connection, this.partitions);

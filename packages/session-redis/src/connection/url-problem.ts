@@ -1,6 +1,8 @@
 const PROTOCOL = /^rediss?:\/\//i;
 /** What an unencoded `/`, `?` or `#` in a password leaves: an `@` after the host, or a fragment. */
 const CUT_PASSWORD = /#|^[^/]*\/\/[^/?]*[/?].*@/s;
+const SOCKET = /^(?:\/|(?:redis\+)?(?:unix|socket|file):|rediss?:\/\/\/.*\D)/i;
+const OF_SOCKET = "give a client of ioredis with it in place of the url, new Redis({ path: '/run/redis.sock' })";
 const ENCODED =
   'percent-encode the user and the password, as `encodeURIComponent()` does, and check the host and the port';
 
@@ -9,6 +11,7 @@ const ENCODED =
  * password.
  */
 export function urlProblem(url: string): string | undefined {
+  if (SOCKET.test(url)) return `is the path of a Unix socket: ${OF_SOCKET}`;
   if (!PROTOCOL.test(url)) return 'must be a redis:// or rediss:// url';
   if (!URL.canParse(url) || CUT_PASSWORD.test(url)) return `cannot be read: ${ENCODED}`;
   const { username, password, pathname, searchParams } = new URL(url);

@@ -77,7 +77,7 @@ export function resolveRedisDeadlineOptions(
   shared?: RedisAddress,
 ): ResolvedRedisDeadlineOptions {
   const reader = new OptionReader('RedisDeadlineModule', options);
-  const own = readAddress(reader, options);
+  const own = readAddress(reader, options, { what: 'deadlines', isShared: shared !== undefined });
   const { url, client, cluster, sentinels } = options;
   const hasAddress = [url, client, cluster, sentinels].some((each) => each !== undefined);
   const connection = hasAddress || !shared ? own : shared;

@@ -54,12 +54,14 @@ export class KeyRing {
 
   /** Unwraps the data key of the session or deadline with this id. Returns it with the id of the key that wraps it. */
   unwrap(wrapped: string, ownerId: string): { readonly dataKey: DataKey; readonly keyId: string } {
+    const { kind } = this.scope;
     const [, id, keyId, text] = FORM.exec(wrapped) ?? [];
-    if (id === undefined || keyId === undefined || text === undefined) throw new SessionEncryptionError(MALFORMED);
+    if (id === undefined || keyId === undefined || text === undefined)
+      throw new SessionEncryptionError(malformed(kind));
     const key = this.#keys.get(keyId);
-    if (!key) throw new SessionEncryptionError(missing(keyId), { keyId });
+    if (!key) throw new SessionEncryptionError(missing(kind, keyId), { keyId });
     const bytes = decrypt(key, this.#associated(id, keyId, ownerId), text);
-    if (!bytes) throw new SessionEncryptionError(wrong(keyId), { keyId });
+    if (!bytes) throw new SessionEncryptionError(wrong(kind, keyId), { keyId });
     return { dataKey: new DataKey(id, bytes), keyId };
   }
 
@@ -68,18 +70,23 @@ export class KeyRing {
   }
 }
 
-const MALFORMED = 'The data key of an encrypted session is malformed: it was changed in Redis';
+type Owner = KeyRingScope['kind'];
 
-function missing(keyId: string): string {
+function malformed(what: Owner): string {
+  return `The data key of an encrypted ${what} is malformed: it was changed in Redis`;
+}
+
+function missing(what: Owner, keyId: string): string {
   return (
-    `A session is encrypted under the key "${keyId}", but option \`encryption.keys\` lacks it: ` +
+    `A ${what} is encrypted under the key "${keyId}", but option \`encryption.keys\` lacks it: ` +
     'add it behind the first key'
   );
 }
 
-function wrong(keyId: string): string {
+function wrong(what: Owner, keyId: string): string {
   return (
-    `The data key of a session cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`. Either ` +
-    'this key has other bytes than the key that encrypted it, or the session was changed in Redis, or copied from another namespace'
+    `The data key of a ${what} cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`. Either ` +
+    `this key has other bytes than the key that encrypted it, or the ${what} was changed in Redis, or copied from ` +
+    'another namespace'
   );
 }

@@ -11,10 +11,20 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     /^All sentinels .*: (NOAUTH|WRONGPASS)/,
     'The Sentinels require a password of their own, which option `sentinels` does not have: set option `client` instead',
   ],
+  // A script declares its flags in its first line.
+  [
+    /unexpected symbol near '#'/,
+    'This server is too old for the scripts: upgrade it. Redis 7.0 is the oldest that works',
+  ],
+  [
+    /^(write EPIPE|ERR max number of clients reached)/,
+    'Redis closes a new connection at once. If this goes on, it has as many clients as its `maxclients` allows: close ' +
+      'some, or raise it',
+  ],
   [
     /^OOM/,
-    'Redis is full: it loads and ends sessions, and saves none. Raise its maxmemory, or free memory. Leave ' +
-      'maxmemory-policy at noeviction: an evicted session ends without an event',
+    'Redis is full: it loads and ends sessions and deadlines, and saves none. Raise its maxmemory, or free memory. Leave ' +
+      'maxmemory-policy at noeviction: what is evicted ends without an event',
   ],
   [
     /^NOAUTH/,

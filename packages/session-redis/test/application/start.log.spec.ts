@@ -236,7 +236,7 @@ describe('the line at the start', () => {
     await app.close();
   });
 
-  it('costs one command', async () => {
+  it('costs one command, besides the check of the version', async () => {
     const monitor = await monitorOf(new Redis(server.url, { lazyConnect: true }));
     const sent: string[] = [];
     monitor.on('monitor', (_, args: string[]) => sent.push(args.join(' ').toLowerCase()));
@@ -247,7 +247,7 @@ describe('the line at the start', () => {
     } finally {
       monitor.disconnect();
     }
-    expect(sent.filter((command) => command === 'info server')).toHaveLength(1);
+    expect(sent.filter((command) => command === 'info server')).toHaveLength(2);
   });
 });
 

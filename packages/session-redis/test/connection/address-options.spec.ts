@@ -5,6 +5,7 @@ import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Cluster, type ClusterNode, Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
+import { resolveRedisDeadlineOptions } from '../../src/deadlines/redis-deadline.options.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { shownAddress } from '../../src/connection/shown-address.js';
@@ -97,6 +98,10 @@ describe('a url that ioredis would read as another Redis is refused, and no part
   const otherDatabase = 'Option `url` must end with the number of a database, such as /0, or have no path.';
   const otherProtocol = 'Option `url` must be a redis:// or rediss:// url.';
 
+  const socket =
+    'Option `url` is the path of a Unix socket: give a client of ioredis with it in place of the url, ' +
+    "new Redis({ path: '/run/redis.sock' }).";
+
   it.each([
     ['redis://localhost:6379/shop', otherDatabase],
     ['redis://localhost:6379/1.5', otherDatabase],
@@ -119,6 +124,9 @@ describe('a url that ioredis would read as another Redis is refused, and no part
     ['redis:localhost', otherProtocol],
     ['http://localhost', otherProtocol],
     ['', otherProtocol],
+    ['/run/redis.sock', socket],
+    ['redis:///run/redis.sock', socket],
+    ['unix:///run/redis.sock', socket],
   ])('%s', (url, problem) => {
     expect(problemsOf({ url })).toEqual([problem]);
   });
@@ -199,6 +207,17 @@ describe('an option that is given as undefined, as from an unset environment var
     expect(warnings).toEqual([
       expect.stringMatching(`^Option .${option}. is undefined, so sessions are kept .* redis://localhost:6379. If`),
     ]);
+  });
+
+  it.each([
+    [undefined, 'deadlines are kept in the default Redis, redis://localhost:6379'],
+    [
+      { url: 'redis://sessions:1', tls: undefined },
+      'deadlines are kept in the default Redis, that of RedisSessionModule',
+    ],
+  ])('is one about deadlines in their module, beside sessions at %j', (shared, where) => {
+    resolveRedisDeadlineOptions({ url: undefined }, shared);
+    expect(warnings).toEqual([expect.stringContaining(`Option \`url\` is undefined, so ${where}. If`)]);
   });
 
   it.each<RedisSessionModuleOptions>([

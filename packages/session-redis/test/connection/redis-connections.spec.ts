@@ -71,6 +71,23 @@ it('background commands survive an outage that ioredis alone gives up on, with t
   ]);
 });
 
+it('a server with as many clients as it takes is logged with what to do', async () => {
+  const full = await RedisServer.start({ args: ['--maxclients', '1'] });
+  const first = new Redis(full.url);
+  await first.ping();
+  const own = createConnections(resolveRedisSessionOptions({ url: full.url }));
+  try {
+    own.background.connect().catch(() => undefined);
+    // An attempt can also end otherwise, and there are more.
+    const advice = 'as many clients as its `maxclients` allows';
+    await eventually(() => expect(logged.join()).toContain(advice), { timeout: 30_000 });
+  } finally {
+    await closeConnections(own);
+    first.disconnect();
+    await full.stop();
+  }
+});
+
 it('a connection survives several errors of its stream, such as those of a handshake that both sides refuse', async () => {
   const own = createConnections(resolveRedisSessionOptions({ url: withAllRights(proxy.url) }));
   const clients = [own.background, own.request.of(undefined)!];

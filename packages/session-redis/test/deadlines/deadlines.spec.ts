@@ -121,6 +121,25 @@ it('without an address, shares the connections of RedisSessionModule to a Cluste
   }
 });
 
+it('warns that Redis may evict deadlines, in an application without sessions', async () => {
+  const log = new LogRecorder();
+  await client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+  try {
+    const module = {
+      module: class {},
+      imports: [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ url: redis.url })],
+    };
+    const app = await NestFactory.createApplicationContext(module, { logger: log, abortOnError: false });
+    await app.close();
+    expect(
+      log.matching(/may evict deadlines, which then never come: its maxmemory-policy is allkeys-lru/),
+    ).toHaveLength(1);
+    expect(log.matching(/sessions/)).toEqual([]);
+  } finally {
+    await client.config('SET', 'maxmemory-policy', 'noeviction');
+  }
+});
+
 it('with an address, has connections of its own, also beside RedisSessionModule', async () => {
   const app = await start({
     imports: [
@@ -255,6 +274,7 @@ it('keeps a deadline whose data it cannot decrypt as a dead letter, which is han
     const [letter] = await second.get(DeadlineEvents).deadLetters();
     expect(letter!.reason).toContain('DeadlineDataError');
     expect(letter!.reason).toContain('The data of a deadline "order.payment-due" cannot be decrypted');
+    expect(letter!.reason).toContain('A deadline is encrypted under the key');
     expect(letter!.event?.key).toBe('42');
   } finally {
     await second.close();

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
 import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
+import { infoOf } from '../../connection/info-of.js';
 import { isAnswer } from '../../connection/reply.errors.js';
 import type { ReachedRedis } from '../store-access.js';
 import { serverOf } from '../store-nodes.js';
-import { infoOf } from './info-of.js';
 
 // Milliseconds.
 const PATIENCE = 3000;

@@ -1,5 +1,6 @@
 import { shownText } from '@nest-session/core/internal';
 import { isOfCluster } from '../../connection/redis-address.options.js';
+import { serverIn, tooOldProblem } from '../../connection/shown-server.js';
 import { counted } from '../counted.js';
 import type { Check, Examined, Diagnosis } from './diagnosis.js';
 import { error, ok, seePage, warning } from './diagnosis.js';
@@ -20,15 +21,9 @@ function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Diagnosi
       `Grant +info. ${seePage('Securing Redis')}`,
     );
   }
-  const [name, version] = versionOf(info);
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  const oldest = name === 'Valkey' ? '7.2' : '7.0';
-  const isOld = major < 7 || (name === 'Valkey' && major === 7 && minor < 2);
-  if (isOld)
-    yield error(
-      `${address} is ${name} ${shownText(version)}`,
-      `Upgrade it: ${name} ${oldest} is the oldest that works.`,
-    );
+  const [name, version = '0'] = serverIn(info);
+  const tooOld = tooOldProblem([name, version]);
+  if (tooOld !== undefined) yield error(`${address} is ${name} ${shownText(version)}`, `Upgrade it: ${tooOld}.`);
   if (info.get('loading') === '1')
     yield error(`${address} still loads its data`, 'Wait until it has, and run this again.');
   const isCluster = isOfCluster(redis.options.connection);
@@ -45,14 +40,8 @@ function* findingsOf(node: ExaminedNode, { redis }: Examined): Iterable<Diagnosi
     );
   }
   const up = Math.floor(Number(info.get('uptime_in_seconds') ?? 0) / 60);
-  if (!isOld)
+  if (tooOld === undefined)
     yield ok(
       `${address} is ${name} ${shownText(version)}, ${info.get('redis_mode') ?? 'standalone'}, up for ${counted(up, 'minute')}`,
     );
-}
-
-/** Valkey says, too, which version of Redis it is like. */
-function versionOf(info: ReadonlyMap<string, string>): [name: string, version: string] {
-  const valkey = info.get('valkey_version');
-  return valkey === undefined ? ['Redis', info.get('redis_version') ?? '0'] : ['Valkey', valkey];
 }
