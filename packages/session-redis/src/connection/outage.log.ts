@@ -6,11 +6,13 @@ import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 
+const CLOSED_AT_ONCE = 'The server closed the connection before it was ready';
 /**
  * What ioredis says of a command when its connection has failed, for a reason that it has told before; and of Sentinels
  * that have replied, when no server that they named could be reached.
  */
-const CONSEQUENCE = /^(Connection is closed\.|Stream isn't writeable|All sentinels are unreachable(?!.* Last error: ))/;
+const CONSEQUENCE =
+  /^(Connection is closed\.|The server closed the connection|Stream isn't writeable|All sentinels are unreachable(?!.* Last error: ))/;
 
 /**
  * Logs one line when an outage begins, one for each further reason, such as another password, and one when it ends,
@@ -29,15 +31,24 @@ export class OutageLog {
   }
 
   watch(client: Client): void {
+    let isUnready = false;
+    client.on('connect', () => (isUnready = true));
     client.on('close', () => this.#broken.add(client));
+    // Whatever Redis replied to the first commands, ioredis tells nobody.
+    client.on('reconnecting', () => {
+      if (isUnready) this.#report(new Error(CLOSED_AT_ONCE));
+      isUnready = false;
+    });
     // Without a listener ioredis itself logs every failed attempt.
     client.on('error', (error: Error) => {
       if (isUnexpectedReply(error)) return;
+      isUnready = false;
       this.#broken.add(client);
       toldReasons.add(error);
       this.#report(this.#reasonOf(error));
     });
     client.on('ready', () => {
+      isUnready = false;
       if (this.#mend(client)) logger.log('Redis can be reached again');
     });
     client.on('end', () => void this.#mend(client));

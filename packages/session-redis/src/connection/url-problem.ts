@@ -2,7 +2,7 @@ const PROTOCOL = /^rediss?:\/\//i;
 /** What an unencoded `/`, `?` or `#` in a password leaves: an `@` after the host, or a fragment. */
 const CUT_PASSWORD = /#|^[^/]*\/\/[^/?]*[/?].*@/s;
 const SOCKET = /^(?:\/|(?:redis\+)?(?:unix|socket|file):|rediss?:\/\/\/.*\D)/i;
-const OF_SOCKET = "give a client of ioredis with it in place of the url, new Redis({ path: '/run/redis.sock' })";
+const OF_SOCKET = 'give a client of ioredis with that `path` in place of the url';
 const ENCODED =
   'percent-encode the user and the password, as `encodeURIComponent()` does, and check the host and the port';
 

@@ -17,7 +17,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     'This server is too old for the scripts: upgrade it. Redis 7.0 is the oldest that works',
   ],
   [
-    /^(write EPIPE|ERR max number of clients reached)/,
+    /^(write EPIPE|The server closed the connection before it was ready)/,
     'Redis closes a new connection at once. If this goes on, it has as many clients as its `maxclients` allows: close ' +
       'some, or raise it',
   ],

@@ -99,8 +99,7 @@ describe('a url that ioredis would read as another Redis is refused, and no part
   const otherProtocol = 'Option `url` must be a redis:// or rediss:// url.';
 
   const socket =
-    'Option `url` is the path of a Unix socket: give a client of ioredis with it in place of the url, ' +
-    "new Redis({ path: '/run/redis.sock' }).";
+    'Option `url` is the path of a Unix socket: give a client of ioredis with that `path` in place of the url.';
 
   it.each([
     ['redis://localhost:6379/shop', otherDatabase],
