@@ -41,6 +41,28 @@ export const KEY_EVENTS = {
 /** Redis' name of a key event, such as `'expired'` or `'set'`. Other names are accepted as well. */
 export type KeyEventName = (typeof KEY_EVENTS)[keyof typeof KEY_EVENTS][number] | (string & {});
 
+/** What Redis calls the events of commands that have none of their own name. */
+const EVENTS_OF_COMMANDS: ReadonlyMap<string, KeyEventName> = new Map(
+  Object.entries({
+    del: ['delete', 'unlink'],
+    evicted: ['evict'],
+    expire: ['expireat', 'pexpire', 'pexpireat'],
+    hset: ['hmset', 'hsetnx'],
+    incrby: ['incr', 'decr', 'decrby'],
+    copy_to: ['copy'],
+    move_to: ['move'],
+    rename_to: ['rename'],
+    set: ['getset', 'mset', 'msetnx', 'psetex', 'setex', 'setnx'],
+  }).flatMap(([event, commands]) => commands.map((command) => [command, event] as const)),
+);
+
+/** The event that somebody may mean: by another spelling, a command or a channel. */
+export function eventLike(name: string): KeyEventName | undefined {
+  const [, event = ''] = /^(?:__key\w+@[^:]*__:)?(.*)$/s.exec(name.trim().toLowerCase()) ?? [];
+  const known = Object.values(KEY_EVENTS).flat<readonly (readonly string[])[]>();
+  return known.includes(event) ? event : EVENTS_OF_COMMANDS.get(event);
+}
+
 /** The flags that `A` stands for: all except `m` (misses) and `n` (new keys). */
 export const ALL_CLASSES = 'g$lshzxetd';
 

@@ -1,5 +1,5 @@
 import { OptionReader } from '@nest-session/core/internal';
-import { classesOf, type KeyEventName } from './key-event-names.js';
+import { classesOf, eventLike, type KeyEventName } from './key-event-names.js';
 import type { KeyspaceNotification } from './keyspace-notification.js';
 
 /**
@@ -44,8 +44,8 @@ export interface KeyspaceSubscription {
 /** Options of `KeyspaceNotificationListener.listen()`. */
 export interface KeyspaceSubscriptionOptions {
   /**
-   * Redis' names of the events, such as `'expired'` or `['set', 'del']`. `'*'` means all events, which costs Redis the
-   * most.
+   * Redis' names of the events, such as `'expired'` or `['set', 'del']`, without patterns. `'*'` means all events, which
+   * costs Redis the most.
    */
   readonly events: KeyEventName | readonly KeyEventName[];
   /**
@@ -103,6 +103,10 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   const reader = new OptionReader('KeyspaceNotificationListener', options);
   const events = asList(reader.value('events', isNames, 'the name of an event, a list of names, or "*"'));
   if (events.length === 0) reader.problem('Option `events` must name at least one event.');
+  for (const event of events) {
+    const problem = eventProblem(event);
+    if (problem !== undefined) reader.problem(`Option \`events\` has ${JSON.stringify(event)}, ${problem}.`);
+  }
   const keys = reader.value('keys', isNames, 'a key, a pattern, or a list of keys and patterns');
   if (keys?.length === 0) reader.problem('Option `keys` must name at least one key: leave it out for all keys.');
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
@@ -130,6 +134,14 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
     concurrency,
     canaries: asList(canary),
   };
+}
+
+/** Why no key event has this name, and what to write; undefined of one that may be that of a module of Redis. */
+function eventProblem(event: string): string | undefined {
+  if (event === '*') return undefined;
+  if (isPattern(event)) return 'and takes no patterns: name each event, or write "*" for all of them';
+  const name = eventLike(event);
+  return name === undefined || name === event ? undefined : `which is no event of Redis: write "${name}"`;
 }
 
 function isPattern(channel: string): boolean {

@@ -422,6 +422,30 @@ describe('a subscription', () => {
     expect(listener.health.state).toBe('stopped');
   });
 
+  it.each([
+    ['h*', 'and takes no patterns: name each event, or write "*" for all of them'],
+    ['[d]el', 'and takes no patterns: name each event, or write "*" for all of them'],
+    ['Expired', 'which is no event of Redis: write "expired"'],
+    [' set', 'which is no event of Redis: write "set"'],
+    ['unlink', 'which is no event of Redis: write "del"'],
+    ['SETEX', 'which is no event of Redis: write "set"'],
+    ['__keyevent@0__:expired', 'which is no event of Redis: write "expired"'],
+  ])('of the event %j, which nobody would hear, is rejected with what to write', (event, problem) => {
+    for (const keys of [undefined, 'cart:*']) {
+      const options = { events: ['del', event], handler, ...(keys && { keys }) };
+      expect(() => listener.listen(options)).toThrow(
+        expect.objectContaining({ problems: [`Option \`events\` has ${JSON.stringify(event)}, ${problem}.`] }),
+      );
+    }
+    expect(listener.health.state).toBe('stopped');
+  });
+
+  it('may be of an event of a module of Redis', async () => {
+    const subscription = listener.listen({ events: ['json.set', 'constructor', 'set'], handler });
+    await isListening(subscription);
+    await subscription.close();
+  });
+
   it('that Redis refuses does not affect others', async () => {
     await client.acl('SETUSER', 'half', 'on', '>secret', '~*', '+@all', '&__keyevent@0__:set');
     const half = started(`redis://half:secret@127.0.0.1:${server.port}`);
