@@ -7,7 +7,7 @@ import { isOfCluster, type RedisAddress } from './redis-address.options.js';
 const PARTS = ['username', 'password', 'sentinelUsername', 'sentinelPassword'] as const;
 
 /** What a connection logs in with. */
-export type Login = Pick<RedisOptions, (typeof PARTS)[number]>;
+type Login = Pick<RedisOptions, (typeof PARTS)[number]>;
 /** Says it anew each time that somebody connects. */
 export type LoginSource = () => Promise<Login>;
 

@@ -13,7 +13,7 @@ interface RedisNodeAddress {
 }
 
 /** Gives the password of a connection. */
-export type PasswordFunction = () => string | Promise<string>;
+type PasswordFunction = () => string | Promise<string>;
 
 interface WithPassword {
   readonly password?: PasswordFunction | undefined;

@@ -44,8 +44,8 @@ export interface KeyspaceSubscription {
 /** Options of `KeyspaceNotificationListener.listen()`. */
 export interface KeyspaceSubscriptionOptions {
   /**
-   * Redis' names of the events, such as `'expired'` or `['set', 'del']`, without patterns. `'*'` means all events, which
-   * costs Redis the most.
+   * Redis' names of the events, such as `'expired'` or `['set', 'del']`, without patterns. `'*'` means all events,
+   * which costs Redis the most.
    */
   readonly events: KeyEventName | readonly KeyEventName[];
   /**
