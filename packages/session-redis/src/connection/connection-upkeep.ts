@@ -32,6 +32,8 @@ export class ConnectionUpkeep implements BackgroundService {
 
   start(): void {
     this.#timer = setInterval(() => this.look(), INTERVAL).unref();
+    // Nobody stops what has started when something else refuses the start.
+    this.connections.background.once('end', () => this.stop());
   }
 
   stop(): void {
