@@ -10,6 +10,7 @@ import {
 } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { logger } from '../logging/session.logger.js';
 
 type Dependency = InjectionToken | OptionalFactoryDependency;
 
@@ -37,12 +38,37 @@ function explained(module: string, provider: Provider): Provider {
     ...others,
     inject: [ModuleRef, ModulesContainer],
     useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) => {
-      const injected = await injectDependencies(moduleRef, dependencies, explain(modules));
-      const options = await call(() => useFactory(...injected) as unknown, module, dependencies);
-      if (options === undefined) throw new InvalidSessionOptionsError(module, [NO_OPTIONS]);
-      return options;
+      const stopWaiting = tellOfLongWait(module, dependencies);
+      try {
+        const injected = await injectDependencies(moduleRef, dependencies, explain(modules));
+        const options = await call(() => useFactory(...injected) as unknown, module, dependencies);
+        if (options === undefined) throw new InvalidSessionOptionsError(module, [NO_OPTIONS]);
+        return options;
+      } finally {
+        stopWaiting();
+      }
     },
   };
+}
+
+// Milliseconds.
+const LONG = 5000;
+
+/**
+ * Warns after a while: where a dependency needs what the module provides, Nest lets both wait for each other without a
+ * word. Until then its timer keeps the process alive, which otherwise may end. Returns what ends the waiting.
+ */
+function tellOfLongWait(module: string, dependencies: readonly Dependency[]): () => void {
+  if (dependencies.length === 0) return () => undefined;
+  const names = dependencies.map((each) => nameOf(tokenOf(each))).join(', ');
+  const timer = setTimeout(() => {
+    logger.warn(
+      `${module} has waited for its options for ${LONG / 1000} s: forRootAsync() injects ${names}. If one of these injects ` +
+        'what this library provides, such as Sessions, the start waits for ever: let it get that in onModuleInit(), from ' +
+        'ModuleRef',
+    );
+  }, LONG);
+  return () => clearTimeout(timer);
 }
 
 /** Calls the factory. That of Nest, for a class, calls a method which TypeScript alone has asked for. */

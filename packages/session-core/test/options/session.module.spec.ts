@@ -1,8 +1,17 @@
-import { Controller, Get, Injectable, Module, type ModuleMetadata } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import {
+  Controller,
+  Get,
+  Inject,
+  Injectable,
+  Module,
+  type ModuleMetadata,
+  type OnModuleInit,
+  type Type,
+} from '@nestjs/common';
+import { ModuleRef, NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { LeakGuard } from '@nest-session/test-infrastructure';
-import { HttpAgent } from '@nest-session/testing';
+import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
+import { eventually, HttpAgent } from '@nest-session/testing';
 import {
   MapSessionModule,
   Session,
@@ -12,6 +21,7 @@ import {
   SessionRepository,
   type SessionModuleOptions,
   type SessionOptionsFactory,
+  Sessions,
 } from '../../src/index.js';
 
 LeakGuard.install();
@@ -148,6 +158,38 @@ describe('SessionModule', () => {
     class BrokenModule {}
     const options = { imports: [BrokenModule], inject: ['broken'], useFactory: () => ({}) };
     expect(await refusal({ imports: [SessionModule.forRootAsync(options), store] })).toBe('No configuration');
+  });
+
+  it('says what forRootAsync() injects when that and the module wait for each other', async () => {
+    @Injectable()
+    class Circular {
+      constructor(readonly sessions: Sessions) {}
+    }
+    Inject(Sessions)(Circular, undefined, 0);
+    @Injectable()
+    class Later implements OnModuleInit {
+      sessions: Sessions | undefined;
+      constructor(readonly modules: ModuleRef) {}
+      onModuleInit() {
+        this.sessions = this.modules.get(Sessions, { strict: false });
+      }
+    }
+    Inject(ModuleRef)(Later, undefined, 0);
+    const log = new LogRecorder();
+    const started = async (service: Type) => {
+      const imports = [moduleOf({ providers: [service], exports: [service] })];
+      const options = { imports, inject: [service], useFactory: () => ({}) };
+      const module = moduleOf({ imports: [SessionModule.forRootAsync(options), MapSessionModule.forRoot()] });
+      return NestFactory.createApplicationContext(module, { logger: log, abortOnError: false });
+    };
+    void started(Circular);
+    const warning =
+      /SessionModule has waited for its options for 5 s: forRootAsync\(\) injects Circular\. .* from ModuleRef/;
+    await eventually(() => expect(log.matching(warning)).toHaveLength(1), { timeout: 30_000 });
+    // As it advises.
+    const app = await started(Later);
+    expect(app.get(Later, { strict: false }).sessions).toBe(app.get(Sessions));
+    await app.close();
   });
 
   it('says that the factory of forRootAsync() returns nothing', async () => {
