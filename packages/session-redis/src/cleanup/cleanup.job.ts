@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SchedulerRegistry } from '@nestjs/schedule';
-import { CronJob } from 'cron';
+import { CronJob, CronTime } from 'cron';
 import { FailureLog } from '../logging/failure.log.js';
+import { logger } from '../logging/redis-session.logger.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import type { Cleanup } from './cleanup.js';
 
@@ -11,8 +12,8 @@ const LONGEST_JITTER = 500;
 const PATIENCE = 5000;
 
 /**
- * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job. The job skips
- * a tick while the previous one runs.
+ * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job, unless the
+ * application has one of the same name. The job skips a tick while the previous one runs.
  */
 export class CleanupJob implements BackgroundService {
   readonly #job: CronJob;
@@ -23,12 +24,13 @@ export class CleanupJob implements BackgroundService {
   #wholeAt = performance.now();
   #lateFrom = Infinity;
 
-  /** `name`: in `SchedulerRegistry`. */
+  /** `name`: in `SchedulerRegistry`. `bootstrapped`: resolves when the application has registered its own jobs. */
   constructor(
     private readonly name: string,
     cron: string,
     private readonly cleanup: Pick<Cleanup, 'run' | 'what'>,
     private readonly registry: SchedulerRegistry | undefined,
+    private readonly bootstrapped: () => Promise<void>,
   ) {
     this.#failures = new FailureLog(
       `The cleanup of ${cleanup.what} failed and will run again`,
@@ -42,6 +44,7 @@ export class CleanupJob implements BackgroundService {
         this.#tick ??= this.#run().finally(() => (this.#tick = undefined));
       },
       unrefTimeout: true,
+      ...zoneOfMachine(),
     });
   }
 
@@ -56,17 +59,28 @@ export class CleanupJob implements BackgroundService {
   }
 
   start(): void {
-    this.registry?.addCronJob(this.name, this.#job);
     this.#job.start();
     this.#expectTicks();
+    void this.bootstrapped().then(() => this.#register());
   }
 
   /** Aborts a running tick, and resolves when it has finished. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#job.stop();
-    if (this.registry?.doesExist('cron', this.name)) this.registry.deleteCronJob(this.name);
+    const isListed = this.registry?.doesExist('cron', this.name) && this.registry.getCronJob(this.name) === this.#job;
+    if (isListed) this.registry?.deleteCronJob(this.name);
     await this.#tick;
+  }
+
+  /** Nest ends the start where a name is taken twice, so the application takes its names first. */
+  #register(): void {
+    if (!this.registry || this.#stopping.signal.aborted) return;
+    if (!this.registry.doesExist('cron', this.name)) return this.registry.addCronJob(this.name, this.#job);
+    logger.warn(
+      `The application has a cron job ${JSON.stringify(this.name)} of its own, so SchedulerRegistry does not list the ` +
+        'cleanup of nest-session, which runs all the same. Give your job another name',
+    );
   }
 
   async #run(): Promise<void> {
@@ -90,5 +104,23 @@ export class CleanupJob implements BackgroundService {
     this.#wholeAt = performance.now();
     const [, second] = this.#job.nextDates(2);
     this.#lateFrom = performance.now() + second!.toMillis() - Date.now() + PATIENCE;
+  }
+}
+
+/**
+ * Where the machine has no time zone that `cron` knows, such as with `TZ` set to nothing, the offset that Node.js uses:
+ * `cron` would throw.
+ */
+function zoneOfMachine(): { readonly utcOffset?: number } {
+  const isKnown = Intl.DateTimeFormat().resolvedOptions().timeZone !== undefined && hasNextTime();
+  return isKnown ? {} : { utcOffset: -new Date().getTimezoneOffset() };
+}
+
+function hasNextTime(): boolean {
+  try {
+    new CronTime('* * * * * *').sendAt();
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -1,5 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import { SchedulerRegistry } from '@nestjs/schedule';
+import { EventProducer } from '../delivery/event-producer.js';
 import { Cleanup } from './cleanup.js';
 import { CleanupJob } from './cleanup.job.js';
 import { CleanupTurns } from './cleanup-turns.js';
@@ -22,8 +23,12 @@ export const CLEANUP_PROVIDERS: Provider[] = [
     provide: CleanupJob,
     // The registry is there when the application imports ScheduleModule. This package must not import it: a second
     // ScheduleModule.forRoot() would run every @Cron of the application twice.
-    inject: [CLEANUP_SCHEDULE, Cleanup, { token: SchedulerRegistry, optional: true }],
-    useFactory: ({ name, cron }: CleanupSchedule, cleanup: Cleanup, registry?: SchedulerRegistry) =>
-      new CleanupJob(name, cron, cleanup, registry),
+    inject: [CLEANUP_SCHEDULE, Cleanup, EventProducer, { token: SchedulerRegistry, optional: true }],
+    useFactory: (
+      { name, cron }: CleanupSchedule,
+      cleanup: Cleanup,
+      { handlers }: EventProducer,
+      registry?: SchedulerRegistry,
+    ) => new CleanupJob(name, cron, cleanup, registry, () => handlers.ready()),
   },
 ];

@@ -1,6 +1,6 @@
 import { AttributeSerializer, type Duration } from '@nest-session/core';
 import { isSerializer, OptionReader } from '@nest-session/core/internal';
-import { validateCronExpression } from 'cron';
+import { CronTime, validateCronExpression } from 'cron';
 import { ATTEMPTS } from '../delivery/retry-rules.js';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import {
@@ -268,5 +268,12 @@ export function readCommandTimeout(reader: OptionReader): number {
 }
 
 function cronProblem(cron: string): string | undefined {
-  return validateCronExpression(cron).valid ? undefined : 'is not a cron expression';
+  if (!validateCronExpression(cron).valid) return 'is not a cron expression';
+  try {
+    // In any zone, also where the machine has none.
+    new CronTime(cron, 'UTC').sendAt();
+    return undefined;
+  } catch {
+    return 'names a time that never comes, such as the 30th of February';
+  }
 }

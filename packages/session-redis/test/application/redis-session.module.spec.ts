@@ -85,6 +85,13 @@ describe('configuration', () => {
     }
   });
 
+  it.each(['0 0 0 30 2 *', '0 0 0 31 4,6,9,11 *'])('rejects a cron expression that names no day: %s', async (cron) => {
+    const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, cleanup: { cron } })];
+    await expect(Test.createTestingModule({ imports }).compile()).rejects.toThrow(
+      'Option `cleanup.cron` names a time that never comes, such as the 30th of February.',
+    );
+  });
+
   it('rejects a client with a key prefix, which scripts would not apply', async () => {
     const client = new Redis(server.url, { keyPrefix: 'app:', lazyConnect: true });
     const imports = [SessionModule.forRoot(), RedisSessionModule.forRoot({ client })];

@@ -1,11 +1,18 @@
+import { Injectable } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
-import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
+import { SessionModule } from '@nest-session/core';
+import { DeadlineModule } from '@nest-session/core/deadlines';
+import { LeakGuard, LogRecorder, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { RETRY } from '../../src/connection/until-sound.js';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { CleanupTurns } from '../../src/cleanup/cleanup-turns.js';
 import { Cleanup } from '../../src/cleanup/cleanup.js';
+import { CleanupJob } from '../../src/cleanup/cleanup.job.js';
+import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';
@@ -44,6 +51,53 @@ it('the cleanup logs the sessions that earlier passes should have found, and not
   await eventually(() => expect(counts().reduce((sum, count) => sum + Number(count), 0)).toBe(3));
   await instance.stop();
   expect(counts()).not.toContain('0');
+});
+
+it('the application may have cron jobs with the names of those of the library', async () => {
+  const ticks: string[] = [];
+
+  @Injectable()
+  class TheirJobs {
+    @Cron('* * * * * *', { name: 'session-cleanup' })
+    sessions() {
+      ticks.push('sessions');
+    }
+
+    @Cron('* * * * * *', { name: 'deadline-cleanup' })
+    deadlines() {
+      ticks.push('deadlines');
+    }
+  }
+
+  const log = new LogRecorder();
+  const app = await NestFactory.createApplicationContext(
+    {
+      module: class {},
+      imports: [
+        SessionModule.forRoot(),
+        RedisSessionModule.forRoot({ url: proxy.url, notifications: 'off', cleanup: EACH_SECOND }),
+        DeadlineModule.forRoot(),
+        RedisDeadlineModule.forRoot({ url: proxy.url }),
+        ScheduleModule.forRoot(),
+      ],
+      providers: [TheirJobs],
+    },
+    { logger: log, abortOnError: false },
+  );
+  try {
+    const registry = app.get(SchedulerRegistry, { strict: false });
+    const names = ['session-cleanup', 'deadline-cleanup'];
+    const theirs = names.map((name) => registry.getCronJob(name));
+    expect(log.matching(/has a cron job/).toSorted()).toEqual(
+      names.toSorted().map((name): unknown => expect.stringContaining(`"${name}" of its own`)),
+    );
+    await eventually(() => expect(new Set(ticks)).toEqual(new Set(['sessions', 'deadlines'])));
+    await eventually(async () => expect(await store.client.exists(store.keys.cleanup)).toBe(1));
+    await app.get(CleanupJob, { strict: false }).stop();
+    expect(names.map((name) => registry.getCronJob(name))).toEqual(theirs);
+  } finally {
+    await app.close();
+  }
 });
 
 it('the cleanup trims the events', async () => {

@@ -176,7 +176,8 @@ it('a full Redis is logged as one that still loads and ends sessions', async () 
     await admin.config('SET', 'maxmemory', '1mb');
     expect((await agent.post('/set/a', { value: 2 })).status).toBe(503);
     expect((await agent.get('/read')).status).toBe(200);
-    const line = /^The session store failed, .*OOM.* Redis is full: it loads and ends sessions and deadlines, and saves none\. Raise/;
+    const line =
+      /^The session store failed, .*OOM.* Redis is full: it loads and ends sessions and deadlines, and saves none\. Raise/;
     expect(log.matching(/^The session store/)).toEqual([expect.stringMatching(line)]);
   } finally {
     admin.disconnect();
