@@ -540,7 +540,7 @@ redis.call('HSET', key, unpack(change.set))`,
   {
     mistake: 'A dead letter stays for ever',
     in: 'stream/trim-dead-letters',
-    code: 'digits(now_in_ms() - ARGV[1])',
+    code: 'digits(now - retention)',
     instead: "'0'",
     spec: 'dead-letter-limits',
     test: 'a dead letter is removed after the retention, which is logged and counted',
