@@ -35,7 +35,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     /^WRONGPASS/,
     'Correct user and password in the url, redis://user:password@host, with `sentinels` or `cluster` in options ' +
       '`username` and `password`, or in the options of your client. Where the password changes, as a token of IAM or ' +
-      'Entra ID does, give option `password` as a function',
+      'Entra ID does, see "A password that changes" on the page "Securing Redis" of the documentation',
   ],
   [
     /^ERR (DB index is out of range|SELECT is not allowed in cluster mode)/,

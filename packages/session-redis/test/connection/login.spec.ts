@@ -1,7 +1,11 @@
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import type { RedisSessionModuleOptions } from '../../src/configuration/redis-session.options.js';
+import { givenAddress } from '../../src/command/address-flags.js';
+import {
+  type RedisSessionModuleOptions,
+  resolveRedisSessionOptions,
+} from '../../src/configuration/redis-session.options.js';
 import { ConnectionUpkeep } from '../../src/connection/connection-upkeep.js';
 import { loginSourceOf } from '../../src/connection/login.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
@@ -172,6 +176,24 @@ it('while the function fails, the log says why, and sessions work as soon as it 
   } finally {
     await app.stop();
   }
+});
+
+it('a command takes the password from REDIS_PASSWORD where the url has only the user', () => {
+  const passwordFor = (address: string) => {
+    const { password } = givenAddress({ url: address }, { REDIS_PASSWORD: 'a/token?' });
+    return typeof password === 'function' ? password() : password;
+  };
+  expect(passwordFor('rediss://app@localhost')).toBe('a/token?');
+  expect(passwordFor('rediss://app:own@localhost')).toBeUndefined();
+  expect(passwordFor('redis://localhost')).toBeUndefined();
+});
+
+it('options that give two passwords, or a client another one, are refused', () => {
+  const password = () => 'secret';
+  const client = new Redis({ lazyConnect: true });
+  const refusal = (options: RedisSessionModuleOptions) => () => resolveRedisSessionOptions(options);
+  expect(refusal({ url: 'redis://app:own@localhost', password })).toThrow('leave only the user in the `url`');
+  expect(refusal({ client, password })).toThrow('set `options.password` of your `client`');
 });
 
 it('connections that are closed while the function runs are not made', async () => {
