@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
+import { isCluster } from './node-with.js';
 import { logger } from '../logging/redis-session.logger.js';
 import { adviceFor } from '../logging/advice.js';
 import { toldReasons } from '../logging/told-reasons.js';
@@ -6,6 +7,7 @@ import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;
 
+const NO_ADDRESSES = 'The Cluster does not say the addresses of its nodes';
 const CLOSED_AT_ONCE = 'The server closed the connection before it was ready';
 /**
  * What ioredis says of a command when its connection has failed, for a reason that it has told before; and of Sentinels
@@ -40,15 +42,19 @@ export class OutageLog {
       isUnready = false;
     });
     // Without a listener ioredis itself logs every failed attempt.
-    client.on('error', (error: Error) => {
+    const fail = (error: Error) => {
       if (isUnexpectedReply(error)) return;
       isUnready = false;
       this.#broken.add(client);
       toldReasons.add(error);
       this.#report(this.#reasonOf(error));
-    });
+    };
+    client.on('error', fail);
+    // ioredis leaves nodes without an address out, says that it is ready, and asks again.
+    client.on('refresh', () => hasNoAddresses(client) && fail(new Error(NO_ADDRESSES)));
     client.on('ready', () => {
       isUnready = false;
+      if (hasNoAddresses(client)) return;
       if (this.#mend(client)) logger.log('Redis can be reached again');
     });
     client.on('end', () => void this.#mend(client));
@@ -91,6 +97,11 @@ export class OutageLog {
     }
     return ends;
   }
+}
+
+/** Whether nodes of a Cluster have slots, and none of them says its address. */
+function hasNoAddresses(client: Client): boolean {
+  return isCluster(client) && client.slots.length > 0 && client.slots.every((addresses) => addresses.length === 0);
 }
 
 function isConsequence({ message }: Error): boolean {

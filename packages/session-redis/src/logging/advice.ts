@@ -5,6 +5,10 @@ const DENIED = /^NOPERM|executing the script can't run|no permissions to/;
 const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [/^(MOVED|CROSSSLOT)/, 'This is a node of a Cluster: set option `cluster`, not `url`'],
   [/^ERR This instance has cluster support disabled/, 'This is no node of a Cluster: set option `url`, not `cluster`'],
+  [
+    /^The Cluster does not say the addresses/,
+    'Set cluster-preferred-endpoint-type of its nodes to ip, or to hostname, not to unknown-endpoint',
+  ],
   [/^READONLY/, 'This is a replica. If it stays one, set the address of the primary, or option `sentinels`'],
   [/^All sentinels .*: ERR No such master/, 'Correct option `name`: the Sentinels know no master of this name'],
   [
@@ -17,7 +21,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
     'This server is too old for the scripts: upgrade it. Redis 7.0 is the oldest that works',
   ],
   [
-    /^(write EPIPE|The server closed the connection before it was ready)/,
+    /^(write EPIPE|ERR max number of clients reached|The server closed the connection before it was ready)/,
     'Redis closes a new connection at once. If this goes on, it has as many clients as its `maxclients` allows: close ' +
       'some, or raise it',
   ],

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { LeakGuard, Sentinel, TcpProxy } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis, type RedisOptions } from 'ioredis';
 import { closeConnection } from '../../src/connection/close-connection.js';
 import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
@@ -85,6 +85,23 @@ it('a server with as many clients as it takes is logged with what to do', async 
     await closeConnections(own);
     first.disconnect();
     await full.stop();
+  }
+});
+
+it('a Cluster whose nodes do not say their addresses is logged once, with what to do', async () => {
+  const cluster = await RedisCluster.start({ args: ['--cluster-preferred-endpoint-type', 'unknown-endpoint'] });
+  const own = createConnections(resolveRedisSessionOptions({ cluster: { nodes: cluster.addresses } }));
+  let looks = 0;
+  own.background.on('refresh', () => looks++);
+  try {
+    own.request.connect().catch(() => undefined);
+    await eventually(() => expect(looks).toBeGreaterThan(3), { timeout: 30_000 });
+    expect(logged).toEqual([
+      expect.stringMatching(/^Redis cannot be reached, retrying: .*addresses of its nodes.* to ip, or to hostname/),
+    ]);
+  } finally {
+    await closeConnections(own);
+    await cluster.stop();
   }
 });
 

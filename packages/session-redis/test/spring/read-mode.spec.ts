@@ -35,7 +35,7 @@ import { documentedCommands, documentedLines } from '../support/documented.right
 import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';
 import { RECORDED_KEYS, RECORDED_SIMPLE } from '../support/spring.records.js';
 import { SpringWriter } from '../support/spring-writer.js';
-import { withAllRights } from '../support/with-all-rights.js';
+import { ALL_RIGHTS, withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -436,7 +436,7 @@ it.each(NAMESPACES_OF_SPRING)(
     const id = await spring.create({ color: 'red', [SPRING_PRINCIPAL_NAME]: 'ann' });
     // A pattern would match these.
     for (const other of ['shopd:session', 'axbyc\\d', 'axbycd']) await new SpringWriter(client, other).create();
-    const app = await start('express', { namespace });
+    const app = await start('express', { namespace, url: withAllRights(server.url) });
     try {
       const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
       const session = (await sessions.findById(id))!;
@@ -446,7 +446,7 @@ it.each(NAMESPACES_OF_SPRING)(
     } finally {
       await app.stop();
     }
-    const printed = await calledCommand(['spring', '--namespace', namespace, '--url', server.url]);
+    const printed = await calledCommand(['spring', '--namespace', namespace, '--url', withAllRights(server.url)]);
     expect(JSON.parse(printed)).toMatchObject({ sessions: { found: 1 } });
   },
 );
@@ -501,7 +501,7 @@ describe('on a Cluster', () => {
 
   it('renews one of the indexed repository whose namespace has a hash tag', async () => {
     const namespace = `${NAMESPACE}:{tenant}`;
-    const redis = { cluster: { nodes: servers.addresses }, spring: 'read', namespace } as const;
+    const redis = { cluster: { nodes: servers.addresses }, spring: 'read', namespace, ...ALL_RIGHTS } as const;
     const own = await App.start({ session: springSessions(), redis });
     try {
       const spring = new SpringWriter(cluster as unknown as Redis, namespace);

@@ -24,6 +24,7 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
 import { calledCommand } from '../support/called.command.js';
 import { SpringWriter } from '../support/spring-writer.js';
+import { withAllRights } from '../support/with-all-rights.js';
 
 LeakGuard.install();
 
@@ -82,7 +83,7 @@ it('shares a namespace with a hash tag and brackets, and looks at no other', asy
   const own = new SpringWriter(client, namespace);
   const early = await own.create({ color: 'green' });
   const stranger = await new SpringWriter(client, 'shopd:{tenant}').create({ color: 'grey' });
-  const app = await start({ namespace });
+  const app = await start({ namespace, url: withAllRights(server.url) });
   try {
     // The sweep takes in what was there before.
     await app.nest.get(SharedSessionSweeper, { strict: false }).lookAtAll(new AbortController().signal);
@@ -98,7 +99,13 @@ it('shares a namespace with a hash tag and brackets, and looks at no other', asy
     await own.invalidate(id);
     await eventually(() => expect(typesOf()).toEqual(['created', 'deleted']));
     expect((await app.agent().post('/set/cart', { value: 'full' })).status).toBe(201);
-    const stats = await calledCommand(['stats', '--namespace', `${namespace}:nest`, '--url', server.url]);
+    const stats = await calledCommand([
+      'stats',
+      '--namespace',
+      `${namespace}:nest`,
+      '--url',
+      withAllRights(server.url),
+    ]);
     expect(JSON.parse(stats)).toMatchObject({ partitions: 1 });
   } finally {
     await app.stop();
