@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { PRINCIPAL_NAME_INDEX_NAME, SessionStoreError } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { TurnQueue } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
@@ -11,13 +11,13 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import {
   type LedgerPlace,
   LedgerScripts,
-  type PlacedSession,
-  type SettledPlace,
+  type PlaceFindings,
+  type Reservation,
 } from '../scripts/limits/ledger.scripts.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { type KnownReservation, PlaceRequest } from './place-request.js';
+import type { SessionScripts, TakeOverReply } from '../scripts/session/session.scripts.js';
+import { PlaceRequest } from './place-request.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
@@ -31,9 +31,8 @@ const STEPS = 5;
 // Milliseconds. Sign-ins of one principal may overlap: that only costs more looks.
 const LONGEST_TURN = 100;
 
-// Milliseconds between two looks at a session that another request is about to store.
-const SHORTEST_WAIT = 5;
-const LONGEST_WAIT = 50;
+// Milliseconds between two attempts to get a place. It does not grow: those who wait for long would come last.
+const LONGEST_WAIT = 10;
 
 /**
  * Limits the sessions of a principal where these are in several partitions, so that no script sees them all; with one
@@ -46,16 +45,19 @@ const LONGEST_WAIT = 50;
  * 3. else ends the sessions of the places that are to end for it;
  * 4. stores the session, within a limited time.
  *
- * So there are never more sessions than the limit allows, whatever fails: a place whose session was never stored is
- * given up when its time has passed.
+ * Who has a place waits for nobody, and who waits for a place has none. So of the sign-ins at any moment one always
+ * makes progress, and there are never more sessions than the limit allows, whatever fails: the place of a sign-in that
+ * has not finished is given up when its time has passed.
  */
 @Injectable()
 export class LimitAcrossPartitions {
   readonly #scripts: ScriptsOn<LedgerScripts>;
-  /** So that the sign-ins of one process need not look whether another one has finished. */
+  /** So that the sign-ins of one process need not wait for a place at the same time. */
   readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);
   /** Milliseconds for which a session that has a place may be stored. */
   readonly #duration: number;
+  /** Milliseconds after which a sign-in no longer waits for a place: longer than an unfinished one keeps its own. */
+  readonly #patience: number;
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
@@ -65,6 +67,7 @@ export class LimitAcrossPartitions {
   ) {
     this.#scripts = scriptsOn((client) => new LedgerScripts(client, partitions));
     this.#duration = STEPS * commandTimeout;
+    this.#patience = this.#duration + commandTimeout;
   }
 
   /** Makes room for the session of a change, and then stores it by `store`. */
@@ -76,53 +79,81 @@ export class LimitAcrossPartitions {
   }
 
   async #write(request: PlaceRequest, store: Store): Promise<StoreReply<WriteReply>> {
-    const giveUpAt = this.now() + this.#duration;
-    const place = await this.#reserve(request);
-    let ended: readonly LedgerPlace[] | 'refused' | 'gone';
-    try {
-      ended = await this.#makeRoom(request, place, giveUpAt);
-    } catch (error) {
-      await this.#release(request, 'unknown');
-      throw error;
+    const giveUpAt = this.now() + this.#patience;
+    for (;;) {
+      const ended = await this.#makeRoom(request, giveUpAt).catch(async (error: unknown) => {
+        await this.#release(request, 'unknown');
+        throw error;
+      });
+      if (typeof ended === 'string') {
+        await this.#release(request, ended);
+        return { outcome: ended };
+      }
+      const reply = await store({ until: request.latest, principal: request.principal });
+      const { outcome } = reply;
+      // Not awaited: until then, the place only seems to be open.
+      if (outcome === 'created' || outcome === 'saved') void this.#keep(request, ended);
+      if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(request, outcome);
+      // The process stood still. It needs another place.
+      if (outcome !== 'late') return reply;
+      if (this.now() > giveUpAt) return { outcome: 'refused' };
     }
-    if (typeof ended === 'string') {
-      await this.#release(request, ended);
-      return { outcome: ended };
-    }
-    const reply = await store({ until: request.latest, principal: request.limit.principal });
-    const { outcome } = reply;
-    if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(request, outcome);
-    // Not awaited: until then, the place only seems to be open.
-    if (outcome === 'created' || outcome === 'saved') void this.#settle(request, { isStored: true, ended });
-    if (outcome === 'late')
-      throw new SessionStoreError(`The sign-in took longer than ${this.#duration} ms, so it was not stored`);
-    return reply;
   }
 
-  /** Gives a place to a session that is taken over, whatever the limit is: its principal has signed in elsewhere. */
-  async enter(id: string, principal: string): Promise<void> {
-    if (this.partitions.count === 1) return;
-    await this.#reserve(this.#entrance(id, principal));
-  }
-
-  /** Gives up the place of a session that was not taken over after all. */
-  async leave(id: string, principal: string): Promise<void> {
-    if (this.partitions.count > 1) await this.#release(this.#entrance(id, principal), 'gone');
-  }
-
-  #entrance(id: string, principal: string): PlaceRequest {
+  /**
+   * Stores a session that is taken over, whose principal has signed in elsewhere. It gets a place whatever the limit
+   * is.
+   */
+  async takeOver(id: string, principal: string, store: () => Promise<TakeOverReply>): Promise<TakeOverReply> {
+    if (this.partitions.count === 1) return store();
     const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
-    return new PlaceRequest({ kind: 'create', id, limit, indexes: new Map() });
+    const request = new PlaceRequest({ kind: 'create', id, limit, indexes: new Map() });
+    await this.#makeRoom(request, this.now() + this.#patience);
+    const outcome = await store();
+    if (outcome === 'created') void this.#keep(request, []);
+    if (outcome === 'refused') await this.#release(request, 'gone');
+    return outcome;
   }
 
-  async #reserve(request: PlaceRequest, over: readonly LedgerPlace[] = []): Promise<KnownReservation> {
+  /** Takes a place, and ends what must end for it. Returns the places of that, or why there is no room. */
+  async #makeRoom(request: PlaceRequest, giveUpAt: number): Promise<readonly LedgerPlace[] | 'refused' | 'gone'> {
+    let findings: PlaceFindings = {};
+    for (;;) {
+      const place = await this.#reserve(request, findings);
+      if (place.word === 'unknown') {
+        findings = { sessions: await this.#sessionsOf(request) };
+      } else if (place.word === 'busy') {
+        if (await this.#isGone(request)) return 'gone';
+        if (this.now() > giveUpAt) return 'refused';
+        await this.sleep(LONGEST_WAIT);
+        findings = {};
+      } else {
+        const { word, ending, others } = place;
+        if (word === 'room' && ending.length === 0) return [];
+        const [isGone, live] = await Promise.all([this.#isGone(request), this.#find(request, [...ending, ...others])]);
+        const over = [...ending, ...others].filter(({ id }) => !live.has(id));
+        const left = ending.filter(({ id }) => live.has(id));
+        if (over.length > ending.length - left.length) {
+          findings = { over };
+        } else if (word === 'refused') {
+          return word;
+        } else {
+          if (left.length > 0 && isGone) return 'gone';
+          await Promise.all(left.map(({ id }) => this.#end(request, id)));
+          return ending;
+        }
+      }
+    }
+  }
+
+  async #reserve(request: PlaceRequest, findings: PlaceFindings): Promise<Reservation> {
     const reservation = request.reservation(this.#duration);
-    const first = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, { over }), request);
-    if (first.word !== 'unknown') return request.reserved(first);
-    const sessions = await this.#sessionsOf(request);
-    const second = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, { sessions }), request);
-    if (second.word === 'unknown') throw new SessionStoreError('The ledger of a principal cannot be made');
-    return request.reserved(second);
+    const place = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, findings), request);
+    if (place.word === 'room') {
+      request.latest = place.latest;
+      request.wasKnown ??= place.wasKnown;
+    }
+    return place;
   }
 
   /** All that the indexes list, with the times of the sign-ins. */
@@ -134,46 +165,6 @@ export class LimitAcrossPartitions {
       }),
     );
     return replies.flatMap((reply) => pairsOf(reply));
-  }
-
-  /** Ends what must end, unless others are over. Returns the places of what has ended, or why there is no room. */
-  async #makeRoom(
-    request: PlaceRequest,
-    taken: KnownReservation,
-    giveUpAt: number,
-  ): Promise<readonly LedgerPlace[] | 'refused' | 'gone'> {
-    const known = new Map<string, PlacedSession>();
-    const isOver = (each: LedgerPlace) => known.get(keyOf(each)) === 'over';
-    let place = taken;
-    for (let wait = SHORTEST_WAIT; place.word === 'full';) {
-      const { missing, ending, others } = place;
-      const all = [...ending, ...others];
-      const unknown = all.filter((each) => !isOver(each));
-      const [isGone] = await Promise.all([this.#isGone(request), this.#find(request, unknown, known)]);
-      // What was to end for a session that is over stays, so its place is given up, and the room counted again.
-      const hasEnded = () => missing === 0 && ending.every((each) => isOver(each) && !each.makesRoom);
-      // The place of what is over is given up first: it may be that less has to end.
-      if (!hasEnded() && !all.some(isOver)) {
-        if (request.limit.whenReached === 'refuse') return 'refused';
-        if (isGone) return 'gone';
-        const left = ending.filter((each) => !isOver(each));
-        await Promise.all(left.map((each) => this.#end(request, each, known)));
-        if (!hasEnded()) wait = await this.#pause(wait, giveUpAt);
-      }
-      if (hasEnded()) return ending;
-      place = await this.#reserve(request, all.filter(isOver));
-    }
-    return [];
-  }
-
-  /**
-   * Waits for another request that is about to store a session which must end. Or has failed to, and gives up its
-   * place.
-   */
-  async #pause(wait: number, giveUpAt: number): Promise<number> {
-    if (this.now() > giveUpAt) throw new SessionStoreError('Another sign-in of the principal has not finished');
-    await this.sleep(wait);
-    return Math.min(2 * wait, LONGEST_WAIT);
   }
 
   /** Monotonic time in milliseconds. */
@@ -198,71 +189,53 @@ export class LimitAcrossPartitions {
     return (await this.connection.run((client) => client.exists(key), key)) > 0;
   }
 
-  /** Ends the session of a place if it is live, whichever id it has. */
-  async #end(request: PlaceRequest, place: LedgerPlace, known: Map<string, PlacedSession>): Promise<void> {
-    if (known.get(keyOf(place)) !== 'live') return;
-    const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: request.limit.principal };
-    const end = (id: string) =>
-      this.connection.write(
-        (client) => this.sessions(client).delete(id, { listed, reason: 'limit' }),
-        this.partitions.of(id).prefix,
-      );
-    const replies = await Promise.all(place.ids.map(end));
-    if (replies.some(({ outcome }) => outcome !== 'gone')) known.set(keyOf(place), 'over');
+  /** Ends a session of the principal. Afterwards it is over, whoever has ended it. */
+  async #end({ principal }: PlaceRequest, id: string): Promise<void> {
+    const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: principal };
+    const end = (client: Redis) => this.sessions(client).delete(id, { listed, reason: 'limit' });
+    await this.connection.write(end, this.partitions.of(id).prefix);
   }
 
-  /** Notes what has become of the sessions of places, by keyOf(). `absent`: it may still be stored. */
-  async #find(request: PlaceRequest, places: readonly LedgerPlace[], known: Map<string, PlacedSession>): Promise<void> {
-    const words = new Map<string, PlacedSession>();
-    await Promise.all(
-      this.partitions.grouped(places.flatMap(({ ids }) => ids)).map(async ([keys, ids]) => {
+  /** The ids of those sessions that are live. */
+  async #find(request: PlaceRequest, places: readonly LedgerPlace[]): Promise<ReadonlySet<string>> {
+    const live = await Promise.all(
+      this.partitions.grouped(places.map(({ id }) => id)).map(([keys, ids]) => {
         const look = (client: Redis) => this.#scripts(client).find(keys, request.index(keys), ids);
-        const found = await this.connection.run(look, keys.prefix);
-        for (const [i, id] of ids.entries()) words.set(id, found[i]!);
+        return this.connection.run(look, keys.prefix);
       }),
     );
-    for (const place of places) known.set(keyOf(place), stateOf(place, words));
+    return new Set(live.flat());
+  }
+
+  /** A session that was stored keeps its place. Those that have ended for it give theirs up. */
+  async #keep(request: PlaceRequest, ended: readonly LedgerPlace[]): Promise<void> {
+    const { id, replaced } = request;
+    // Another attempt to store it may still be under way, so its place stays open.
+    if (request.wasKnown && replaced !== id) return;
+    const before = replaced === undefined || replaced === id ? [] : [replaced];
+    await this.#settle(request, true, [...before, ...ended.map((place) => place.id)]);
+  }
+
+  /** Gives up the place of a session that was not stored, unless it is that of the session as it was. */
+  async #release(request: PlaceRequest, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
+    const { id, replaced, wasKnown = false } = request;
+    if (replaced === id) await this.#settle(request, wasKnown && outcome !== 'gone');
+    else if (!wasKnown) await this.#settle(request, false);
   }
 
   /**
-   * Gives up the place of a session that was not stored. Where that fails, the place is free when its time has passed.
+   * Where that fails, the place is given up when its time has passed, or the next sign-in finds that its session is
+   * over.
    */
-  async #release(request: PlaceRequest, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
-    // The place may be that of the session as it is, or as an attempt has stored it whose reply was lost.
-    const mayBeThere = request.replaced === request.id ? outcome !== 'gone' : request.wasKnown;
-    if (mayBeThere) return;
-    await this.#settle(request, { isStored: false });
-  }
-
-  /** Gives up the places of what has ended. Where that fails, the next sign-in finds that their sessions are over. */
-  async #settle(request: PlaceRequest, outcome: Pick<SettledPlace, 'isStored' | 'ended'>): Promise<void> {
-    const { principal, id, replaced, latest } = request;
-    const place = { id, replaced, latest, ...outcome };
-    await this.#ask((scripts) => scripts.settle(principal, place), request).catch(() => undefined);
+  async #settle(request: PlaceRequest, isStored: boolean, over: readonly string[] = []): Promise<void> {
+    const { principal, id } = request;
+    await this.#ask((scripts) => scripts.settle(principal, id, isStored, over), request).catch(() => undefined);
   }
 
   /** Asks the ledger of a principal. */
   #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
     return this.connection.write((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
   }
-}
-
-/** A place that another request has asked for since then is to be looked at again. */
-function keyOf({ field, version }: LedgerPlace): string {
-  return `${field} ${version}`;
-}
-
-function stateOf({ ids, isOpen }: LedgerPlace, words: ReadonlyMap<string, PlacedSession>): PlacedSession {
-  return stateIn(
-    ids.map((id) => words.get(id)),
-    isOpen ? 'absent' : 'over',
-  );
-}
-
-/** What has become of a session of which this was found, under several ids. */
-function stateIn(found: readonly (PlacedSession | undefined)[], otherwise: PlacedSession): PlacedSession {
-  if (found.includes('live')) return 'live';
-  return found.includes('over') ? 'over' : otherwise;
 }
 
 function pairsOf(reply: readonly string[]): [string, string][] {

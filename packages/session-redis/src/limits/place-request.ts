@@ -1,10 +1,7 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { SessionLimit, UpdateSession } from '@nest-session/core/store';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { Reservation, ReservationRequest } from '../scripts/limits/ledger.scripts.js';
-
-/** The reply of a ledger that exists. */
-export type KnownReservation = Exclude<Reservation, { readonly word: 'unknown' }>;
+import type { ReservationRequest } from '../scripts/limits/ledger.scripts.js';
 
 /** What the ledger needs to know of a change. */
 type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
@@ -37,12 +34,6 @@ export class PlaceRequest {
 
   get principal(): string {
     return this.limit.principal;
-  }
-
-  reserved(place: KnownReservation): KnownReservation {
-    this.latest = place.latest;
-    this.wasKnown ??= place.wasKnown;
-    return place;
   }
 
   index(keys: SessionKeys): string {

@@ -64,16 +64,16 @@ export class RedisForeignSessions extends ForeignSessions {
 
   async #store(session: TakenOverSession, timeToLive: number): Promise<boolean> {
     const { id, indexes } = session;
-    const principal = this.#options.maxSessions && indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    if (principal) await this.#limit.enter(id, principal);
-    const { encryption = new SessionEncryption() } = this.#options;
+    const { encryption = new SessionEncryption(), maxSessions } = this.#options;
     const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
       outcome: await this.#scripts(client).takeOver(creation, timeToLive),
     });
     const { prefix } = this.#partitions.of(id);
-    const { outcome } = await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix);
+    const store = async () =>
+      (await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix)).outcome;
+    const principal = maxSessions && indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    const outcome = await (principal ? this.#limit.takeOver(id, principal, store) : store());
     if (outcome === 'created') this.ends?.begin(id);
-    if (principal && outcome === 'refused') await this.#limit.leave(id, principal);
     return outcome === 'created';
   }
 

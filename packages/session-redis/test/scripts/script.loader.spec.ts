@@ -44,7 +44,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/look-at-sessions': null,
   'limits/reserve-place': 'ReserveReply',
   'limits/settle-place': 'SettlePlaceReply',
-  'limits/find-sessions': 'PlacedSession',
+  'limits/find-sessions': null,
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',
   'delivery/want-events': 'WantReply',

@@ -1,13 +1,12 @@
 import { Controller, Get, Param, Post, Res } from '@nestjs/common';
-import { PRINCIPAL_NAME_INDEX_NAME, Session, SessionStoreError, TooManySessionsError } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, Session, TooManySessionsError } from '@nest-session/core';
 import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
-import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { type LimitedChange, LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
-import type { KnownReservation } from '../../src/limits/place-request.js';
 import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
@@ -237,23 +236,24 @@ describe('the ledger', () => {
     const first = await signIn();
     const second = await signIn();
     const { id, ...taken } = creation();
-    await ledger.enter(id, ANN);
-    await store.scripts.takeOver({ id, ...taken }, 60_000);
+    await ledger.takeOver(id, ANN, () => store.scripts.takeOver({ id, ...taken }, 60_000));
     expect(await Promise.all([first, second, id].map(isLive))).toEqual([true, true, true]);
     await signIn();
     expect(await Promise.all([first, second, id].map(isLive))).toEqual([false, false, true]);
   });
 
-  it('lets nobody be stored after the time of the place', async () => {
+  it('gets another place when the time of its place passes before the session is stored', async () => {
     const change = creation();
-    const late = ledger.write(change, async (room) => {
-      await store.server.stepClock(MINUTE);
-      return connection.run(() => store.scripts.create(change, room));
+    const outcomes: string[] = [];
+    const reply = await ledger.write(change, async (room) => {
+      if (outcomes.length === 0) await store.server.stepClock(MINUTE);
+      const stored = await connection.run(() => store.scripts.create(change, room));
+      outcomes.push(stored.outcome);
+      return stored;
     });
-    await expect(late).rejects.toThrow(SessionStoreError);
-    expect(await isLive(change.id)).toBe(false);
-    const [first, second] = [await signIn(), await signIn()];
-    expect(await Promise.all([first, second].map(isLive))).toEqual([true, true]);
+    expect([...outcomes, reply.outcome]).toEqual(['late', 'created', 'created']);
+    const others = [await signIn(), await signIn()];
+    expect(await Promise.all([change.id, ...others].map(isLive))).toEqual([false, true, true]);
   });
 
   it('ends nothing for a session that is not created, because its client presents a token that was replaced', async () => {
@@ -328,76 +328,84 @@ describe('the ledger', () => {
   it('keeps the place that another request has asked for since a look at its session', async () => {
     const scripts = new LedgerScripts(store.client, store.partitions);
     const request = { atMost: 2, whenReached: 'refuse', duration: 5000 } as const;
-    const reserve = async (id: string, replaced?: string, findings?: PlaceFindings) => {
-      const place = await scripts.reserve(ANN, { ...request, id, replaced }, findings);
-      return place.word === 'full' ? place.others : [];
+    const reserve = async (id: string, findings?: PlaceFindings) => {
+      const place = await scripts.reserve(ANN, { ...request, id, replaced: undefined }, findings);
+      return place.word === 'refused' ? place.others : [];
     };
-    const sessions = [['a', '1'] as const, ['over', '2'] as const];
-    const seen = (await reserve('new', undefined, { sessions })).filter(({ field }) => field === 'over');
+    const sessions = [['a', '1'] as const, ['left', '2'] as const];
+    const seen = (await reserve('new', { sessions })).filter(({ id }) => id === 'left');
     expect(seen).toHaveLength(1);
-    await reserve('rotated', 'over');
-    const fields = async (over: readonly LedgerPlace[]) =>
-      (await reserve('new', undefined, { over })).map(({ field }) => field).toSorted();
-    expect(await fields(seen)).toEqual(['a', 'over']);
-    const now = (await reserve('new')).filter(({ field }) => field === 'over');
-    expect(await fields(now)).toEqual([]);
-  });
-
-  it('keeps a place open for the later of two requests that store a session under one id', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
-    const request = { atMost: 1, whenReached: 'refuse', replaced: undefined } as const;
-    const reserve = (id: string, duration: number) =>
-      scripts.reserve(ANN, { ...request, id, duration }, { sessions: [] }) as Promise<KnownReservation>;
-    const [first, second] = [await reserve('one', 6000), await reserve('one', 5000)];
-    expect(second.latest).toBeGreaterThan(first.latest);
-    const isOpen = async () => {
-      const place = await reserve('other', 5000);
-      return place.word === 'full' && place.others[0]!.isOpen;
-    };
-    const settle = ({ latest }: KnownReservation) =>
-      scripts.settle(ANN, { id: 'one', replaced: undefined, latest, isStored: true });
-    await settle(first);
-    expect(await isOpen()).toBe(true);
-    await settle(second);
-    expect(await isOpen()).toBe(false);
+    // Meanwhile the session becomes one of the principal again, and keeps its id.
+    await scripts.reserve(ANN, { ...request, atMost: 3, id: 'left', replaced: 'left' });
+    await scripts.settle(ANN, 'left', true);
+    const ids = async (over: readonly LedgerPlace[]) => (await reserve('new', { over })).map(({ id }) => id).toSorted();
+    expect(await ids(seen)).toEqual(['a', 'left']);
+    const now = (await reserve('new')).filter(({ id }) => id === 'left');
+    expect(await ids(now)).toEqual([]);
   });
 
   it('ends no session for which another sign-in may still leave room', async () => {
     const scripts = new LedgerScripts(store.client, store.partitions);
-    const request = (id: string) => ({
-      id,
-      replaced: undefined,
-      atMost: 3,
-      whenReached: limit.whenReached,
-      duration: 5000,
-    });
+    const { whenReached } = limit;
     const reserve = async (id: string, findings?: PlaceFindings) => {
-      const place = await scripts.reserve(ANN, request(id), findings);
-      if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
-      const fields = (places: readonly LedgerPlace[]) => places.map(({ field }) => field).join(' ');
-      return { ...place, ends: fields(place.ending), stays: fields(place.others) };
+      const request = { id, replaced: undefined, atMost: 3, whenReached, duration: 5000 };
+      const place = await scripts.reserve(ANN, request, findings);
+      if (place.word !== 'room') throw new Error(`There is no room: ${place.word}`);
+      const ids = (places: readonly LedgerPlace[]) => places.map((each) => each.id).join(' ');
+      return { ...place, ends: ids(place.ending), stays: ids(place.others) };
     };
     // One of the four sessions of the ledger is over, but nobody has looked yet.
     const sessions = ['a', 'b', 'c', 'over'].map((id, i) => [id, `${i}`] as const);
     const first = await reserve('first', { sessions });
-    expect(first).toMatchObject({ ends: 'a b', stays: 'c over', missing: 0 });
-    expect(await reserve('second')).toMatchObject({ ends: 'c', stays: 'over first', missing: 1 });
-    const over = first.others.filter(({ field }) => field === 'over');
-    expect(await reserve('first', { over })).toMatchObject({ ends: 'a', stays: 'b second', missing: 0 });
-    expect(await reserve('second')).toMatchObject({ ends: 'b', stays: 'c first', missing: 0 });
+    expect(first).toMatchObject({ ends: 'a b', stays: 'c over' });
+    const second = await reserve('second');
+    expect(second).toMatchObject({ ends: 'c', stays: 'over' });
+    const over = first.others.filter(({ id }) => id === 'over');
+    expect(await reserve('first', { over })).toMatchObject({ ends: 'a', stays: 'b', latest: first.latest });
+    expect(await reserve('second', { over })).toMatchObject({ ends: 'b', stays: 'c', latest: second.latest });
   });
 
-  it('ends the sessions that another sign-in was to end when its own session has ended', async () => {
+  it('waits for the sign-in of an instance that died only until its time has passed', async () => {
     const limited = { ...limit, atMost: 1 };
     const first = await signIn(limited);
-    const over = creation();
-    await store.scripts.create({ ...over, indexes: new Map() });
-    await store.scripts.delete(over.id);
     const scripts = new LedgerScripts(store.client, store.partitions);
-    const rotation = { id: store.id(over.id), replaced: over.id, atMost: 1, whenReached: limit.whenReached };
-    expect(await scripts.reserve(ANN, { ...rotation, duration: 5000 })).toMatchObject({ ending: [{ field: first }] });
+    const died = { id: 'died', replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
+    expect(await scripts.reserve(ANN, died)).toMatchObject({ word: 'room', ending: [{ id: first }] });
+    const next = { ...died, id: 'next' };
+    expect(await scripts.reserve(ANN, next)).toEqual({ word: 'busy' });
+    await store.server.stepClock(5001);
+    // It may have been stored, so both places are looked at.
+    expect(await scripts.reserve(ANN, next)).toMatchObject({ word: 'room', ending: [{ id: first }, { id: 'died' }] });
+    await scripts.settle(ANN, 'next', false);
     const second = await signIn(limited);
     expect([await isLive(first), await isLive(second)]).toEqual([false, true]);
+  });
+
+  it('gives a place to the request that has waited the longest, and to no other one instead', async () => {
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const reserve = async (id: string) => {
+      const request = { id, replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
+      return (await scripts.reserve(ANN, request, { sessions: [] })).word;
+    };
+    expect(await reserve('first')).toBe('room');
+    expect(await reserve('second')).toBe('busy');
+    await store.server.stepClock(1);
+    expect(await reserve('third')).toBe('busy');
+    await scripts.settle(ANN, 'first', true);
+    expect([await reserve('third'), await reserve('fourth'), await reserve('second')]).toEqual([
+      'busy',
+      'busy',
+      'room',
+    ]);
+    await scripts.settle(ANN, 'second', true);
+    // One that has given up, or died, is waited for no longer.
+    await scripts.settle(ANN, 'third', false);
+    expect(await reserve('fourth')).toBe('room');
+    expect(await reserve('fifth')).toBe('busy');
+    await scripts.settle(ANN, 'fourth', true);
+    await store.server.stepClock(1000);
+    expect(await reserve('sixth')).toBe('room');
+    expect(await store.client.hkeys(store.partitions.of(ANN).ledger(ANN))).not.toContain('?fifth');
   });
 
   it('takes no room from a sign-in that has found the session of the place to be over', async () => {
@@ -409,20 +417,9 @@ describe('the ledger', () => {
     await ledger.write(change, async (room) => {
       const again = { id: store.id(id), replaced: id, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
       const scripts = new LedgerScripts(store.client, store.partitions);
-      expect(await scripts.reserve(ANN, again)).toMatchObject({ word: 'full', ending: [{ field: change.id }] });
+      expect(await scripts.reserve(ANN, again)).toEqual({ word: 'busy' });
       return connection.run(() => store.scripts.create(change, room));
     });
-  });
-
-  it('does not wait for a sign-in to a session that was rotated since then', async () => {
-    const old = await store.create({ a: '1' });
-    const { attributes, indexes } = creation();
-    const first = { kind: 'update', id: old, newId: store.id(old), attributes, indexes, limit: refusing } as const;
-    await ledger.write(first, (room) => connection.run(() => store.scripts.save(first, room)));
-    const scripts = new LedgerScripts(store.client, store.partitions);
-    const late = { id: store.id(old), replaced: old, atMost: 2, whenReached: 'refuse' } as const;
-    expect(await scripts.reserve(ANN, { ...late, duration: 5000 })).toMatchObject({ word: 'room' });
-    expect(await Promise.all([first.newId, await signIn(refusing)].map(isLive))).toEqual([true, true]);
   });
 
   it('gives back the place of a sign-in that found its session gone', async () => {
@@ -462,30 +459,32 @@ describe('the ledger', () => {
     expect(places.toSorted()).toEqual([first, second].toSorted());
   });
 
-  it('keeps the place of a session with two sign-ins at once', async () => {
-    const id = await signIn();
-    const { attributes, indexes } = creation();
-    const again = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit }) as const;
-    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
-    const [first, second] = [again(), again()];
-    const gate = new Gate();
-    let late: ReturnType<LimitAcrossPartitions['write']>;
-    await ledger.write(first, async (room) => {
-      // The other one gets its place before this session is stored, and is stored after it.
-      late = newLedger().write(second, async (place) => {
-        await gate.pass();
-        return save(second, place);
+  it.each(['a visitor', 'its user'])(
+    'ends one session for two sign-ins at once to the session of %s',
+    async (whose) => {
+      const other = await signIn();
+      const id = whose === 'a visitor' ? await store.create({ a: '1' }) : await signIn();
+      if (whose === 'a visitor') await signIn();
+      const { attributes, indexes } = creation();
+      const again = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit }) as const;
+      const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
+      const [first, second] = [again(), again()];
+      let late: ReturnType<LimitAcrossPartitions['write']>;
+      const reply = await ledger.write(first, async (room) => {
+        // It waits until the first one is stored.
+        late = newLedger().write(second, () => Promise.reject(new Error('It is not to be stored')));
+        await eventually(() => expect(running).toBe(0));
+        return save(first, room);
       });
-      await gate.reached();
-      return save(first, room);
-    });
-    gate.open();
-    expect((await late!).outcome).toBe('gone');
-    // The forwarding mark, which led from the old id to the new one, is gone.
-    await store.server.stepClock(2 * MINUTE);
-    const ids = [first.newId, await signIn(), await signIn()];
-    expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
-  });
+      expect(reply.outcome).toBe('saved');
+      expect((await late!).outcome).toBe('gone');
+      expect(await isLive(other)).toBe(whose === 'its user');
+      // The forwarding mark, which led from the old id to the new one, is gone.
+      await store.server.stepClock(2 * MINUTE);
+      const ids = [first.newId, await signIn(), await signIn()];
+      expect(await Promise.all(ids.map(isLive))).toEqual([false, true, true]);
+    },
+  );
 
   it('gives up the place of a session that was rotated, when two late requests signed in to it at once', async () => {
     const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
@@ -494,40 +493,17 @@ describe('the ledger', () => {
     const signsIn = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit: refusing }) as const;
     const [first, second, third] = [signsIn(), signsIn(), signsIn()];
     await ledger.write(first, (room) => save(first, room));
-    const gate = new Gate();
-    let late: ReturnType<LimitAcrossPartitions['write']>;
-    const early = ledger.write(second, async (room) => {
-      late = newLedger().write(third, async (place) => {
-        await gate.pass();
-        return save(third, place);
-      });
-      await gate.reached();
+    const early = await ledger.write(second, async (room) => {
+      const late = newLedger().write(third, () => Promise.reject(new Error('It is not to be stored')));
+      expect((await late).outcome).toBe('gone');
       return save(second, room);
     });
-    expect((await early).outcome).toBe('gone');
-    gate.open();
-    expect((await late!).outcome).toBe('gone');
+    expect(early.outcome).toBe('gone');
     // The forwarding mark still leads from the old id to the new one.
     const another = { ...creation(), limit: refusing };
     const reply = await ledger.write(another, (room) => connection.run(() => store.scripts.create(another, room)));
     expect(reply.outcome).toBe('created');
     expect(await Promise.all([first.newId, another.id].map(isLive))).toEqual([true, true]);
-  });
-
-  it('keeps the place of a sign-in while another one of the same session fails', async () => {
-    const id = await store.create({ a: '1' });
-    const { attributes, indexes } = creation();
-    const one = { ...refusing, atMost: 1 };
-    const signsIn = () => ({ kind: 'update', id, newId: store.id(id), attributes, indexes, limit: one }) as const;
-    const [first, second, another] = [signsIn(), signsIn(), { ...creation(), limit: one }];
-    const reply = await ledger.write(first, async (room) => {
-      const failed = await newLedger().write(second, async () => ({ outcome: 'gone' }));
-      expect(failed.outcome).toBe('gone');
-      const refused = await newLedger().write(another, () => Promise.reject(new Error('It is not to be stored')));
-      expect(refused.outcome).toBe('refused');
-      return connection.run(() => store.scripts.save(first, room));
-    });
-    expect(reply.outcome).toBe('saved');
   });
 
   it('keeps the place of a session that was rotated, when a late request knows it by its first id', async () => {
@@ -548,25 +524,14 @@ describe('the ledger', () => {
   it('has one place for a session that two requests list under its principal at once', async () => {
     const id = await store.create({ a: '1' });
     const { attributes, indexes } = creation();
-    const changes = { attributes, indexes, limit: refusing };
-    const renewal = { kind: 'update', id, newId: store.id(id), ...changes } as const;
-    const late = { kind: 'update', id, ...changes } as const;
-    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
-    const gate = new Gate();
-    let second: ReturnType<LimitAcrossPartitions['write']>;
-    await ledger.write(renewal, async (room) => {
-      second = newLedger().write(late, async (place) => {
-        await gate.pass();
-        return save(late, place);
-      });
-      await gate.reached();
-      const another = { ...creation(), limit: refusing };
-      const stored = (place?: Room) => connection.run(() => store.scripts.create(another, place));
-      expect((await newLedger().write(another, stored)).outcome).toBe('created');
-      return save(renewal, room);
+    const change = { kind: 'update', id, attributes, indexes, limit: { ...refusing, atMost: 1 } } as const;
+    const save = (room?: Room) => connection.run(() => store.scripts.save(change, room));
+    const reply = await ledger.write(change, async (room) => {
+      expect((await newLedger().write(change, save)).outcome).toBe('saved');
+      return save(room);
     });
-    gate.open();
-    expect((await second!).outcome).toBe('gone');
+    expect(reply.outcome).toBe('saved');
+    expect(await store.client.hkeys(store.partitions.of(ANN).ledger(ANN))).toEqual([id]);
   });
 
   it('learns the new id of a session that a request rotates without knowing of its principal', async () => {
@@ -605,6 +570,35 @@ describe('the ledger', () => {
     expect(await store.client.hkeys(partitions.of(ANN).ledger(ANN))).toHaveLength(1);
   });
 
+  it('makes each of many sign-ins at once on several instances, also where two requests sign in to one session', async () => {
+    const save = (change: UpdateSession, room?: Room) => connection.run(() => store.scripts.save(change, room));
+    const visitors = new Set<string>();
+    // One command sees all partitions at one moment.
+    const liveNow = async () =>
+      (await store.client.keys('*:sessions:expires:*')).filter((key) => !visitors.has(key.slice(-43))).length;
+    const { attributes, indexes } = creation();
+    const doubleClick = async () => {
+      const id = await store.create({ a: '1' });
+      visitors.add(id);
+      const outcomes = await Promise.all(
+        [1, 2].map(async () => {
+          const change = { kind: 'update', id, newId: store.id(id), attributes, indexes, limit } as const;
+          return (await newLedger().write(change, (room) => save(change, room))).outcome;
+        }),
+      );
+      expect(outcomes.toSorted()).toEqual(['gone', 'saved']);
+    };
+    let isOver = false;
+    let most = 0;
+    const watching = (async () => {
+      while (!isOver) most = Math.max(most, await liveNow());
+    })();
+    for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 8 }, doubleClick));
+    isOver = true;
+    await watching;
+    expect([most, await liveNow()]).toEqual([limit.atMost, limit.atMost]);
+  });
+
   it('takes in thousands of sessions, and gives up their places, without holding up Redis', async () => {
     const scripts = new LedgerScripts(store.client, store.partitions);
     const request = { id: 'new', replaced: undefined, ...limit, duration: 5000 };
@@ -612,10 +606,10 @@ describe('the ledger', () => {
     // In microseconds: with steps in the square of their number, each call would take several times as long.
     await store.client.config('SET', 'slowlog-log-slower-than', 2_000_000);
     const place = await scripts.reserve(ANN, request, { sessions });
-    if (place.word !== 'full') throw new Error(`There is room: ${place.word}`);
-    const { latest, ending: ended } = place;
-    expect(ended).toHaveLength(19_999);
-    await scripts.settle(ANN, { id: 'new', replaced: undefined, latest, isStored: true, ended });
+    if (place.word !== 'room') throw new Error(`There is no room: ${place.word}`);
+    expect(place.ending).toHaveLength(19_999);
+    const ended = place.ending.map(({ id }) => id);
+    await scripts.settle(ANN, 'new', true, ended);
     expect(await store.client.hkeys(store.partitions.of(ANN).ledger(ANN))).toHaveLength(2);
     expect(await store.client.slowlog('LEN')).toBe(0);
   });

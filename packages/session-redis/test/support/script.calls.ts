@@ -45,8 +45,6 @@ const HANDLERS = { names: ['A.handle'], types: ['created', 'expired'] } as const
 const LEASE = 30_000;
 const PLACE = { id: NEW_ID, replaced: undefined, atMost: 2, whenReached: 'end-oldest', duration: MINUTE } as const;
 
-const SETTLED = { id: NEW_ID, replaced: undefined, latest: 0, isStored: false } as const;
-
 const DEADLINE_KEYS = new DeadlinePartitions('nest:session').all[0]!;
 const DEADLINE = {
   member: 'a'.repeat(40),
@@ -366,14 +364,14 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     prepare: openSession,
     send: (client, store) =>
       new LedgerScripts(client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
-    reply: { word: 'room', latest: expect.any(Number) as number, wasKnown: false },
+    reply: { word: 'room', latest: expect.any(Number) as number, wasKnown: false, ending: [], others: [] },
   },
   {
     script: 'settle-place',
     what: 'the place of a session that was not stored',
     prepare: (store) =>
       new LedgerScripts(store.client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
-    send: (client, store) => new LedgerScripts(client, store.partitions).settle('ann', SETTLED),
+    send: (client, store) => new LedgerScripts(client, store.partitions).settle('ann', NEW_ID, false),
     reply: 'done',
   },
   {
@@ -382,7 +380,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     prepare: openSession,
     send: (client, { keys, partitions }) =>
       new LedgerScripts(client, partitions).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
-    reply: ['live', 'absent'],
+    reply: [ID],
     reads: true,
   },
   {

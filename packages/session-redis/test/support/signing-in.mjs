@@ -38,6 +38,14 @@ const REQUESTS = {
     await session.save();
     return signIn(session, principal);
   },
+  'double click': async (principal) => {
+    const session = repository.createSession();
+    session.setAttribute('cart', ['apple']);
+    await session.save();
+    const other = await repository.findById(session.id);
+    const outcomes = await Promise.all([signIn(session, principal), signIn(other, principal)]);
+    return `double click: ${outcomes.toSorted().join(', ')}`;
+  },
   'sign in again': async (principal, nth) => {
     const session = await one(principal, nth);
     return session ? signIn(session, principal) : 'none';

@@ -5,16 +5,10 @@ import { defineScripts, loadScripts, type ScriptsByName } from '../define-script
 
 /** A place in the ledger of a principal. */
 export interface LedgerPlace {
-  /** Tells it from the others. */
-  readonly field: string;
-  /** Another one when somebody has asked for it since then. */
-  readonly version: string;
-  /** Whether its session may not be stored yet. */
-  readonly isOpen: boolean;
-  /** Whether other sessions are to end for its session: its sign-in ends them, if it is not given up. */
-  readonly makesRoom: boolean;
-  /** The ids that its session may have. */
-  readonly ids: readonly string[];
+  /** The id of its session. */
+  readonly id: string;
+  /** When it was taken. Another time when somebody has asked for it since then. */
+  readonly at: string;
 }
 
 /** What a session needs a place for. */
@@ -40,48 +34,29 @@ export interface PlaceFindings {
 }
 
 /**
- * A place for a session. `latest`: until when it may be stored, in epoch milliseconds. `wasKnown`: whether the ledger
- * had its id before. `full`: it may be stored when the sessions of `ending` have ended, and `missing` more places have
- * become free, which other sign-ins may bring about; or when one of `others` turns out to be over.
+ * A place for a session, which may be stored until `latest`, in epoch milliseconds, once the sessions of `ending` have
+ * ended. `wasKnown`: whether the ledger had its id before. Or why it has none: it is `refused`, or other requests are
+ * about to store as many sessions as there may be (`busy`). Less has to end when one of `others` turns out to be over.
  */
 export type Reservation =
   | { readonly word: 'unknown' }
-  | { readonly word: 'room'; readonly latest: number; readonly wasKnown: boolean }
+  | { readonly word: 'busy' }
+  | { readonly word: 'refused'; readonly ending: readonly []; readonly others: readonly LedgerPlace[] }
   | {
-      readonly word: 'full';
+      readonly word: 'room';
       readonly latest: number;
       readonly wasKnown: boolean;
-      readonly missing: number;
-      readonly ending: LedgerPlace[];
-      readonly others: LedgerPlace[];
+      readonly ending: readonly LedgerPlace[];
+      readonly others: readonly LedgerPlace[];
     };
 
-type ListedPlace = [field: string, version: string, isOpen: number, makesRoom: number, ...ids: string[]];
 type ReserveReply =
-  | ['unknown']
-  | ['room', latest: number, known: number]
-  | ['full', latest: number, known: number, missing: number, ending: ListedPlace[], others: ListedPlace[]];
-
-/** What has become of a session that was to get a place. */
-export interface SettledPlace {
-  readonly id: string;
-  /** The id that it had before; undefined: it is new. */
-  readonly replaced: string | undefined;
-  /** Of the last reply of `reserve()`. */
-  readonly latest: number;
-  readonly isStored: boolean;
-  /** The places whose sessions have ended for it. */
-  readonly ended?: readonly LedgerPlace[];
-}
+  | ['unknown' | 'busy']
+  | ['refused', others: string[]]
+  | ['room', latest: number, known: number, ending: string[], others: string[]];
 
 /** The result of settling a place. */
 export type SettlePlaceReply = 'done';
-
-/**
- * What has become of a session. `over`: also when it has another id by now; `absent`: it is not stored yet, or was
- * removed, or belongs to somebody else.
- */
-export type PlacedSession = 'live' | 'over' | 'absent';
 
 // Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
 const KEPT = 7 * 24 * 3600 * 1000;
@@ -103,7 +78,7 @@ export class LedgerScripts {
     this.#scripts = defineScripts(client, SOURCES);
   }
 
-  /** Takes a place, or looks again whether there is room at the place that the session has. */
+  /** Takes a place, or looks again what must end for the session that has it. */
   async reserve(
     principal: string,
     request: ReservationRequest,
@@ -119,29 +94,32 @@ export class LedgerScripts {
       KEPT,
       sessions ? 1 : 0,
       over.length,
-      ...namesOf(over),
+      ...over.flatMap((place) => [place.id, place.at]),
       ...(sessions ?? []).flat(),
     ];
     const reply = (await this.#run('reservePlace', principal, args)) as ReserveReply;
-    if (reply[0] === 'unknown') return { word: 'unknown' };
-    const wasKnown = reply[2] === 1;
-    if (reply[0] === 'room') return { word: 'room', latest: reply[1], wasKnown };
-    const [word, latest, , missing, ending, others] = reply;
-    return { word, latest, wasKnown, missing, ending: ending.map(toPlace), others: others.map(toPlace) };
+    if (reply[0] === 'refused') return { word: 'refused', ending: [], others: toPlaces(reply[1]) };
+    if (reply[0] !== 'room') return { word: reply[0] };
+    const [word, latest, known, ending, others] = reply;
+    return { word, latest, wasKnown: known === 1, ending: toPlaces(ending), others: toPlaces(others) };
   }
 
-  /** Ends what `reserve()` has begun. */
+  /**
+   * Ends what `reserve()` has begun. `over`: the ids of the sessions that have ended for this one, and the one that it
+   * had before.
+   */
   async settle(
     principal: string,
-    { id, replaced = '', latest, isStored, ended = [] }: SettledPlace,
+    id: string,
+    isStored: boolean,
+    over: readonly string[] = [],
   ): Promise<SettlePlaceReply> {
-    const args = [id, replaced, latest, isStored ? 1 : 0, ...namesOf(ended)];
-    return (await this.#run('settlePlace', principal, args)) as SettlePlaceReply;
+    return (await this.#run('settlePlace', principal, [id, isStored ? 1 : 0, ...over])) as SettlePlaceReply;
   }
 
-  /** What has become of sessions of a principal, whose index this is. */
-  async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<PlacedSession[]> {
-    return (await this.#scripts.findSessions(2, [index, epoch], [prefix, ...ids])) as PlacedSession[];
+  /** Returns the ids of live sessions of a principal, whose index this is. */
+  async find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<string[]> {
+    return (await this.#scripts.findSessions(2, [index, epoch], [prefix, ...ids])) as string[];
   }
 
   #run(script: keyof typeof SOURCES, principal: string, args: (string | number)[]): Promise<unknown> {
@@ -149,10 +127,6 @@ export class LedgerScripts {
   }
 }
 
-function toPlace([field, version, isOpen, makesRoom, ...ids]: ListedPlace): LedgerPlace {
-  return { field, version, isOpen: isOpen === 1, makesRoom: makesRoom === 1, ids };
-}
-
-function namesOf(places: readonly LedgerPlace[]): string[] {
-  return places.flatMap(({ field, version }) => [field, version]);
+function toPlaces(reply: readonly string[]): LedgerPlace[] {
+  return Array.from({ length: reply.length / 2 }, (_, i) => ({ id: reply[2 * i]!, at: reply[2 * i + 1]! }));
 }

@@ -1,8 +1,9 @@
 #!lua
 --[[
   reserve-place: takes a place in the ledger of a principal for a session that is about to be stored, and says what must
-  end before: the sessions of the places that were taken first, each of which ends for one other session only. Called
-  again, it keeps the place.
+  end before: the sessions of the places that were taken first. Until the place is settled or its time has passed, nothing
+  ends for another session that is to end for this one, so whoever has a place waits for nobody. Called again, it keeps the
+  place and its time.
 
   KEYS[1] ledger of the principal
   ARGV[1] id that the session will have
@@ -13,126 +14,115 @@
   ARGV[6] how long the ledger is kept, in ms
   ARGV[7] 1: the ledger may be made
   ARGV[8] number of places whose sessions are over. They are given up
-  ARGV[9..] field and version of each of these, as this script replied them; id and time of the sign-in of each session
-            that must have a place
+  ARGV[9..] id and time of each of these, as this script replied them; id and time of the sign-in of each session that must
+            have a place
 
   Returns
     {'unknown'}  there is no ledger
-    {'room', latest, known}  the session may be stored until then, in epoch ms. `known`: 1 when the ledger had this id
-    {'full', latest, known, missing, ending, others}  it may be stored until then, once there is room. `ending`: the places whose
-      sessions end for it, none with 'refuse'; `missing`: how many more places must become free, which other sign-ins may
-      bring about; `others`: places whose sessions stay. Of each place its field, version, 1 when its session may not be
-      stored yet, 1 when other sessions are to end for its session, and its ids
+    {'busy'}     no place was taken, because other requests are about to store as many sessions as there may be, or this very
+                 one
+    {'refused', others}  no place was taken
+    {'room', latest, known, ending, others}  the session may be stored until then, in epoch ms, once the sessions of `ending`
+      have ended. `known`: 1 when the ledger had this id before
+    `others`: places whose sessions stay, if some must end or the session is refused. Less has to end when one of these is
+    over. Of each place its id and its time, in turn
 ]]
 -- include: arguments, clock, ledger
 local key, id, replaced, most, refuses = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'refuse'
 local duration, kept_for, may_make, first_session = ARGV[5], ARGV[6], ARGV[7] == '1', 9 + 2 * ARGV[8]
 local over, sessions = part_of(ARGV, 9, first_session - 1), part_of(ARGV, first_session, #ARGV)
 
--- Not in the place of a session that was rotated since then: whoever still knows it by this id will find it gone.
-local function take(ledger, field, at)
-  local place = { field = field, at = at, version = ledger.now, ender = '-', ids = { { id = field, latest = 0 } } }
-  return ledger.by_field[field] or add_place(ledger, place)
+-- For how many ms a request that finds it busy keeps its turn until it asks again.
+local WAITING = 250
+-- No sign-in takes longer, in ms.
+local LONGEST_STORING = 3600000
+
+if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
+local now, places, newest = now_in_ms(), {}, 0
+local stored = redis.call('HGETALL', key)
+for i = 1, #stored, 2 do places[stored[i]] = place_in(stored[i], stored[i + 1]) end
+
+-- Not one from a time when the clock was ahead: whether its session is there decides.
+local function is_open(place)
+  return place ~= nil and place.latest > now and place.latest <= now + LONGEST_STORING
 end
 
--- Gives a place to each session that has none. A principal may have thousands, so the list is read once for all of
--- them.
-local function add_sessions(ledger)
-  local known = {}
-  for _, place in ipairs(sessions[1] and ledger.list or {}) do
-    for _, each in ipairs(place.ids) do known[each.id] = true end
+-- Whether another session takes the place.
+local function is_taken(place) return place.heir ~= id and is_open(places[place.heir]) end
+
+for i = 1, #sessions, 2 do
+  if not places[sessions[i]] then
+    places[sessions[i]] = { id = sessions[i], at = tonumber(sessions[i + 1]), latest = 0, heir = '-', before = '-' }
+    store_place(key, places[sessions[i]])
   end
-  for i = 1, #sessions, 2 do
-    if not known[sessions[i]] then store_place(ledger, take(ledger, sessions[i], tonumber(sessions[i + 1]))) end
+end
+if sessions[1] then redis.call('PEXPIRE', key, kept_for) end
+-- Not when another request has asked for the place since then.
+for i = 1, #over, 2 do
+  local place = places[over[i]]
+  if place and digits(place.at) == over[i + 1] and not is_open(place) and not is_taken(place) then
+    redis.call('HDEL', key, place.id)
+    places[place.id] = nil
   end
 end
 
--- The place of the session, whether the ledger had its id before, and until when it may be stored.
-local function own_place(ledger)
-  -- Later than all others, also within a millisecond.
-  local at = math.max(ledger.now, ledger.list[1] and ledger.list[#ledger.list].at + 1 or 0)
-  local own = place_with(ledger, id) or replaced ~= '' and place_with(ledger, replaced)
-  local is_taken = not own
-  if is_taken then
-    own = take(ledger, id, at)
-    -- Another request may sign in to the session while it has that id.
-    if replaced ~= '' and replaced ~= id then table.insert(own.ids, { id = replaced }) end
-  elseif most and not entry_of(own, id) then
-    -- It has the id that is replaced, or one that another request has given it or is giving it.
-    own.at = at
+-- The places that may end for this session, the first one first; how many others are about to be stored; and how many
+-- others have waited for longer.
+local own, before, pool, open, earlier = places[id], replaced ~= id and places[replaced] or nil, {}, 0, 0
+local turn = places['?' .. id]
+local is_busy = own and is_taken(own) or before and is_taken(before)
+for _, place in pairs(places) do
+  newest = math.max(newest, place.at)
+  if place.heir == '?' then
+    if place.latest < now then redis.call('HDEL', key, place.id) end
+    if is_open(place) and (not turn or place.at < turn.at) then earlier = earlier + 1 end
+  elseif place ~= own and place ~= before and not is_taken(place) then
+    if is_open(place) then open = open + 1 else table.insert(pool, place) end
+    -- A double click signs in to one session twice.
+    if is_open(place) and place.before == replaced and replaced ~= '' then is_busy = true end
   end
-  local entry = entry_of(own, id)
-  local was_known = entry and entry.latest and not is_taken and 1 or 0
-  if not entry then
-    entry = { id = id }
-    table.insert(own.ids, entry)
-  end
-  -- The place for which this one is to end may have found its session over by now.
-  if most and latest_of(own) <= ledger.now then own.ender = '-' end
-  -- Not that of another request within the same millisecond.
-  entry.latest = math.max(ledger.now + duration, latest_of(own) + 1)
-  return own, was_known, entry.latest
 end
+if is_busy then return { 'busy' } end
+table.sort(pool, function(a, b) return a.at < b.at or a.at == b.at and a.id < b.id end)
+local to_end = most and math.max(1 + #pool + open - most, 0) or 0
 
--- The places that may end for the session, and how many have to. Another sign-in that is under way is stored in the
--- room of those that end for it: `waits` has such sign-ins. It may find that it does not need all of them. So this one
--- ends no others instead of the `extra` ones, but waits for it; only for an earlier one, so that no two wait for each
--- other.
-local function pool_for(ledger, own)
-  local pool, waiting, extra, waits = {}, 0, 0, {}
-  for _, place in ipairs(ledger.list) do
-    local ender = is_ending(ledger, place) and ledger.by_field[place.ender]
-    if place ~= own and (not ender or ender == own) then
-      table.insert(pool, place)
-    elseif ender and ender ~= own then
-      if not waits[ender] then
-        waits[ender], waiting = true, waiting + 1
-      elseif ender.at < own.at then
-        extra = extra + 1
-      end
-    end
-  end
-  local surplus = most and math.max(#ledger.list - waiting - most, 0) or 0
-  return pool, waits, surplus, refuses and 0 or surplus - extra
-end
-
--- Lets the first places of a pool end for the session, and no others. Returns those and the others.
-local function let_end(ledger, own, pool, to_end)
-  local ending, others = {}, {}
-  for i, place in ipairs(pool) do
-    local ender = i <= to_end and own.field or '-'
-    if place.ender ~= ender then
-      place.ender = ender
-      store_place(ledger, place)
-    end
-    table.insert(i <= to_end and ending or others, place)
-  end
-  return ending, others
-end
-
-local function listed(ledger, places, waits)
+local function listed(from, to)
   local reply = {}
-  for i, place in ipairs(places) do
-    local is_open, makes_room = latest_of(place) > ledger.now and 1 or 0, waits[place] and 1 or 0
-    reply[i] = { place.field, digits(place.version), is_open, makes_room }
-    for _, each in ipairs(place.ids) do table.insert(reply[i], each.id) end
+  for i = from, to do
+    table.insert(reply, pool[i].id)
+    table.insert(reply, digits(pool[i].at))
   end
   return reply
 end
 
-if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
-local ledger = read_ledger(key, now_in_ms())
-add_sessions(ledger)
-sort_places(ledger)
-local own, was_known, latest = own_place(ledger)
-renew_place(ledger, own)
-remove_over(ledger, own, over)
-if own.ender == own.field then own.ender = '-' end
-local pool, waits, surplus, to_end = pool_for(ledger, own)
-if refuses and surplus > 0 then own.ender = own.field end
-local ending, others = let_end(ledger, own, pool, to_end)
-store_place(ledger, own)
+if to_end > 0 and refuses then return { 'refused', listed(1, #pool) } end
+if to_end > #pool or most and not is_open(own) and earlier > 0 and open + earlier >= most then
+  local since = turn and turn.at or now
+  store_place(key, { id = '?' .. id, at = since, latest = now + WAITING, heir = '?', before = '-' })
+  redis.call('PEXPIRE', key, kept_for)
+  return { 'busy' }
+end
+
+local known = own and 1 or 0
+if not own then
+  -- A rotation is no sign-in. Of sign-ins within a millisecond, the later one comes last.
+  local at = not most and before and before.at or math.max(now, newest + 1)
+  own = { id = id, at = at, latest = 0, before = replaced ~= '' and replaced or '-' }
+elseif not is_open(own) then
+  -- A caller that knows the place as it was must look again.
+  own.at = own.at + 1
+end
+if not is_open(own) then own.latest = now + duration end
+own.heir = '-'
+store_place(key, own)
+if turn then redis.call('HDEL', key, turn.id) end
+local function hand_over(place, heir)
+  place.heir = heir
+  store_place(key, place)
+end
+if before then hand_over(before, id) end
+for i, place in ipairs(pool) do
+  if i <= to_end then hand_over(place, id) elseif place.heir == id then hand_over(place, '-') end
+end
 redis.call('PEXPIRE', key, kept_for)
-if #ending == 0 and surplus == 0 then return { 'room', latest, was_known } end
-local missing = surplus - #ending
-return { 'full', latest, was_known, missing, listed(ledger, ending, waits), listed(ledger, others, waits) }
+return { 'room', own.latest, known, listed(1, to_end), listed(to_end + 1, to_end > 0 and #pool or to_end) }

@@ -4,7 +4,7 @@ import type { SessionChange, SessionRecord, WriteReply } from '@nest-session/cor
 import fc from 'fast-check';
 import type { Node } from './modelled.store.js';
 import { RequestEdits } from './request.edits.js';
-import { Mismatch, type SessionModel, type SignInChange } from './session.model.js';
+import type { SessionModel, SignInChange } from './session.model.js';
 
 /** An attribute, and the index of its values. */
 export const TEAM = 'team';
@@ -68,15 +68,7 @@ export class ComparedRepository extends IndexedSessionRepository {
   async #signIn(change: SignInChange): Promise<WriteReply> {
     this.say(shown(change), 'begun');
     const expectReply = this.model.signIn(change);
-    const reply = await this.node.steps.write(change).catch((error: unknown) => {
-      this.say(shown(change), String(error));
-      this.#expectInTime(change);
-      expectReply(undefined);
-      this.losesReply = false;
-      this.edits.expectIn(change);
-      this.edits.loseReply();
-      throw new LostReply('The sign-in has failed', { cause: error instanceof Mismatch ? error : undefined });
-    });
+    const reply = await this.node.steps.write(change);
     expectReply(reply);
     return reply;
   }

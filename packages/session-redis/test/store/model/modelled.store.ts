@@ -323,10 +323,8 @@ export class ModelledRedisStore implements ModelledStore {
   async placesOf(principal: string): Promise<string[] | undefined> {
     const name = hashOfValue(principal);
     const ledger = this.server.partitions.of(name).ledger(name);
-    const places = Object.values(await this.#client.hgetall(ledger));
-    // A time and an id each.
-    const idsOf = (place: string) => [...place.matchAll(/ \d+:(\S+)/g)].map(([, id]) => id!);
-    return places.length > 0 ? places.flatMap(idsOf) : undefined;
+    const ids = await this.#client.hkeys(ledger);
+    return ids.length > 0 ? ids : undefined;
   }
 
   async leftovers(): Promise<string[]> {

@@ -215,16 +215,15 @@ export class SessionModel {
     expectSame('replied', reply, expected);
   }
 
-  /** Begins a sign-in that takes several steps. The returned function takes the reply; undefined: it has failed. */
-  signIn(change: SignInChange): (reply: WriteReply | undefined) => void {
+  /** Begins a sign-in that takes several steps. The returned function takes the reply. */
+  signIn(change: SignInChange): (reply: WriteReply) => void {
     const signIn: SignIn = { change, mostOthers: 0 };
     this.#signIns.add(signIn);
     this.#notice();
     return (reply) => {
       this.#signIns.delete(signIn);
       const { stored, mostOthers } = signIn;
-      if (reply === undefined) expectSame('failed', stored?.outcome, 'late');
-      else if (stored) expectSame('replied in the end', reply, stored);
+      if (stored) expectSame('replied in the end', reply, stored);
       else if (reply.outcome === 'refused' && change.limit) {
         expectSame('refuses', change.limit.whenReached, 'refuse');
         expectSame('refused, although there is room', mostOthers < change.limit.atMost, false);
@@ -237,8 +236,10 @@ export class SessionModel {
   /** A step was to store the session of a sign-in, if it came until then. */
   expectStored(change: SignInChange, room: Room, reply: StoreReply<WriteReply>): void {
     for (const signIn of this.#signIns) {
-      // The store may copy a change. Two changes of one session may be under way, each with attributes of its own.
-      if (signIn.change.attributes === change.attributes) signIn.stored = reply;
+      // The store may copy a change. Two changes of one session may be under way, each with attributes of its own. One
+      // that came too late is made once more.
+      const isOf = signIn.change.attributes === change.attributes;
+      if (isOf) signIn.stored = reply.outcome === 'late' ? undefined : reply;
     }
     this.#room = room;
     this.expectReply(change, reply as WriteReply);
