@@ -184,8 +184,9 @@ export class SessionIndexError extends Error {
 
 /**
  * Thrown by a save that signs in a principal who already has as many live sessions as the option `maxSessions` allows,
- * with `whenReached: 'refuse'`. Nothing was saved. Nest turns this HTTP exception into a 409 response unless an
- * exception filter decides otherwise.
+ * with `whenReached: 'refuse'`. In Redis with several partitions, also by a save that has waited for six times
+ * `commandTimeout` for other sign-ins of the principal. Nothing was saved. Nest turns this HTTP exception into a 409
+ * response unless an exception filter decides otherwise.
  */
 export class TooManySessionsError extends HttpException {
   constructor(
@@ -195,8 +196,8 @@ export class TooManySessionsError extends HttpException {
     super({ statusCode: HttpStatus.CONFLICT, message: 'Too many sessions', error: 'Conflict' }, HttpStatus.CONFLICT);
     this.name = 'TooManySessionsError';
     this.message =
-      `The principal already has ${perPrincipal} sessions, as many as the option \`maxSessions\` allows. ` +
-      'End one of them, for example with Sessions.end(), and sign in again';
+      `The principal already has ${perPrincipal} sessions or sign-ins under way, as many as the option \`maxSessions\` ` +
+      'allows. End one of them, for example with Sessions.end(), and sign in again';
   }
 }
 

@@ -10,7 +10,7 @@ import { hashOfValue } from '../support/hash-of-value.js';
 LeakGuard.install();
 
 const PROGRAM = fileURLToPath(new URL('../support/signing-in.mjs', import.meta.url));
-const ROUNDS = 20;
+const ROUNDS = 200;
 const PROCESSES = 2;
 const AT_ONCE = 50;
 const KILLS = 5;

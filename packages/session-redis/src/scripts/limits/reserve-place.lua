@@ -36,10 +36,8 @@ local over, sessions = part_of(ARGV, 9, first_session - 1), part_of(ARGV, first_
 local WAITING = 250
 -- No sign-in takes longer, in ms.
 local LONGEST_STORING = 3600000
-
 if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
-local now, places, newest = now_in_ms(), {}, 0
-local stored = redis.call('HGETALL', key)
+local now, places, stored = now_in_ms(), {}, redis.call('HGETALL', key)
 for i = 1, #stored, 2 do places[stored[i]] = place_in(stored[i], stored[i + 1]) end
 
 -- Not one from a time when the clock was ahead: whether its session is there decides.
@@ -50,43 +48,73 @@ end
 -- Whether another session takes the place.
 local function is_taken(place) return place.heir ~= id and is_open(places[place.heir]) end
 
-for i = 1, #sessions, 2 do
-  if not places[sessions[i]] then
-    places[sessions[i]] = { id = sessions[i], at = tonumber(sessions[i + 1]), latest = 0, heir = '-', before = '-' }
-    store_place(key, places[sessions[i]])
+local function add_sessions()
+  for i = 1, #sessions, 2 do
+    if not places[sessions[i]] then
+      local place = { id = sessions[i], at = tonumber(sessions[i + 1]), latest = 0, heir = '-', before = '-' }
+      places[place.id] = place
+      store_place(key, place)
+    end
   end
 end
-if sessions[1] then redis.call('PEXPIRE', key, kept_for) end
+
 -- Not when another request has asked for the place since then.
-for i = 1, #over, 2 do
-  local place = places[over[i]]
-  if place and digits(place.at) == over[i + 1] and not is_open(place) and not is_taken(place) then
-    redis.call('HDEL', key, place.id)
-    places[place.id] = nil
+local function remove_over()
+  for i = 1, #over, 2 do
+    local place = places[over[i]]
+    if place and digits(place.at) == over[i + 1] and not is_open(place) and not is_taken(place) then
+      redis.call('HDEL', key, place.id)
+      places[place.id] = nil
+    end
   end
 end
 
--- The places that may end for this session, the first one first; how many others are about to be stored; and how many
--- others have waited for longer.
-local own, before, pool, open, earlier = places[id], replaced ~= id and places[replaced] or nil, {}, 0, 0
-local turn = places['?' .. id]
-local is_busy = own and is_taken(own) or before and is_taken(before)
-for _, place in pairs(places) do
-  newest = math.max(newest, place.at)
-  if place.heir == '?' then
-    if place.latest < now then redis.call('HDEL', key, place.id) end
-    if is_open(place) and (not turn or place.at < turn.at) then earlier = earlier + 1 end
-  elseif place ~= own and place ~= before and not is_taken(place) then
-    if is_open(place) then open = open + 1 else table.insert(pool, place) end
-    -- A double click signs in to one session twice.
-    if is_open(place) and place.before == replaced and replaced ~= '' then is_busy = true end
+-- The places that may end for this session, the first one first (`pool`); how many others are about to be stored (`open`);
+-- and how many others have waited for longer (`earlier`). `is_held`: another request is about to store this session, or to
+-- end it. `is_crowded`: several places end for one of the others, so until they have ended, it stands for all of them.
+local function look_at(own, before, turn)
+  local seen, takes = { pool = {}, open = 0, earlier = 0, newest = 0 }, {}
+  seen.is_held = own and is_taken(own) or before and is_taken(before)
+  for _, place in pairs(places) do
+    seen.newest = math.max(seen.newest, place.at)
+    if place.heir == '?' then
+      if not is_open(place) then redis.call('HDEL', key, place.id) end
+      if is_open(place) and (not turn or place.at < turn.at) then seen.earlier = seen.earlier + 1 end
+    elseif is_taken(place) then
+      seen.is_crowded = seen.is_crowded or takes[place.heir]
+      takes[place.heir] = true
+    elseif place ~= own and place ~= before then
+      if is_open(place) then seen.open = seen.open + 1 else table.insert(seen.pool, place) end
+      -- A double click signs in to one session twice.
+      if is_open(place) and place.before == replaced and replaced ~= '' then seen.is_held = true end
+    end
   end
+  table.sort(seen.pool, function(a, b) return a.at < b.at or a.at == b.at and a.id < b.id end)
+  return seen
 end
-if is_busy then return { 'busy' } end
-table.sort(pool, function(a, b) return a.at < b.at or a.at == b.at and a.id < b.id end)
-local to_end = most and math.max(1 + #pool + open - most, 0) or 0
 
-local function listed(from, to)
+-- The place of the session, which is open from then on.
+local function open_place(own, before, newest)
+  if not own then
+    -- A rotation is no sign-in. Of sign-ins within a millisecond, the later one comes last.
+    local at = not most and before and before.at or math.max(now, newest + 1)
+    own = { id = id, at = at, latest = 0, before = replaced ~= '' and replaced or '-' }
+  elseif not is_open(own) then
+    -- A caller that knows the place as it was must look again.
+    own.at = own.at + 1
+  end
+  if not is_open(own) then own.latest = now + duration end
+  own.heir = '-'
+  store_place(key, own)
+  return own.latest
+end
+
+local function hand_over(place, heir)
+  place.heir = heir
+  store_place(key, place)
+end
+
+local function listed(pool, from, to)
   local reply = {}
   for i = from, to do
     table.insert(reply, pool[i].id)
@@ -95,34 +123,26 @@ local function listed(from, to)
   return reply
 end
 
-if to_end > 0 and refuses then return { 'refused', listed(1, #pool) } end
-if to_end > #pool or most and not is_open(own) and earlier > 0 and open + earlier >= most then
-  local since = turn and turn.at or now
-  store_place(key, { id = '?' .. id, at = since, latest = now + WAITING, heir = '?', before = '-' })
-  redis.call('PEXPIRE', key, kept_for)
+add_sessions()
+remove_over()
+redis.call('PEXPIRE', key, kept_for)
+local own, before, turn = places[id], replaced ~= id and places[replaced] or nil, places['?' .. id]
+local seen, known = look_at(own, before, turn), own and 1 or 0
+if seen.is_held then return { 'busy' } end
+local pool = seen.pool
+local to_end = most and math.max(1 + #pool + seen.open - most, 0) or 0
+if to_end > 0 and refuses then return { 'refused', listed(pool, 1, #pool) } end
+local is_later = seen.earlier > 0 and seen.open + seen.earlier >= (most or math.huge) and not is_open(own)
+if most and (seen.is_crowded or is_later or to_end > #pool) then
+  store_place(key, { id = '?' .. id, at = turn and turn.at or now, latest = now + WAITING, heir = '?', before = '-' })
   return { 'busy' }
 end
 
-local known = own and 1 or 0
-if not own then
-  -- A rotation is no sign-in. Of sign-ins within a millisecond, the later one comes last.
-  local at = not most and before and before.at or math.max(now, newest + 1)
-  own = { id = id, at = at, latest = 0, before = replaced ~= '' and replaced or '-' }
-elseif not is_open(own) then
-  -- A caller that knows the place as it was must look again.
-  own.at = own.at + 1
-end
-if not is_open(own) then own.latest = now + duration end
-own.heir = '-'
-store_place(key, own)
+local latest = open_place(own, before, seen.newest)
 if turn then redis.call('HDEL', key, turn.id) end
-local function hand_over(place, heir)
-  place.heir = heir
-  store_place(key, place)
-end
 if before then hand_over(before, id) end
 for i, place in ipairs(pool) do
   if i <= to_end then hand_over(place, id) elseif place.heir == id then hand_over(place, '-') end
 end
 redis.call('PEXPIRE', key, kept_for)
-return { 'room', own.latest, known, listed(1, to_end), listed(to_end + 1, to_end > 0 and #pool or to_end) }
+return { 'room', latest, known, listed(pool, 1, to_end), listed(pool, to_end + 1, to_end > 0 and #pool or to_end) }

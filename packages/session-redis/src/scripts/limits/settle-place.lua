@@ -17,7 +17,7 @@ local key, id, is_stored = KEYS[1], ARGV[1], ARGV[2] == '1'
 local own = place_in(id, redis.call('HGET', key, id))
 if not is_stored then
   redis.call('HDEL', key, id, '?' .. id)
-elseif own and own.heir == '-' then
+elseif own then
   own.latest = 0
   store_place(key, own)
 end
