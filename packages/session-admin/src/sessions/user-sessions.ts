@@ -59,7 +59,9 @@ export class UserSessions {
     const wanted = ids.slice(0, limit);
     const found = await inspectSessions(this.#repository, wanted);
     const context = this.#context(request);
-    const inOrder = found.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
+    // One may have got another user since the index was read.
+    const theirs = found.filter((each) => (readablePrincipal(each) ?? username) === username);
+    const inOrder = theirs.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
     return {
       sessions: inOrder.map((each) => showSession(each, context)),
       total,

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import { jest } from '@jest/globals';
 import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
+import { Redis } from 'ioredis';
 import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
 
 LeakGuard.install();
@@ -158,6 +160,20 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
       for (let i = 0; i < 3; i++) expect((await ada.agent.get(`${PATH}/overview`)).status).toBe(200);
       expect(await accessed()).toBe(before);
     });
+  });
+
+  it('lists no session that has another user by the time it is read', async () => {
+    const { store } = inRedis();
+    const app = await AdminApp.start({ platform, ...(store && { store }) });
+    const admin = await app.admin();
+    const [bob, eve] = [await app.signIn('bob'), await app.signIn('eve')];
+    const client = new Redis(redis.url);
+    const hash = createHash('sha256').update('bob').digest('base64url');
+    // As the index was before the session got another user.
+    await client.zadd(`admin-${namespaces - 1}:index:principal:${hash}`, Date.now(), eve.id);
+    client.disconnect();
+    const { sessions } = (await admin.get(`${PATH}/sessions?username=bob`)).json<Listed>();
+    expect(sessions.map(({ id }) => id)).toEqual([bob.id]);
   });
 
   it('shows values as the option `values` shows them', async () => {

@@ -3,7 +3,7 @@ import { beganAt } from '@nest-session/core/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
-import { NO_KEY, toListedInfo } from '../repository/session-hash.js';
+import { isListed, NO_KEY, toListedInfo } from '../repository/session-hash.js';
 import type { OpenStore } from './store-access.js';
 
 // Sessions that are read at once.
@@ -49,7 +49,7 @@ export async function sessionsOfUser(
   const sessions: SessionInfo[] = [];
   const page = entries.slice(skip, skip + limit);
   for (let i = 0; i < page.length; i += PAGE_SIZE) {
-    const infos = await Promise.all(page.slice(i, i + PAGE_SIZE).map((entry) => read(store, entry)));
+    const infos = await Promise.all(page.slice(i, i + PAGE_SIZE).map((entry) => read(store, entry, hash)));
     infos.forEach((info, at) => {
       if (info && beganAt(info) > epochs.get(page[i + at]!.keys)!) sessions.push(info);
     });
@@ -57,14 +57,15 @@ export async function sessionsOfUser(
   return { total: found.reduce((sum, { count }) => sum + count, 0), sessions };
 }
 
-async function read({ connection }: OpenStore, { keys, id }: Entry): Promise<SessionInfo | undefined> {
-  const fields = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device'];
+async function read({ connection }: OpenStore, { keys, id }: Entry, hash: string): Promise<SessionInfo | undefined> {
+  const fields = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device', 'index'];
   const [texts, ttl] = await connection.run(
     (client) => Promise.all([client.hmget(keys.session(id), ...fields), client.pttl(keys.shadow(id))]),
     keys.prefix,
   );
-  const [created, accessed, interval, signedIn, device] = texts as [string?, string?, string?, string?, string?];
-  if (ttl === NO_KEY) return undefined;
-  const orNull = (text: string | undefined) => text ?? null;
+  const [created, accessed, interval, signedIn, device, index] = texts;
+  // It may have got another user since the index was read.
+  if (ttl === NO_KEY || !isListed(index, PRINCIPAL_NAME_INDEX_NAME, hash)) return undefined;
+  const orNull = (text: string | null | undefined) => text ?? null;
   return toListedInfo([id, ttl, orNull(created), orNull(accessed), orNull(interval), orNull(signedIn), orNull(device)]);
 }

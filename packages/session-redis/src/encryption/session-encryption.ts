@@ -14,7 +14,12 @@ export interface StoredRecord extends SessionRecord {
   readonly attributes: readonly (readonly [name: string, stored: string])[];
   /** The wrapped data key of its attributes; undefined if none of them is encrypted. */
   readonly dataKey: string | undefined;
+  /** Its entries in indexes, as the scripts write them; undefined: none. */
+  readonly index?: string | undefined;
 }
+
+/** A session for a request. */
+export type LoadedRecord = SessionRecord & Pick<StoredRecord, 'index'>;
 
 type Creation = Pick<CreateSession, 'id' | 'attributes'>;
 
@@ -36,7 +41,7 @@ export class SessionEncryption {
   }
 
   /** Returns a session whose texts are decrypted when they are read. */
-  decrypted(record: StoredRecord): SessionRecord {
+  decrypted(record: StoredRecord): LoadedRecord {
     const { id, attributes, dataKey } = record;
     if (dataKey === undefined && !this.hasKeys) return record;
     const memo = new EncryptedSession(this.rules, id, dataKey);
@@ -48,7 +53,7 @@ export class SessionEncryption {
   }
 
   /** Like `decrypted()`, for a request. @throws SessionEncryptionError if this instance cannot decrypt the session */
-  loaded(record: StoredRecord): SessionRecord {
+  loaded(record: StoredRecord): LoadedRecord {
     const decrypted = this.decrypted(record);
     if (decrypted.memo instanceof EncryptedSession) decrypted.memo.assertReadable();
     return decrypted;

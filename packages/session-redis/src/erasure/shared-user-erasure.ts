@@ -56,13 +56,15 @@ export class SharedUserErasure extends UserErasure {
   /** Ends those of some sessions that are of the user, unless it only counts. */
   async *#endThose(ids: readonly string[], ended: Set<string>): AsyncIterable<SessionToErase> {
     for (const some of parts(ids)) {
-      const found = await this.#find(some);
-      for (const { id, was } of found) {
-        if (was === 'live' && !this.options.isRehearsal)
-          await this.#shared.delete({ kind: 'delete', id, reason: 'revoked' }, true);
+      for (const found of await this.#find(some)) {
+        const { id, was } = found;
+        const ends = was === 'live' && !this.options.isRehearsal;
+        const isGone = ends && (await this.#shared.erase(id, this.name)).outcome === 'gone';
+        // It has ended since then, or somebody else has signed in to it.
+        if (isGone && (await this.#find([id])).length === 0) continue;
         ended.add(id);
+        yield found;
       }
-      yield* found;
       this.look(some.length);
     }
   }

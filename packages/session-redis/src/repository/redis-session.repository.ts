@@ -12,7 +12,7 @@ import type {
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { redisTime } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import { type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
+import { type LoadedRecord, type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import type { SessionKeys } from '../keys/session-keys.js';
@@ -22,8 +22,9 @@ import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
+import { loadListed } from './load-listed.js';
 import { raiseEpochs } from './raise-epochs.js';
-import { lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
+import { isListed, lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
@@ -108,7 +109,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
-  #loadAll(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+  #loadAll(ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
     const byPartition = this.#partitions.grouped(ids);
     const [[keys] = [], ...others] = byPartition;
     return keys && others.length === 0 ? this.#loadIn(keys, ids, only) : this.#loadFrom(byPartition, ids, only);
@@ -118,13 +119,13 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     byPartition: readonly (readonly [SessionKeys, readonly string[]])[],
     ids: readonly string[],
     only: readonly string[] | undefined,
-  ): Promise<SessionRecord[]> {
+  ): Promise<LoadedRecord[]> {
     const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its, only)));
     const records = new Map(found.flat().map((record) => [record.id, record]));
     return ids.flatMap((id) => records.get(id) ?? []);
   }
 
-  async #loadIn(keys: SessionKeys, ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
+  async #loadIn(keys: SessionKeys, ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
     const replies = await this.#connection.run((client) => {
       const asked = this.#epochs.isStale(keys) ? [this.#epochs.ask(client, keys)] : [];
       return Promise.all([...ids.flatMap((id) => readSession(client, keys, id, only)), ...asked]);
@@ -142,7 +143,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   /**
    * A stray key in the place of a shadow key is no session. It costs a round trip only where that has no time to live.
    */
-  async #withoutStrays(keys: SessionKeys, records: SessionRecord[]): Promise<SessionRecord[]> {
+  async #withoutStrays(keys: SessionKeys, records: LoadedRecord[]): Promise<LoadedRecord[]> {
     const doubtful = records.filter(lacksEnd);
     const types = await this.#connection.run(
       (client) => Promise.all(doubtful.map(({ id }) => client.type(keys.shadow(id)))),
@@ -153,7 +154,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     const hash = hashOfValue(value);
-    const found = new Map<string, SessionRecord>();
+    const found = new Map<string, LoadedRecord>();
+    const source = {
+      connection: this.#connection,
+      grouped: (ids: readonly string[]) => this.#partitions.grouped(ids),
+      load: (ids: readonly string[]) => this.#loadAll(ids),
+    };
     for (let reads = 1; ; reads++) {
       const listed = await this.#connection.runInAll(this.#partitions, (client, keys) =>
         client.zrange(keys.index(indexName, hash), '0', '-1'),
@@ -162,12 +168,18 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       const unread = ids.filter((id) => !found.has(id));
       // All at once, 60,000 sessions would take longer than a call may take, and hold up the requests of others.
       for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
-        for (const record of await this.#loadAll(unread.slice(i, i + LOADED_AT_ONCE))) found.set(record.id, record);
+        for (const [id, record] of await loadListed(unread.slice(i, i + LOADED_AT_ONCE), source)) found.set(id, record);
       }
       const dead = unread.filter((id) => !found.has(id));
-      if (dead.length === 0 || reads === MOST_READS) return ids.flatMap((id) => found.get(id) ?? []);
-      // Either the session was rotated between the two reads and the index has its new id, or an outage was longer than
-      // the grace period and hid its end. In both cases the id never comes back.
+      if (dead.length === 0 || reads === MOST_READS) {
+        // A session may have got another value between the two reads.
+        const records = ids
+          .flatMap((id) => found.get(id) ?? [])
+          .filter(({ index }) => isListed(index, indexName, hash));
+        return [...new Map(records.map((record) => [record.id, record])).values()];
+      }
+      // The session has ended since the first of the two reads; or an outage was longer than the grace period and hid
+      // its end. In both cases the id never comes back.
       await this.#connection.runInAll(this.#partitions, (client, keys) =>
         client.zrem(keys.index(indexName, hash), ...dead),
       );
@@ -267,7 +279,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 }
 
-// How often a look-up reads an index while its sessions are being rotated.
+// How often a look-up reads an index while its sessions end.
 const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
 // How many sessions a call reads without checking that they are alive. A request with more tokens has probably made

@@ -6,6 +6,7 @@ import { hiddenCommand } from '../connection/hide-arguments.js';
 import { isReply } from '../connection/reply.errors.js';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
+import { parsed } from '../scripts/stream/stream-entry.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
 /** The fields of a session hash, besides the attributes, that a record needs. */
@@ -68,6 +69,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   let signIn = NaN;
   let dataKey: string | undefined;
   let device: string | undefined;
+  let index: string | undefined;
   const attributes: [name: string, text: string][] = [];
   for (let i = 0; i < fields.length; i += 2) {
     const field = fields[i]!;
@@ -81,6 +83,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
     else if (field === 'authenticatedAt') signIn = Number(text);
     else if (field === 'dataKey') dataKey = text;
     else if (field === 'device') device = text;
+    else if (field === 'index') index = text;
   }
   // If a time is infinite or missing, the sum is not finite.
   if (!Number.isFinite(creationTime + lastAccessedTime + maxInactiveInterval)) return undefined;
@@ -88,7 +91,14 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
   const absoluteTimeout = absoluteTimeoutOf({ creationTime, authenticatedAt, absoluteExpiry });
   const timeToLive = ttl < 0 ? undefined : ttl;
   const times = { creationTime, authenticatedAt, lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive };
-  return { id, ...times, attributes, dataKey, device };
+  return { id, ...times, attributes, dataKey, device, index };
+}
+
+/** Whether the field `index` of a session hash has an entry of an index, with the hash of its value. */
+export function isListed(field: string | null | undefined, indexName: string, hash: string): boolean {
+  const isIt = (entry: unknown) => Array.isArray(entry) && entry[0] === indexName && entry[1] === hash;
+  const entries = parsed(field);
+  return Array.isArray(entries) && entries.some(isIt);
 }
 
 /** Whether a session can end, and its shadow key has no time to live, such as a stray key. */

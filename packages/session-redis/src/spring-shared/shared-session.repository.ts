@@ -21,6 +21,7 @@ import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configurat
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { redisTime } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
+import { loadListed } from '../repository/load-listed.js';
 import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
@@ -77,20 +78,27 @@ export class SharedSessionRepository extends IndexedSessionRepository {
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
     const found = new Map<string, SessionRecord | undefined>();
+    const source = {
+      connection: this.connection,
+      grouped: (some: readonly string[]) => [[this.keys.own, some] as const],
+      load: (some: readonly string[]) => this.load(some),
+    };
+    let ids: readonly string[] = [];
     // While it is read, a session can get an id that comes next.
     for (let reads = 1; reads <= MOST_READS; reads++) {
-      const ids = (await this.#listedUnder(value)).filter((id) => !found.has(id));
-      if (ids.length === 0) break;
-      for (const id of ids) found.set(id, undefined);
+      ids = await this.#listedUnder(value);
+      const unread = ids.filter((id) => !found.has(id));
       // Sessions that are over stay in it until Spring notices, so there may be many.
-      for (let i = 0; i < ids.length; i += LOADED_AT_ONCE) {
-        for (const record of await this.load(ids.slice(i, i + LOADED_AT_ONCE))) found.set(record.id, record);
+      for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
+        const some = unread.slice(i, i + LOADED_AT_ONCE);
+        const loaded = await loadListed(some, source);
+        for (const id of some) found.set(id, loaded.get(id));
       }
+      if (unread.every((id) => found.get(id))) break;
     }
     // Spring leaves a session under a former name that it has not loaded itself.
-    return [...found.values()]
-      .filter((record) => record !== undefined)
-      .filter(({ attributes }) => isOf(value, attributes));
+    const records = ids.flatMap((id) => found.get(id) ?? []).filter(({ attributes }) => isOf(value, attributes));
+    return [...new Map(records.map((record) => [record.id, record])).values()];
   }
 
   async #listedUnder(principal: string): Promise<string[]> {

@@ -111,6 +111,15 @@ describe('the command, on sessions in several partitions', () => {
     await client.del(epoch);
   });
 
+  it('lists no session that has another user by the time it is read', async () => {
+    const [id, other] = [await signIn('gil'), await signIn('hal')];
+    const keys = new SessionPartitions('nest:session', partitions).of(other);
+    // As the index was before the session got another user.
+    await client.zadd(keys.index('principal', hashOfValue('gil')), Date.now(), other);
+    const { json } = await jsonOf<Listed>('list --user gil', env);
+    expect(json.sessions.map((each) => each.id)).toEqual([id]);
+  });
+
   it('shows one session with names and sizes, and no value', async () => {
     const id = await signIn('carol');
     const { code, json } = await jsonOf<{ attributes: { name: string; bytes: number }[] }>(`show ${id}`, env);

@@ -4,6 +4,7 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo, SessionStoreError } from '
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../src/connection/request.connection.js';
+import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
 import { SingleNode } from '../../src/connection/single-node.js';
 import { ListedSessions } from '../../src/repository/listed-sessions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
@@ -306,6 +307,81 @@ describe('the end of all sessions of an index', () => {
     }
     const mark = store.keys.revocationMark(PRINCIPAL, hashOfValue('ann'));
     expect([await store.client.get(mark), await store.client.ttl(mark)]).toEqual(['', 400 * 86_400]);
+  });
+});
+
+describe('a look-up', () => {
+  /** Runs a step after each read of the index, before the sessions are loaded. */
+  class SteppedConnection extends RequestConnection {
+    readonly steps: (() => Promise<unknown>)[] = [];
+
+    override async runInAll<T, Keys extends PartitionKeys>(
+      ...args: Parameters<typeof RequestConnection.prototype.runInAll<T, Keys>>
+    ): Promise<T[]> {
+      const replies = await super.runInAll(...args);
+      await this.steps.shift()?.();
+      return replies;
+    }
+  }
+
+  let stepped: SteppedConnection;
+  let finding: RedisSessionRepository;
+  beforeAll(() => {
+    stepped = new SteppedConnection(new SingleNode(store.client), { commandTimeout: 10 * MINUTE });
+    finding = new RedisSessionRepository(stepped, () => store.scripts, store.partitions, {});
+  });
+
+  const rename = (id: string, name: string) => store.save(id, { indexes: [[PRINCIPAL, hashOfValue(name)]] });
+  const found = async (name: string) => (await finding.findByPrincipalName(name)).map(({ id }) => id);
+
+  it('does not find a session that gets another value before it is loaded, and leaves it in its index', async () => {
+    const [id, other] = [await open(), await open()];
+    stepped.steps.push(() => rename(id, 'bob'));
+    expect(await found('ann')).toEqual([other]);
+    expect([await found('ann'), await found('bob')]).toEqual([[other], [id]]);
+    stepped.steps.push(
+      () => Promise.all([rename(id, 'ann'), rename(other, 'bob')]),
+      () => Promise.reject(new Error('It is not to read the index again')),
+    );
+    expect(await found('bob')).toEqual([]);
+    stepped.steps.length = 0;
+    expect([await found('ann'), await found('bob')]).toEqual([[id], [other]]);
+  });
+
+  it('finds a session that is rotated again and again, in one read of the index', async () => {
+    let id = await open();
+    stepped.steps.push(
+      async () => {
+        for (let i = 0; i < 7; i++) {
+          const newId = store.id(id);
+          await store.save(id, { newId });
+          id = newId;
+        }
+        const newId = store.id(id);
+        await store.save(id, { newId, clears: true, indexes: [[PRINCIPAL, hashOfValue('ann')]] });
+        id = newId;
+      },
+      () => Promise.reject(new Error('It is not to read the index again')),
+    );
+    expect(await found('ann')).toEqual([id]);
+    stepped.steps.length = 0;
+  });
+
+  it('does not find a session that is rotated to another value, nor one that ends', async () => {
+    const [id, ended] = [await open(), await open()];
+    stepped.steps.push(async () => {
+      await store.save(id, { newId: store.id(id), indexes: [[PRINCIPAL, hashOfValue('bob')]] });
+      await store.scripts.delete(ended);
+    });
+    expect(await found('ann')).toEqual([]);
+  });
+
+  it('does not find a session whose entries somebody else has written', async () => {
+    const [id, other] = [await open(), await open()];
+    for (const text of ['{', 'null', '[null]', '[["principal"]]', '["principal"]']) {
+      await store.client.hset(store.keys.session(id), 'index', text);
+      expect(await found('ann')).toEqual([other]);
+    }
   });
 });
 

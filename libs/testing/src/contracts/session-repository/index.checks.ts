@@ -262,6 +262,18 @@ export const INDEX: CheckGroup = {
       }
     },
 
+    'finds a session only under the principal that it has': async (t) => {
+      const session = await t.stored({ n: 1 }, signedInAs('ann'));
+      for (let round = 0; round < ROUNDS; round++) {
+        const finding = ['ann', 'bob'].map(async (name) => [name, await t.indexed.findByPrincipalName(name)] as const);
+        session.principalName = round % 2 === 0 ? 'bob' : 'ann';
+        await session.save();
+        for (const [name, found] of await Promise.all(finding)) {
+          for (const { principalName } of found) assert.equal(principalName, name);
+        }
+      }
+    },
+
     'agrees with the session after two concurrent changes of the principal': async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const { id } = await t.stored();

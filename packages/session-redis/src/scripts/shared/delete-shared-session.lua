@@ -9,13 +9,13 @@
   ARGV[3] the trace that causes it, as a W3C traceparent; empty: none
   ARGV[4] id
   ARGV[5] why: a SessionDeletedReason of session-core
-  ARGV[6] the principal of that index; empty: none
+  ARGV[6] the principal that the session must have; empty: any
   ARGV[7] 1: its event has no data
 
   Returns
     {'deleted'}
     {'forwarded'}  deleted, under a later id than the given one
-    {'gone'}       there is no live session, or the index does not list it, or it has another principal by now
+    {'gone'}       there is no live session, or the index does not list it, or it has another principal
 ]]
 -- include: clock, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
@@ -26,7 +26,7 @@ local session = live_shared(place, id, now)
 if not session then return { 'gone' } end
 if index and redis.call('SISMEMBER', index, '"' .. session.id .. '"') == 0 then return { 'gone' } end
 -- Spring leaves a session under a former name that it has not loaded itself.
-if index and session.principal and session.principal ~= name then return { 'gone' } end
+if name ~= '' and session.principal and session.principal ~= name then return { 'gone' } end
 await_beginning(place, session, now)
-end_shared(place, session, 'deleted', cause, now, name)
+end_shared(place, session, 'deleted', cause, now, index and name or '')
 return { session.id == id and 'deleted' or 'forwarded' }

@@ -90,15 +90,15 @@ export class SharedScripts {
     return toUpdateReply(reply) as UpdateReply;
   }
 
-  /** `withoutData`: the event has no data of the session. */
-  async delete({ id, listed, reason = 'revoked' }: DeleteSession, withoutData = false): Promise<DeleteReply> {
+  async delete({ id, listed, reason = 'revoked' }: DeleteSession): Promise<DeleteReply> {
     const { own, spring } = this.keys;
     const keys = [own.events, ...(listed ? [spring.index(listed.value)] : [])];
-    const args = [...this.#where(), id, reason, listed?.value ?? '', withoutData ? 1 : 0];
-    const [outcome] = (await this.#scripts.deleteShared(keys.length, keys, args)) as ScriptReply<
-      DeleteReply['outcome']
-    >;
-    return { outcome };
+    return this.#delete(keys, [id, reason, listed?.value ?? '', 0]);
+  }
+
+  /** Deletes a session of a principal, whether the index lists it or not. Its event has no data. */
+  erase(id: string, principal: string): Promise<DeleteReply> {
+    return this.#delete([this.keys.own.events], [id, 'revoked', principal, 1]);
   }
 
   /** Looks at sessions, and at `most` of those that are due. */
@@ -116,6 +116,12 @@ export class SharedScripts {
       due,
       next: next === '' ? undefined : next,
     };
+  }
+
+  async #delete(keys: string[], args: (string | number)[]): Promise<DeleteReply> {
+    const reply = await this.#scripts.deleteShared(keys.length, keys, [...this.#where(), ...args]);
+    const [outcome] = reply as ScriptReply<DeleteReply['outcome']>;
+    return { outcome };
   }
 
   #where(): (string | number)[] {

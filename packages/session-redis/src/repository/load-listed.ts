@@ -1,0 +1,49 @@
+import type { RequestConnection } from '../connection/request.connection.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+
+// How far a session is followed that is rotated at each step.
+const MOST_ROTATIONS = 15;
+
+/** How sessions are loaded, and where their forwarding marks are. */
+interface ListedSource<Loaded> {
+  readonly connection: Pick<RequestConnection, 'run'>;
+  readonly grouped: (ids: readonly string[]) => readonly (readonly [keys: SessionKeys, ids: readonly string[]])[];
+  readonly load: (ids: readonly string[]) => Promise<readonly Loaded[]>;
+}
+
+/**
+ * Loads the live sessions that an index lists under these ids, whatever ids they have by now. Returns them by the ids
+ * of the index. Where none was rotated or has ended since the index was read, that is one load.
+ */
+export async function loadListed<Loaded extends { readonly id: string }>(
+  ids: readonly string[],
+  { connection, grouped, load }: ListedSource<Loaded>,
+): Promise<Map<string, Loaded>> {
+  const found = new Map<string, Loaded>();
+  // By the ids that the sessions have by now.
+  let listed = new Map(ids.map((id) => [id, id]));
+  for (let rotations = 0; rotations <= MOST_ROTATIONS; rotations++) {
+    for (const session of await load([...listed.keys()])) {
+      found.set(listed.get(session.id)!, session);
+      listed.delete(session.id);
+    }
+    if (listed.size === 0) break;
+    const later = await Promise.all(grouped([...listed.keys()]).map(([keys, its]) => laterIds(connection, keys, its)));
+    listed = new Map(later.flat().map(([id, laterId]) => [laterId, listed.get(id)!]));
+    if (listed.size === 0) break;
+  }
+  return found;
+}
+
+/** The ids to which forwarding marks lead, by the ids that were rotated. */
+async function laterIds(
+  connection: Pick<RequestConnection, 'run'>,
+  keys: SessionKeys,
+  ids: readonly string[],
+): Promise<[id: string, laterId: string][]> {
+  const marks = await connection.run((client) => client.mget(ids.map((id) => keys.forwardingMark(id))), keys.prefix);
+  return ids.flatMap((id, i) => {
+    const later = /^(?:cleared:)?(\S+)/.exec(marks[i] ?? '')?.[1];
+    return later === undefined ? [] : [[id, later]];
+  });
+}
