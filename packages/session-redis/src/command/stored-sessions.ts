@@ -3,7 +3,7 @@ import { beganAt } from '@nest-session/core/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
-import { isListed, NO_KEY, toListedInfo } from '../repository/session-hash.js';
+import { hasIndexEntry, NO_KEY, toListedInfo } from '../repository/session-hash.js';
 import type { OpenStore } from './store-access.js';
 
 // Sessions that are read at once.
@@ -65,7 +65,7 @@ async function read({ connection }: OpenStore, { keys, id }: Entry, hash: string
   );
   const [created, accessed, interval, signedIn, device, index] = texts;
   // It may have got another user since the index was read.
-  if (ttl === NO_KEY || !isListed(index, PRINCIPAL_NAME_INDEX_NAME, hash)) return undefined;
+  if (ttl === NO_KEY || !hasIndexEntry(index, PRINCIPAL_NAME_INDEX_NAME, hash)) return undefined;
   const orNull = (text: string | null | undefined) => text ?? null;
   return toListedInfo([id, ttl, orNull(created), orNull(accessed), orNull(interval), orNull(signedIn), orNull(device)]);
 }

@@ -83,15 +83,27 @@ export class RedisDeadlineStore extends DeadlineStore {
 
   /** First their places, and then those of the page: the other partitions have as many that are not on it. */
   async list(name: string, { before, after, limit }: DeadlinePage): Promise<StoredDeadline[]> {
-    const found: StoredDeadline[] = [];
-    let behind: PlacesPage['after'] = after && { time: after.dueAt, member: memberOf(name, after.key) };
-    for (;;) {
-      const page = { before, after: behind, limit: limit - found.length };
-      const places = await this.#places(name, page);
-      found.push(...(await this.#loaded(name, places)));
-      // Some may have gone, or moved behind this page, between the two steps.
-      if (places.length < page.limit || found.length === limit) return found;
-      behind = places.at(-1);
+    const behind = after && { time: after.dueAt, member: memberOf(name, after.key) };
+    const loaded = new Map<string, StoredDeadline | undefined>();
+    for (let size = limit; ;) {
+      // One more tells whether there are others behind this page.
+      const places = await this.#places(name, { before, after: behind, limit: size + 1 });
+      const page = places.slice(0, size);
+      const unread = page.filter(({ member, time }) => loaded.get(member)?.dueAt !== time);
+      const read = await Promise.all(unread.map(({ keys, member }) => this.#load(name, keys, member)));
+      for (const [i, { member }] of unread.entries()) loaded.set(member, read[i]);
+      const last = places.length > size ? page.at(-1)!.time : Infinity;
+      // Between the two steps, some may have gone, or moved behind this page: then they are on the next one.
+      const isOnPage = ({ dueAt }: StoredDeadline) => dueAt <= last && dueAt < (before ?? Infinity);
+      const found = page.flatMap(({ keys, member }) => {
+        const deadline = loaded.get(member);
+        return deadline && isOnPage(deadline) ? [{ keys, member, time: deadline.dueAt, deadline }] : [];
+      });
+      if (last === Infinity || found.length >= limit) {
+        const inTheirOrder = found.toSorted(inOrder).slice(0, limit);
+        return inTheirOrder.map(({ deadline }) => deadline);
+      }
+      size += limit - found.length;
     }
   }
 
@@ -100,16 +112,6 @@ export class RedisDeadlineStore extends DeadlineStore {
       this.scripts(client).list(keys, name, page),
     );
     return places.flat().toSorted(inOrder).slice(0, page.limit);
-  }
-
-  async #loaded(name: string, places: readonly DeadlinePlace[]): Promise<StoredDeadline[]> {
-    const loaded = await Promise.all(places.map(({ keys, member }) => this.#load(name, keys, member)));
-    // The next page begins behind the last one of this page. A deadline that has moved there comes again.
-    const last = places.at(-1)?.time ?? 0;
-    return loaded
-      .filter((each) => each !== undefined)
-      .filter(({ dueAt }) => dueAt <= last)
-      .toSorted((one, other) => one.dueAt - other.dueAt);
   }
 
   async #load(name: string, keys: DeadlineKeys, member: string): Promise<StoredDeadline | undefined> {

@@ -24,7 +24,7 @@ import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';
 import { loadListed } from './load-listed.js';
 import { raiseEpochs } from './raise-epochs.js';
-import { isListed, lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
+import { hasIndexEntry, lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 import { SessionEpochs } from './session-epochs.js';
 import { SessionIndexReader } from './session-index.reader.js';
@@ -175,7 +175,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
         // A session may have got another value between the two reads.
         const records = ids
           .flatMap((id) => found.get(id) ?? [])
-          .filter(({ index }) => isListed(index, indexName, hash));
+          .filter(({ index }) => hasIndexEntry(index, indexName, hash));
         return [...new Map(records.map((record) => [record.id, record])).values()];
       }
       // The session has ended since the first of the two reads; or an outage was longer than the grace period and hid

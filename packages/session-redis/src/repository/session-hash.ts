@@ -95,7 +95,7 @@ export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER)
 }
 
 /** Whether the field `index` of a session hash has an entry of an index, with the hash of its value. */
-export function isListed(field: string | null | undefined, indexName: string, hash: string): boolean {
+export function hasIndexEntry(field: string | null | undefined, indexName: string, hash: string): boolean {
   const isIt = (entry: unknown) => Array.isArray(entry) && entry[0] === indexName && entry[1] === hash;
   const entries = parsed(field);
   return Array.isArray(entries) && entries.some(isIt);

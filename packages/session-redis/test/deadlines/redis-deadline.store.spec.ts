@@ -1,5 +1,5 @@
 import { JsonAttributeSerializer } from '@nest-session/core';
-import type { StoredDeadline } from '@nest-session/core/internal';
+import type { DeadlinePage, StoredDeadline } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -65,11 +65,8 @@ describe.each([1, 4])('pages of deadlines in %d partitions', (partitions) => {
     }
   }
 
-  it.each([
-    { what: 'later', at: 10 * HOUR, keys: ['1', '3', '4', '5', '2'] },
-    { what: 'a little later', at: 3.5 * HOUR, keys: ['1', '3', '2', '4', '5'] },
-    { what: 'earlier', at: HOUR / 2, keys: ['2', '1', '3', '4', '5'] },
-  ])('have each deadline once, although the last one of a page is moved $what', async ({ at, keys }) => {
+  /** Returns from when on the deadlines are due, one each hour. */
+  async function scheduleAll(): Promise<number> {
     await client.flushall();
     const now = Date.now();
     const deadlines = KEYS.map((key) => {
@@ -77,6 +74,48 @@ describe.each([1, 4])('pages of deadlines in %d partitions', (partitions) => {
       return { key, id: key, due, text: undefined, ifExists: 'replace' as const };
     });
     await store.schedule(NAME, deadlines, 100);
+    return now;
+  }
+
+  const pageOf = async (limit: number, { before, after }: Partial<DeadlinePage> = {}) =>
+    (await store.list(NAME, { before, after, limit })).map(({ key }) => key);
+
+  it.each([5, 6, 100])('leave out none that is moved on the last page, of up to %d', async (limit) => {
+    const now = await scheduleAll();
+    connection.meanwhile = () => store.reschedule(NAME, '5', { at: now + 10 * HOUR });
+    expect(await pageOf(limit)).toEqual(KEYS);
+    connection.meanwhile = () => store.reschedule(NAME, '1', { at: now + 20 * HOUR });
+    expect(await pageOf(limit)).toEqual(['2', '3', '4', '5', '1']);
+    connection.meanwhile = () => store.reschedule(NAME, '1', { at: now + HOUR });
+    expect(await pageOf(limit)).toEqual(KEYS);
+    const [second] = await store.list(NAME, { before: now + 3 * HOUR, after: { key: '1', dueAt: now + HOUR }, limit });
+    connection.meanwhile = () => store.reschedule(NAME, '5', { at: now + 9 * HOUR });
+    expect(await pageOf(limit, { after: second })).toEqual(['3', '4', '5']);
+  });
+
+  it('have none that is not due before an instant any more', async () => {
+    const now = await scheduleAll();
+    connection.meanwhile = () => store.reschedule(NAME, '2', { at: now + 10 * HOUR });
+    expect(await pageOf(100, { before: now + 3.5 * HOUR })).toEqual(['1', '3']);
+  });
+
+  it('are full although some go meanwhile, and have one that is moved before them', async () => {
+    const now = await scheduleAll();
+    connection.meanwhile = () =>
+      Promise.all([
+        store.cancel(NAME, '1'),
+        store.reschedule(NAME, '2', { at: now + 2.5 * HOUR }),
+        store.reschedule(NAME, '5', { at: now + 0.5 * HOUR }),
+      ]);
+    expect(await pageOf(2)).toEqual(['5', '2']);
+  });
+
+  it.each([
+    { what: 'later', at: 10 * HOUR, keys: ['1', '3', '4', '5', '2'] },
+    { what: 'a little later', at: 3.5 * HOUR, keys: ['1', '3', '2', '4', '5'] },
+    { what: 'earlier', at: HOUR / 2, keys: ['2', '1', '3', '4', '5'] },
+  ])('have each deadline once, although the last one of a page is moved $what', async ({ at, keys }) => {
+    const now = await scheduleAll();
     expect(await listed(() => store.reschedule(NAME, '2', { at: now + at }))).toEqual(keys);
   });
 });
