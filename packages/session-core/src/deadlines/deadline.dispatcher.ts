@@ -7,7 +7,7 @@ import {
   Optional,
 } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
+import { assertToldApart, type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
 import type { DispatchOptions } from '../events/session-event.dispatcher.js';
 import { callHandler, RunningHandlers, succeededOf } from '../events/running-handlers.js';
 import { logger } from '../logging/session.logger.js';
@@ -123,12 +123,23 @@ export class DeadlineDispatcher implements OnModuleInit, OnApplicationBootstrap,
   }
 
   get #explored(): readonly DeadlineHandler[] {
-    return (this.#handlers ??= [...discoverMethods(this.discovery, this.scanner, 'DeadlineModule')].flatMap(
+    return (this.#handlers ??= this.#explore());
+  }
+
+  #explore(): readonly DeadlineHandler[] {
+    const handlers = [...discoverMethods(this.discovery, this.scanner, 'DeadlineModule')].flatMap(
       ({ method, bind }) => {
         const handled = handledDeadlines(method);
         return handled.length > 0 ? [{ ...bind('@OnDeadline'), handled }] : [];
       },
-    ));
+    );
+    const namesIn = ({ handled }: DeadlineHandler) =>
+      handled.filter(({ broadcast }) => !broadcast).map(({ name }) => name);
+    assertToldApart(
+      handlers.map((each) => ({ name: each.name, module: each.module, events: namesIn(each) })),
+      'DeadlineModule',
+    );
+    return handlers;
   }
 
   /** Asked for with each deadline. */

@@ -5,6 +5,8 @@ import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 export interface BoundMethod {
   /** `Class.method` */
   readonly name: string;
+  /** The name of the module that has its class. */
+  readonly module: string;
   readonly call: (argument: unknown) => unknown;
 }
 
@@ -64,7 +66,39 @@ function bind(
   // Look the method up at each call, so that a spy or a proxy that replaces it is called.
   const call = (argument: unknown) =>
     (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
-  return { name, call };
+  return { name, module: wrapper.host?.name ?? 'an unknown module', call };
+}
+
+/** A handler of events, of each of which a store records by their names which handlers have succeeded. */
+interface RecordedHandler extends Pick<BoundMethod, 'name' | 'module'> {
+  /** The names of the events that it handles. */
+  readonly events: readonly string[];
+}
+
+/**
+ * Two handlers of one event need two names. Otherwise each would be called again when the other one fails. `module`:
+ * whose decorators mark them.
+ * @throws InvalidSessionOptionsError that names the modules of both
+ */
+export function assertToldApart(handlers: readonly RecordedHandler[], module: string): void {
+  const known = new Map<string, RecordedHandler>();
+  const problems = new Set<string>();
+  for (const handler of handlers) {
+    for (const event of handler.events) {
+      const other = known.get(`${event} ${handler.name}`);
+      if (other && other !== handler) problems.add(namesakes(other, handler));
+      known.set(`${event} ${handler.name}`, handler);
+    }
+  }
+  if (problems.size > 0) throw new InvalidSessionOptionsError(module, [...problems]);
+}
+
+function namesakes({ name, module }: RecordedHandler, other: RecordedHandler): string {
+  const both = module === other.module ? `in ${module}` : `in ${module} and in ${other.module}`;
+  return (
+    `${name} is a handler of the same event twice, ${both}. Handlers are told apart by this name, so each would be called ` +
+    'again when the other one fails. Rename one of the classes. If it is one class, provide it in one module only.'
+  );
 }
 
 function nameOf(instance: object, method: string): string {

@@ -80,12 +80,10 @@ export async function callHandler(
   }
 }
 
-/** The names of the handlers that succeeded. Two of one name succeeded when both did. */
+/** The names of the handlers that succeeded. */
 export function succeededOf(
   handlers: readonly { readonly name: string }[],
   failed: readonly FailedHandler[],
 ): string[] {
-  const succeeded = new Set(handlers.map(({ name }) => name));
-  for (const { name } of failed) succeeded.delete(name);
-  return [...succeeded];
+  return handlers.map(({ name }) => name).filter((name) => failed.every((each) => each.name !== name));
 }

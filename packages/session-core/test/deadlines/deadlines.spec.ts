@@ -64,6 +64,28 @@ describe('@OnDeadline()', () => {
     await app.close().catch(() => undefined);
   });
 
+  it('fails the start on two methods of one name for one kind, and not for two kinds', async () => {
+    const listener = (...kinds: Parameters<typeof OnDeadline>[0][]) => {
+      class Listener {
+        handle() {}
+      }
+      const method = Object.getOwnPropertyDescriptor(Listener.prototype, 'handle')!;
+      for (const kind of kinds) OnDeadline(kind)(Listener.prototype, 'handle', method);
+      Injectable()(Listener);
+      return Listener;
+    };
+    const start = async (...providers: Type[]) => {
+      const imports = [DeadlineModule.forRoot(), MapDeadlineModule];
+      const app = await Test.createTestingModule({ imports, providers }).compile();
+      await app.init().finally(() => app.close().catch(() => undefined));
+    };
+    const other = deadline('other');
+    await expect(start(listener(visit), listener(other, visit))).rejects.toThrow(
+      'DeadlineModule: Listener.handle is a handler of the same event twice, in RootTestModule.',
+    );
+    await start(listener(visit), listener(other));
+  });
+
   it('warns at the start of an application that has no deadlines, and of no other', async () => {
     class Visits {
       @OnDeadline(visit)

@@ -14,7 +14,7 @@ import { jest } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { from, tap, throwError } from 'rxjs';
 import { OnSessionEventGap, type SessionEventGap } from '../../src/events/on-session-event-gap.decorator.js';
-import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
+import { OnSessionEvent, type SessionEventClass } from '../../src/events/on-session-event.decorator.js';
 import { SessionEventHandlingError } from '../../src/events/session-event-handling.error.js';
 import { SessionEventDispatcher } from '../../src/events/session-event.dispatcher.js';
 import { SessionEventModule } from '../../src/events/session-event.module.js';
@@ -327,22 +327,16 @@ describe('SessionEventDispatcher', () => {
     expect(log).toEqual(['session.deleted', 'session.expired']);
   });
 
-  it('does not call a handler that has succeeded again, and treats methods of one name as one handler', async () => {
+  it('does not call a handler that has succeeded again', async () => {
     let isBroken = true;
-    const namesake = (label: string, fails: () => boolean) => {
-      class Carts {
-        @OnSessionEvent(SessionExpiredEvent)
-        remind() {
-          log.push(label);
-          if (fails()) throw new Error('no mail');
-        }
-
-        @OnSessionEvent(SessionExpiredEvent, { broadcast: true })
-        forget() {}
+    @Injectable()
+    class Carts {
+      @OnSessionEvent(SessionExpiredEvent)
+      remind() {
+        log.push('carts');
+        if (isBroken) throw new Error('no mail');
       }
-      Injectable()(Carts);
-      return Carts;
-    };
+    }
     @Injectable()
     class Audit {
       @OnSessionEvent(SessionEvent)
@@ -350,13 +344,63 @@ describe('SessionEventDispatcher', () => {
         log.push('audit');
       }
     }
-    const dispatcher = await start([namesake('one', () => false), namesake('two', () => isBroken), Audit]);
-    expect(dispatcher.handlerNames).toEqual(['Audit.write', 'Carts.remind']);
+    const dispatcher = await start([Carts, Audit]);
     const failure: unknown = await dispatcher.dispatch(expired).catch((reason: unknown) => reason);
     expect(failure).toMatchObject({ failed: [{ name: 'Carts.remind' }], succeeded: ['Audit.write'] });
     isBroken = false;
     await dispatcher.dispatch(expired, { redelivered: true, done: ['Audit.write'] });
-    expect(log).toEqual(['one', 'two', 'audit', 'one', 'two']);
+    expect(log).toEqual(['carts', 'audit', 'carts']);
+  });
+
+  describe('two handlers of one name', () => {
+    const listener = (...events: SessionEventClass[]) => {
+      class Listener {
+        handle() {}
+
+        @OnSessionEvent(SessionEvent, { broadcast: true })
+        hear() {}
+      }
+      const handle = Object.getOwnPropertyDescriptor(Listener.prototype, 'handle')!;
+      for (const event of events) OnSessionEvent(event)(Listener.prototype, 'handle', handle);
+      Injectable()(Listener);
+      return Listener;
+    };
+    const inModule = (name: string, provider: Type) => {
+      const made = { [name]: class {} }[name]!;
+      Module({ providers: [provider] })(made);
+      return made;
+    };
+    const startModules = async (...imports: Type[]) => {
+      module = await Test.createTestingModule({ imports: [SessionEventModule, ...imports] }).compile();
+      await module.init();
+    };
+    const message = (where: string) =>
+      `SessionModule: Listener.handle is a handler of the same event twice, ${where}. Handlers are told apart by this ` +
+      'name, so each would be called again when the other one fails. Rename one of the classes. If it is one class, ' +
+      'provide it in one module only.';
+
+    it('of the same event fail the start, which names their modules', async () => {
+      const [one, other] = [listener(SessionExpiredEvent), listener(SessionDestroyedEvent)];
+      await expect(startModules(inModule('Orders', one), inModule('Billing', other))).rejects.toThrow(
+        message('in Orders and in Billing'),
+      );
+      await expect(start([one, other])).rejects.toThrow(message('in RootTestModule'));
+    });
+
+    it('that are one class in two modules fail the start as well', async () => {
+      const one = listener(SessionExpiredEvent);
+      await expect(startModules(inModule('Orders', one), inModule('Billing', one))).rejects.toThrow(
+        message('in Orders and in Billing'),
+      );
+    });
+
+    it('of different events, and those of subclasses, are told apart', async () => {
+      class Orders extends listener(SessionCreatedEvent) {}
+      class Billing extends listener(SessionCreatedEvent) {}
+      for (const each of [Orders, Billing]) Injectable()(each);
+      const dispatcher = await start([listener(SessionExpiredEvent), listener(SessionDeletedEvent), Orders, Billing]);
+      expect(dispatcher.handlerNames).toEqual(['Billing.handle', 'Listener.handle', 'Orders.handle']);
+    });
   });
 
   it('starts handlers in the order of the calls, after every start hook of the application', async () => {
