@@ -427,7 +427,7 @@ if session.id ~= id then`,
     code: "return ending.at > limit.latest and { 'late' } or nil",
     instead: 'return nil',
     spec: 'max-sessions',
-    test: 'lets nobody be stored after the time of the place',
+    test: 'gets another place when the time of its place passes before the session is stored',
   },
 
   // Bounds of a session.

@@ -20,7 +20,7 @@ export class SecurityEventHandler {
    * @param patience after so many milliseconds, a call that has not finished is logged
    */
   constructor(
-    private readonly method: BoundMethod,
+    private readonly method: Pick<BoundMethod, 'name' | 'call'>,
     private readonly kinds: ReadonlySet<SecurityEventKind>,
     private readonly patience = PATIENCE,
   ) {}
