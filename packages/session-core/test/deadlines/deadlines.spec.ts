@@ -77,7 +77,11 @@ describe('@OnDeadline()', () => {
     const start = async (...providers: Type[]) => {
       const imports = [DeadlineModule.forRoot(), MapDeadlineModule];
       const app = await Test.createTestingModule({ imports, providers }).compile();
-      await app.init().finally(() => app.close().catch(() => undefined));
+      try {
+        await app.init();
+      } finally {
+        await app.close().catch(() => undefined);
+      }
     };
     const other = deadline('other');
     await expect(start(listener(visit), listener(other, visit))).rejects.toThrow(

@@ -44,7 +44,8 @@ const REQUESTS = {
     await session.save();
     const other = await repository.findById(session.id);
     const outcomes = await Promise.all([signIn(session, principal), signIn(other, principal)]);
-    return `double click: ${outcomes.toSorted().join(', ')}`;
+    const inOrder = outcomes.toSorted((a, b) => a.localeCompare(b));
+    return `double click: ${inOrder.join(', ')}`;
   },
   'sign in again': async (principal, nth) => {
     const session = await one(principal, nth);
