@@ -58,7 +58,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     for (const id of [...this.#files.keys()].filter(isOver)) {
       await this.#alone(async () => isOver(id) && (await this.#remove(id)));
     }
-    for (const id of this.#formerIds.keys()) if (!this.#nextId(id)) this.#formerIds.delete(id);
+    for (const id of this.#formerIds.keys()) if (!this.#former(id)) this.#formerIds.delete(id);
   }
 
   protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
@@ -92,7 +92,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
   async #step(change: SessionChange): Promise<WriteReply> {
     const now = this.#clock.now();
     if (change.kind === 'create') {
-      if (change.presentedIds.some((id) => this.#nextId(id))) return { outcome: 'gone' };
+      if (change.presentedIds.some((id) => this.#goesOn(id))) return { outcome: 'gone' };
       if (this.#isTaken(change.id)) return { outcome: 'collision' };
       if (!(await this.#makesRoom(change, change.id))) return { outcome: 'refused' };
       const { id, maxInactiveInterval, absoluteTimeout, device } = change;
@@ -104,19 +104,20 @@ export class FileSessionRepository extends IndexedSessionRepository {
       return { outcome: 'created', creationTime: now };
     }
 
-    if (change.kind === 'update' && change.clears && this.#nextId(change.id) === closedMark(change)) {
-      const session = await this.#read(this.#files.get(change.newId ?? '')?.name);
-      return { outcome: session && session.end > now ? 'saved' : 'gone' };
-    }
-    let id: string | undefined = change.id;
+    const newId = change.kind === 'update' ? change.newId : undefined;
+    const isRepeated = newId !== undefined && this.#former(change.id)?.newId === newId;
+    let id = isRepeated ? newId : change.id;
     let late: LaterChange = change;
-    while (id !== undefined && !this.#files.has(id)) {
-      late = withoutSealed(late, this.#formerIds.get(id));
-      id = this.#nextId(id);
+    let former = this.#former(id);
+    for (; former?.leadsOn && !this.#files.has(id); former = this.#former(id)) {
+      late = withoutSealed(late, former);
+      id = former.newId;
     }
-    const name = id === undefined ? undefined : this.#files.get(id)?.name;
+    if (former && !former.leadsOn) return isRepeated ? { outcome: 'saved' } : goneBy(change, former);
+    const name = this.#files.get(id)?.name;
     const session = await this.#read(name);
     if (!name || !session || session.end <= now) return { outcome: 'gone' };
+    if (isRepeated) return savedAgain(session);
     const isForwarded = session.id !== change.id;
     if (change.kind === 'delete') {
       const { listed } = change;
@@ -150,15 +151,13 @@ export class FileSessionRepository extends IndexedSessionRepository {
     return true;
   }
 
-  /** The outcome of an update that must not be done: of a late request, or of one that was done before. */
+  /** The outcome of an update that must not be done. */
   #refusal(change: UpdateSession, session: StoredSession, isForwarded: boolean): WriteReply | undefined {
     const { newId, expected } = change;
-    if (isForwarded && newId !== undefined && this.#nextId(change.id) === newId) {
-      const { authenticatedAt } = session;
-      return authenticatedAt === undefined ? { outcome: 'saved' } : { outcome: 'saved', authenticatedAt };
-    }
     const changesTimes = change.absoluteTimeout !== undefined || (change.maxInactiveInterval ?? 0) !== 0;
-    if (isForwarded && (newId !== undefined || changesTimes || change.indexes.size > 0)) return { outcome: 'gone' };
+    if (isForwarded && (newId !== undefined || changesTimes || change.indexes.size > 0)) {
+      return change.signIn || change.clears ? { outcome: 'gone', rotated: true } : { outcome: 'gone' };
+    }
     const current = expected && new Map(session.attributes).get(expected.name);
     if (current !== expected?.text) return isForwarded ? { outcome: 'gone' } : { outcome: 'conflict', current };
     if (newId !== undefined && this.#isTaken(newId)) return { outcome: 'collision' };
@@ -185,7 +184,10 @@ export class FileSessionRepository extends IndexedSessionRepository {
     const next = { ...changed, end: endOf(changed, now) };
     if (next.end <= now) return this.#end(name, session, now);
     if (newId === undefined) return this.#store(name, next);
-    const former = { id: session.id, newId: closedMark(change) ?? newId, changedAt: now, kept: signIn };
+    const [was, is] = [session, changed].map(({ indexes }) => new Map(indexes).get(PRINCIPAL_NAME_INDEX_NAME));
+    const leadsOn = !change.clears && was === is;
+    const isLeft = !leadsOn && is === undefined && (was !== undefined || change.signsOut === true);
+    const former = { id: session.id, newId, changedAt: now, leadsOn, isLeft, kept: signIn };
     await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, former] });
     this.#files.delete(session.id);
   }
@@ -196,13 +198,19 @@ export class FileSessionRepository extends IndexedSessionRepository {
   }
 
   #isTaken(id: string): boolean {
-    return this.#files.has(id) || this.#nextId(id) !== undefined;
+    return this.#files.has(id) || this.#former(id) !== undefined;
   }
 
-  /** The id that replaced this one in a recent rotation. */
-  #nextId(id: string): string | undefined {
+  /** A recent rotation that replaced this id. */
+  #former(id: string): FormerId | undefined {
     const former = this.#formerIds.get(id);
-    return former && this.#clock.now() - former.changedAt < FORWARDING_TIME ? former.newId : undefined;
+    return former && this.#clock.now() - former.changedAt < FORWARDING_TIME ? former : undefined;
+  }
+
+  /** Whether the client of the session that had this id has, or gets, another id, and not only by signing out. */
+  #goesOn(id: string): boolean {
+    const former = this.#former(id);
+    return former !== undefined && (!former.isLeft || this.#goesOn(former.newId));
   }
 
   /** Runs a step after all earlier ones. */
@@ -286,7 +294,13 @@ function withoutSealed(change: LaterChange, former: FormerId | undefined): Later
   return { ...change, attributes, expected: isCompared ? change.expected : undefined };
 }
 
-/** What stands for the new id of a session that was cleared: it leads nowhere. */
-function closedMark({ clears, newId }: UpdateSession): string | undefined {
-  return clears ? `cleared:${newId}` : undefined;
+/** The reply to a late change that must not reach the session. */
+function goneBy(change: LaterChange, { isLeft }: FormerId): WriteReply {
+  const isEnd = change.kind === 'delete' || (change.kind === 'update' && change.maxInactiveInterval === 0);
+  return change.kind === 'touch' || (isLeft && isEnd) ? { outcome: 'gone' } : { outcome: 'gone', rotated: true };
+}
+
+/** The reply to a rotation that was done before. */
+function savedAgain({ authenticatedAt }: StoredSession): WriteReply {
+  return authenticatedAt === undefined ? { outcome: 'saved' } : { outcome: 'saved', authenticatedAt };
 }

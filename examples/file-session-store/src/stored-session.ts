@@ -5,6 +5,10 @@ export interface FormerId {
   readonly id: string;
   readonly newId: string;
   readonly changedAt: number;
+  /** Whether late changes reach the session. Not after it was cleared, or when it has had another principal since. */
+  readonly leadsOn: boolean;
+  /** Whether the rotation has signed a user out. */
+  readonly isLeft: boolean;
   /** What the sign-in that replaced it has kept; none: it was another rotation. */
   readonly kept?: KeptAttributes | undefined;
 }

@@ -82,6 +82,7 @@ export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
 export type { SaveOutcome, SessionSignIn } from './session/session.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
+export { SafePromise } from './session/safe-promise.js';
 export { SHOWN_SESSION } from './session/shown-by.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';

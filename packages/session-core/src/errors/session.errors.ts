@@ -40,20 +40,24 @@ export class SessionStoreError extends HttpException {
 }
 
 /**
- * Thrown when a session cannot start because the client's previous session has ended. Nothing was stored, and no user
- * was signed in. It is thrown by
- * - a save that creates a session, when a sign-in or another rotation replaced the token of the request less than 60 s
- *   ago;
- * - `signIn()` or its save, when the session has ended or was rotated in the meantime;
- * - the save of attributes after `regenerate()` of `@nest-session/express-session`, in the same case.
+ * Thrown when a request cannot do what its client expects, because the session of the client has ended or changed in
+ * the meantime. Nothing was stored, nobody was signed in, and nothing has ended. It is thrown by
+ * - a save that creates a session in which nobody signs in, when a sign-in or another rotation replaced the token of
+ *   the request less than 60 s ago;
+ * - `signIn()` or its save, when the session has ended in the meantime, or when a user was signed in to it and it was
+ *   rotated. A visitor whose session was rotated gets a session of their own instead;
+ * - the save of attributes after `regenerate()` of `@nest-session/express-session`, in the same cases;
+ * - the save of `signOut()` or `invalidate()`, when the session has become that of another principal
+ *   less than 60 s ago.
  *
- * Nest turns this HTTP exception into a 409 response unless an exception filter decides otherwise. The client can
- * repeat the request: by then it has a new token, or none.
+ * Nest turns this HTTP exception into a 409 response with the reason `session-gone`, unless an exception filter decides
+ * otherwise. The client can repeat the request: by then it has a new token, or none.
  */
 export class SessionGoneError extends ConflictException {
   /** @param reason what was not done, and why. The client does not see it */
   constructor(reason: string) {
-    super('The session has ended or changed in the meantime: repeat the request');
+    const message = 'The session has ended or changed in the meantime: repeat the request';
+    super({ statusCode: HttpStatus.CONFLICT, message, error: 'Conflict', reason: 'session-gone' });
     this.name = 'SessionGoneError';
     this.message = reason;
   }

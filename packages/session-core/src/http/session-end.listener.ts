@@ -101,7 +101,8 @@ function handlerOf<E extends SessionEvent>(
   const handles = (event: SessionEvent) => event instanceof eventClass;
   const wants = (wanted: abstract new (...args: never[]) => SessionEvent) =>
     wanted === eventClass || wanted.prototype instanceof eventClass;
-  return { name: nameOf(name), broadcast: true, handles, wants, handle: (event: SessionEvent) => handle(event as E) };
+  const called = { name: nameOf(name), module: 'SessionModule' };
+  return { ...called, broadcast: true, handles, wants, handle: (event: SessionEvent) => handle(event as E) };
 }
 
 /** Null: unknown. */

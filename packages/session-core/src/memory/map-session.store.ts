@@ -37,8 +37,10 @@ export interface Clock {
 interface ForwardingMark {
   readonly id: string;
   readonly until: number;
-  /** Whether the session was cleared: nothing is forwarded. */
-  readonly isClosed: boolean;
+  /** Whether changes are forwarded: unless the session was cleared, or its principal has changed. */
+  readonly leadsOn: boolean;
+  /** Whether a rotation that does not lead on has signed a user out. */
+  readonly isLeft: boolean;
   /** What the sign-in that left the mark has kept; undefined: it was none. */
   readonly kept: KeptAttributes | undefined;
 }
@@ -71,9 +73,11 @@ export class MapSessionStore {
 
   write(change: SessionChange): WriteReply {
     if (change.kind === 'create') return this.#create(change);
-    if (this.#wasCleared(change)) return { outcome: 'saved' };
-    const { id, seals } = this.#follow(change.id);
+    const repeated = change.kind === 'update' && this.#repeated(change);
+    if (repeated) return repeated;
+    const { id, seals, stop } = this.#follow(change.id);
     const session = this.#alive(id);
+    if (stop && change.kind !== 'touch' && !(stop.isLeft && isEnd(change))) return { outcome: 'gone', rotated: true };
     if (!session) return { outcome: 'gone' };
     const isForwarded = session.id !== change.id;
     switch (change.kind) {
@@ -112,7 +116,7 @@ export class MapSessionStore {
 
   #create(change: CreateSession): WriteReply {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, attributes, indexes } = change;
-    if (presentedIds.some((presented) => this.#mark(presented))) return { outcome: 'gone' };
+    if (presentedIds.some((presented) => this.#goesOn(this.#mark(presented)))) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
     if (!this.#makesRoom(change)) return { outcome: 'refused' };
     const creationTime = this.clock.now();
@@ -143,12 +147,11 @@ export class MapSessionStore {
     const { id, newId, maxInactiveInterval, absoluteTimeout, keepsIdle = false, expected } = change;
     const isForwarded = session.id !== id;
     if (isForwarded) {
-      // A rotation that is sent twice finds its own forwarding mark.
-      if (newId !== undefined && this.#forwarding.get(id)?.id === newId) return savedReply(change, session, false);
-      // A request that still holds the old id may only change attributes or end the session. Otherwise an attacker who
-      // planted that id before a login, and kept a request open across it, could take the session over.
+      // A request that still holds the old id may only change attributes or end the session.
       const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0;
-      if (isMore || (maxInactiveInterval ?? 0) !== 0) return { outcome: 'gone' };
+      const begins = change.signIn !== undefined || change.clears === true;
+      if (isMore || (maxInactiveInterval ?? 0) !== 0)
+        return begins ? { outcome: 'gone', rotated: true } : { outcome: 'gone' };
     }
     if (expected && session.attributes.get(expected.name) !== expected.text) {
       // The old token opens nothing any more, so a late request must not learn the current value.
@@ -161,6 +164,7 @@ export class MapSessionStore {
     const endsNow = maxInactiveInterval === 0 || absoluteTimeout === 0;
     if (!endsNow && !this.#makesRoom(change)) return { outcome: 'refused' };
 
+    const before = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
     this.#removeAttributes(change, session);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
@@ -176,7 +180,7 @@ export class MapSessionStore {
     if (session.deadline <= this.clock.now()) {
       this.#end(session, maxInactiveInterval === 0 ? 'invalidated' : undefined);
     } else if (newId !== undefined) {
-      this.#changeId(session, newId, change);
+      this.#changeId(session, newId, change, before);
     }
     return undefined;
   }
@@ -210,10 +214,15 @@ export class MapSessionStore {
     session.deadline = endOf(session.maxInactiveInterval, accessed, session.absoluteExpiry);
   }
 
-  #changeId(session: MapEntry, newId: string, { clears, signIn: kept }: UpdateSession): void {
+  /** `before`: the principal before the change. */
+  #changeId(session: MapEntry, newId: string, change: UpdateSession, before?: string): void {
+    const { clears, signIn: kept, signsOut } = change;
     const previousSessionId = session.id;
     this.#sessions.delete(previousSessionId);
-    const mark = { id: newId, until: this.clock.now() + FORWARDING_TIME, isClosed: clears === true, kept };
+    const principal = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    const leadsOn = !clears && principal === before;
+    const isLeft = !leadsOn && principal === undefined && (before !== undefined || signsOut === true);
+    const mark = { id: newId, until: this.clock.now() + FORWARDING_TIME, leadsOn, isLeft, kept };
     this.#forwarding.set(previousSessionId, mark);
     session.id = newId;
     this.#sessions.set(newId, session);
@@ -242,13 +251,22 @@ export class MapSessionStore {
   }
 
   /**
-   * The current id of a session that had this id, and what the sign-ins on the way have kept. Ends, because an id with
-   * a forwarding mark is never given again.
+   * The current id of a session that had this id, what the sign-ins on the way have kept, and the mark that does not
+   * lead on. Ends, because an id with a forwarding mark is never given again.
    */
-  #follow(id: string, seals: readonly KeptAttributes[] = []): { id: string; seals: readonly KeptAttributes[] } {
+  #follow(
+    id: string,
+    seals: readonly KeptAttributes[] = [],
+  ): { id: string; seals: readonly KeptAttributes[]; stop?: ForwardingMark } {
     const mark = this.#mark(id);
-    if (!mark || mark.isClosed) return { id, seals };
+    if (!mark) return { id, seals };
+    if (!mark.leadsOn) return { id, seals, stop: mark };
     return this.#follow(mark.id, mark.kept ? [...seals, mark.kept] : seals);
+  }
+
+  /** Whether the session of a mark goes on, so that its client has, or gets, another token. */
+  #goesOn(mark: ForwardingMark | undefined): boolean {
+    return mark !== undefined && (!mark.isLeft || this.#goesOn(this.#mark(mark.id)));
   }
 
   #mark(id: string): ForwardingMark | undefined {
@@ -256,11 +274,14 @@ export class MapSessionStore {
     return mark && mark.until > this.clock.now() ? mark : undefined;
   }
 
-  /** Whether it is a change that cleared a session, sent twice: no session is found through its mark. */
-  #wasCleared(change: SessionChange): boolean {
-    if (change.kind !== 'update' || !change.clears) return false;
+  /** The reply to a rotation that is sent twice: it finds its own forwarding mark. */
+  #repeated(change: UpdateSession): UpdateReply | undefined {
     const mark = this.#mark(change.id);
-    return mark?.isClosed === true && mark.id === change.newId && this.#alive(mark.id) !== undefined;
+    if (!mark || mark.id !== change.newId) return undefined;
+    const { id, stop } = this.#follow(mark.id);
+    const session = this.#alive(id);
+    if (session) return savedReply(change, session, false);
+    return { outcome: stop ? 'saved' : 'gone' };
   }
 
   #isTaken(id: string): boolean {
@@ -282,6 +303,10 @@ export class MapSessionStore {
 function savedReply({ signIn }: UpdateSession, { authenticatedAt }: MapEntry, isForwarded: boolean): UpdateReply {
   if (isForwarded) return { outcome: 'forwarded' };
   return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
+}
+
+function isEnd(change: SessionChange): boolean {
+  return change.kind === 'delete' || (change.kind === 'update' && change.maxInactiveInterval === 0);
 }
 
 /** A forwarded change without the attributes that a sign-in has not kept. */

@@ -224,7 +224,8 @@ export abstract class SessionRepository {
 
   /**
    * Renews the idle timeout of a session. Returns `forwarded` if the session was touched but has been rotated since it
-   * was loaded, so that its former token is no longer valid. Returns `gone` if the session has ended.
+   * was loaded, so that its former token is no longer valid. Returns `gone` if the session has ended, or has become
+   * that of another principal.
    * @throws SessionStoreError when the store failed
    */
   async touch(session: Session): Promise<TouchOutcome> {
@@ -235,7 +236,8 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Ends a session and records its deleted event. Returns false if no live session has this id.
+   * Ends a session and records its deleted event. Returns false if no live session has this id, or if it has become
+   * that of another principal since it had this id.
    * @throws SessionStoreError when the store failed
    */
   async deleteById(id: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ClientDisconnectedError, SessionConflictError } from '../errors/session.errors.js';
 import type { ContentBounds, IndexChanges, SessionChange, UpdateSession, WriteReply } from './session-change.js';
+import { isRotated } from './gone-reasons.js';
 import { type StepBefore, TurnQueue } from './turn.queue.js';
 
 /** What an update makes of an attribute. */
@@ -28,7 +29,7 @@ export interface AttributeUpdate {
 export type UpdateResult =
   | { readonly outcome: 'saved'; readonly text: string | undefined }
   | { readonly outcome: 'full'; readonly bound: keyof ContentBounds }
-  | { readonly outcome: 'gone' };
+  | { readonly outcome: 'gone'; readonly rotated?: boolean | undefined };
 
 interface WaitingUpdate extends AttributeUpdate {
   /** When it began to wait, by `performance.now()`. */
@@ -130,7 +131,8 @@ export class ConcurrentUpdates {
           return { text: last.text ?? undefined, memo };
         }
         if (reply.outcome === 'full' && waiting.length > 1) return await this.#makeEach(waiting, { text: known, memo });
-        for (const update of waiting) update.resolve(reply.outcome === 'full' ? reply : { outcome: 'gone' });
+        const result = reply.outcome === 'full' ? reply : ({ outcome: 'gone', rotated: isRotated(reply) } as const);
+        for (const update of waiting) update.resolve(result);
       } catch (error) {
         for (const update of waiting) update.reject(error);
       }

@@ -1,4 +1,10 @@
 import { FORWARDING_TIME } from './forwarding.js';
+import type { WriteReply } from './session-change.js';
+
+/** Whether the session of a change is gone because another request has rotated it; undefined: no. */
+export function isRotated(reply: WriteReply): boolean | undefined {
+  return 'rotated' in reply ? reply.rotated : undefined;
+}
 
 /** Why a save that finds its session gone is an error. */
 export const NOT_CREATED =
@@ -7,6 +13,10 @@ export const NOT_CREATED =
 
 export const NOT_SIGNED_IN =
   'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
+
+export const NOT_ENDED =
+  'No session was ended: another request had changed the id of the session, and it is no longer the session of the ' +
+  'same user';
 
 export const NOT_STARTED_ANEW =
   'No session was started anew: the session had ended in the meantime, or another request had changed its id';

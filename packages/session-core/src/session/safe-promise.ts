@@ -12,14 +12,21 @@ const log = new WarnOnce();
 export class SafePromise<T> extends Promise<T> {
   #isAwaited = false;
 
-  static of<T>(promise: Promise<T>): Promise<T> {
+  /** `untold`: gets each failure that nobody awaits. @default logs those that a client or the store can cause */
+  static of<T>(promise: Promise<T>, untold?: (error: unknown) => void): SafePromise<T> {
     const safe: SafePromise<T> = new SafePromise((resolve, reject) => {
       promise.then(resolve, (error: unknown) => {
         reject(error);
-        if (!safe.#isAwaited && error instanceof HttpException) safe.#tell(error);
+        if (safe.#isAwaited) return;
+        if (untold) safe.#tell(() => untold(error));
+        else if (error instanceof HttpException) safe.#tell(() => warn(error));
       });
     });
     return safe;
+  }
+
+  get isAwaited(): boolean {
+    return this.#isAwaited;
   }
 
   /** What is derived from it is a promise like any other. */
@@ -35,12 +42,16 @@ export class SafePromise<T> extends Promise<T> {
     return super.then(onFulfilled, onRejected);
   }
 
-  #tell(error: HttpException): void {
+  #tell(tell: () => void): void {
     super.then(undefined, () => undefined);
-    if (error instanceof ClientDisconnectedError) return;
-    log.warn(
-      error.name,
-      `updateAttribute() failed, and nothing awaits it, so the request did not fail: ${shownError(error)}`,
-    );
+    tell();
   }
+}
+
+function warn(error: HttpException): void {
+  if (error instanceof ClientDisconnectedError) return;
+  log.warn(
+    error.name,
+    `updateAttribute() failed, and nothing awaits it, so the request did not fail: ${shownError(error)}`,
+  );
 }

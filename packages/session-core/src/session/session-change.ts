@@ -12,11 +12,17 @@ import type { SessionDeletedReason } from './session-deleted-reason.js';
  * A request may load a session just before another request rotates it. So for 60 s, `FORWARDING_TIME`, after a
  * rotation, and across several rotations, the store makes changes of the old id under the new one, and answers
  * `forwarded`. It forwards only these changes: a touch, an end (`delete`, or an interval of 0), and changes of
- * attributes that no index depends on. It answers all others with `gone`. Otherwise an attacker could plant the old id
- * before a login, hold a request open across the login, and take the session over.
+ * attributes that no index depends on. It answers all others with `gone`. From a forwarded change, the store leaves out
+ * each attribute that a sign-in in between did not keep, as `isKept()` decides: it neither writes nor removes nor
+ * compares it.
  *
- * From a forwarded change, the store leaves out each attribute that a sign-in in between did not keep, as `isKept()`
- * decides: the store neither writes nor removes nor compares it.
+ * It forwards nothing across a rotation that changes the principal: one before and after which the index of principals
+ * lists the session under two values, or under none and one. Otherwise an attacker could plant the old id before a
+ * login, hold a request open across the login, and write into the session of the user, or end it.
+ *
+ * With the `gone` of a sign-in, or of a change that `clears`, the store says `rotated` when the id was rotated less
+ * than 60 s ago. So it does with every other update or deletion that it does not forward because the principal has
+ * changed or the session was cleared. But for an end not where that signed a user out: see `CreateSession`.
  */
 export type SessionChange = CreateSession | UpdateSession | TouchSession | DeleteSession;
 
@@ -26,14 +32,15 @@ export type SessionChange = CreateSession | UpdateSession | TouchSession | Delet
  * - `collision` when another session has the id;
  * - `refused` when the principal has too many sessions, see `SessionLimit`;
  * - `gone` when the session of one of `presentedIds` was rotated less than 60 s ago. The request is late, and its new
- *   session would replace the session that the client has.
+ *   session would replace the session that the client has. Not when the rotation removed the principal, or had both
+ *   `clears` and `signsOut` and set none; unless another rotation has followed since that did neither.
  */
 export interface CreateSession {
   /** Tells the kinds of changes apart. */
   readonly kind: 'create';
   /** The id of the new session. */
   readonly id: string;
-  /** The ids that the client presented and that opened nothing. */
+  /** The ids that the client presented and that opened nothing; none for a sign-in, which is never late. */
   readonly presentedIds: readonly string[];
   /** The idle timeout in seconds; negative: none. */
   readonly maxInactiveInterval: number;
@@ -198,11 +205,12 @@ export type CreateReply =
 
 /**
  * How a store answers an `UpdateSession`. `authenticatedAt`: the time of the sign-in that was saved. `current`: the
- * text of the attribute, undefined when there is none.
+ * text of the attribute, undefined when there is none. `rotated`: see `SessionChange`; unset: false.
  */
 export type UpdateReply =
   | { readonly outcome: 'saved'; readonly authenticatedAt?: number }
-  | { readonly outcome: 'forwarded' | 'gone' | 'collision' | 'refused' }
+  | { readonly outcome: 'forwarded' | 'collision' | 'refused' }
+  | { readonly outcome: 'gone'; readonly rotated?: boolean | undefined }
   | { readonly outcome: 'full'; readonly bound: keyof ContentBounds }
   | { readonly outcome: 'conflict'; readonly current: string | undefined };
 
@@ -216,6 +224,8 @@ export interface TouchReply {
 export interface DeleteReply {
   /** What the store did, see `DeleteSession`. */
   readonly outcome: 'deleted' | 'forwarded' | 'gone';
+  /** Only with `gone`, see `SessionChange`. @default false */
+  readonly rotated?: boolean | undefined;
 }
 
 /** The outcome of a touch. `forwarded`: the session was touched, under a later id than the given one. */

@@ -7,7 +7,7 @@ import {
   TooManySessionsError,
 } from '../errors/session.errors.js';
 import { assertName, CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import { NOT_CREATED, NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
+import { isRotated, NOT_CREATED, NOT_ENDED, NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
 import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
 import {
@@ -56,12 +56,18 @@ export class SessionSaver {
    *   when the session would hold too much; SessionGoneError, see there
    */
   save(): Promise<SaveOutcome> {
-    if (this.#turn) return this.#inTurn(() => this.#save());
+    if (this.#turn) return this.#inTurn(() => this.#save(), this.#saveAfter);
     // At once, which most saves are.
     const saving = this.#save();
     this.#turn = saving;
     return saving;
   }
+
+  /** A save that waits for one that could not end the session shares its failure. */
+  readonly #saveAfter = (error: unknown): Promise<SaveOutcome> => {
+    if (error instanceof SessionGoneError && this.changes.isInvalidated) throw error;
+    return this.#save();
+  };
 
   /** The last save or update, done or not; undefined when there was none. */
   get last(): Promise<unknown> | undefined {
@@ -97,23 +103,31 @@ export class SessionSaver {
       await Promise.all(changes.beforeEnd.map((end) => end()));
       changes.beforeEnd = undefined;
     }
-    if (changes.isNew && changes.response?.mayCreate) await this.#ask(changes.response.mayCreate);
+    if (changes.isNeverStored) return this.#endPresented();
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!changes.isOver) changes.beforeSave?.();
+      if (changes.mayBeginAnew) {
+        changes.beginAnew();
+        this.rotate();
+      }
+      if (changes.isNew && changes.response?.mayCreate) await this.#ask(changes.response.mayCreate);
       const save = this.#nextSave();
       if (changes.failureToStart !== undefined) throw this.#goneError(changes.failureToStart);
       if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
       const reply = await this.#write(save);
-      if (reply.outcome !== 'collision') return this.#settle(save, reply);
-      this.rotate();
+      if (reply.outcome === 'collision') this.rotate();
+      else {
+        const outcome = this.#settle(save, reply);
+        if (!changes.mayBeginAnew) return outcome;
+      }
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
   }
 
   /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
   async #ask(mayCreate: () => Promise<void>): Promise<void> {
-    this.changes.beforeSave?.();
     if (this.#nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
+    this.changes.beforeSave?.();
   }
 
   /**
@@ -128,7 +142,9 @@ export class SessionSaver {
     if (reply.outcome === 'full' && save.kind === 'update') throw this.#full(reply.bound, save.attributes);
     const outcome = this.stored.settle(save, reply);
     if (!this.stored.ended && save.kind !== 'delete') this.changes.saved(save, signInTimeIn(reply));
-    if (outcome !== 'gone') return outcome;
+    if (outcome !== 'gone' || this.changes.mayBeginAnew) return outcome;
+    if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0))
+      this.#assertEnded([reply]);
     if (save.kind === 'create' && !isUninitialized(save.attributes.keys())) {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
@@ -138,6 +154,23 @@ export class SessionSaver {
     if (save.kind === 'update' && save.signIn) throw this.#goneError(NOT_SIGNED_IN);
     if (save.kind === 'update' && save.clears && save.attributes.size > 0) throw this.#goneError(NOT_STARTED_ANEW);
     return outcome;
+  }
+
+  /** Ends what the tokens of a request opened until another one rotated it, so that they open nothing any more. */
+  async #endPresented(): Promise<SaveOutcome> {
+    const { presentedIds, reason } = this.changes;
+    const ends = presentedIds.map((id) => this.writer.write({ kind: 'delete', id, reason }));
+    const replies = await Promise.all(ends);
+    this.changes.presentedIds = [];
+    this.#assertEnded(replies);
+    if (replies.some(({ outcome }) => outcome !== 'gone')) this.stored.wasEnded = true;
+    return 'saved';
+  }
+
+  /** @throws SessionGoneError for an end that another principal's session was not to have */
+  #assertEnded(replies: readonly WriteReply[]): void {
+    this.stored.isRotated = false;
+    if (replies.some(isRotated)) throw this.#goneError(NOT_ENDED);
   }
 
   /** The error of a save that finds the session gone. What it should have started is told only once. */
@@ -205,7 +238,7 @@ export class SessionSaver {
         if (error instanceof SessionConflictError) this.changes.reached('updateTimeout');
         throw error;
       });
-    if (result.outcome === 'gone') return (this.stored.ended = 'gone');
+    if (result.outcome === 'gone') return this.stored.gone(result.rotated);
     if (result.outcome === 'full') throw this.#full(result.bound, new Map([[name, '']]));
     attributes.refresh(name, result.text);
     return 'saved';
@@ -214,7 +247,7 @@ export class SessionSaver {
   /** The save of all changes; undefined when there are none. */
   #nextSave(): SessionSave | undefined {
     const { id, ended } = this.stored;
-    if (ended) return undefined;
+    if (ended && !this.changes.endsRotated) return undefined;
     if (id === undefined) return this.#creation();
     const { isInvalidated, reason } = this.changes;
     return isInvalidated ? { kind: 'delete', id, reason } : this.#update(id);
@@ -225,7 +258,10 @@ export class SessionSaver {
     if (changes.isNeverStored) return undefined;
     const attributes = changes.takeAttributes();
     if (attributes.size === 0) return undefined;
-    const { id, presentedIds, timeouts } = changes;
+    const { id, timeouts } = changes;
+    // Who signs in, or begins anew, gets a session of their own, whatever their client has presented.
+    const begins = changes.signsIn || (changes.clears && !isUninitialized(attributes.keys()));
+    const presentedIds = begins ? [] : changes.presentedIds;
     this.#adoptVisitorToken(attributes);
     const indexes = writer.indexes.changesOf(attributes, writer.serializer);
     const content = { attributes, indexes, limit: this.#limitOf(indexes), bounds: changes.bounds };
@@ -301,9 +337,9 @@ export class SessionSaver {
     return limitOf(maxSessions, indexes, principalName);
   }
 
-  #inTurn<T>(step: () => Promise<T>): Promise<T> {
-    // A step also follows one that failed.
-    const result = (this.#turn ?? Promise.resolve()).then(step, step);
+  /** `afterFailure`: a step also follows one that failed. */
+  #inTurn<T>(step: () => Promise<T>, afterFailure: (error: unknown) => Promise<T> = step): Promise<T> {
+    const result = (this.#turn ?? Promise.resolve()).then(step, afterFailure);
     this.#turn = result;
     return result;
   }

@@ -59,8 +59,8 @@ export interface Session extends ReadonlySession {
   readonly isNew: boolean;
   /**
    * Whether a save of this object, `updateAttribute()` included, has found that the session is gone: it has expired, or
-   * another request has ended it or changed its id. The store takes no more changes of this object. False for a session
-   * that this object itself has ended.
+   * another request has ended it, changed its id or signed another user in. The store takes no more changes of this
+   * object, except a sign-in of a visitor. False for a session that this object itself has ended.
    */
   readonly isGone: boolean;
   /**
@@ -82,10 +82,11 @@ export interface Session extends ReadonlySession {
    * to a non-empty string of well-formed Unicode, or to undefined to remove it together with `authenticatedAt`.
    *
    * In a request whose response has not begun, a change of the principal also changes the session id and removes
-   * `authenticatedAt`. Elsewhere, as in a job that renames a user, the rest of the session stays as it is. If the
-   * session had no principal before, its idle timeout changes from the option `anonymousTimeout` to `timeout`; if you
-   * remove the principal, it changes back.
-   * @throws TypeError when set to anything else
+   * `authenticatedAt`. Outside of requests, as in a job that renames a user, the rest of the session stays as it is. If
+   * the session had no principal before, its idle timeout changes from the option `anonymousTimeout` to `timeout`; if
+   * you remove the principal, it changes back.
+   * @throws TypeError when set to anything else; SessionStateError when set to another name in a message over an open
+   *   connection, or after the response has begun
    */
   principalName: string | undefined;
   /**
@@ -97,14 +98,15 @@ export interface Session extends ReadonlySession {
    *   option `timeout`;
    * - it sets the absolute timeout to the option `absoluteTimeout`, counted from now;
    * - it removes the attributes that are bound to the visitor: those of the option `visitorAttributes`, and all whose
-   *   names begin with `nest-session.visitor.`, CSRF tokens among them. With `keep`, it keeps exactly the listed
-   *   attributes.
+   *   names begin with `nest-session.visitor.`, CSRF tokens among them. If another user was signed in, it removes all
+   *   attributes. With `keep`, it keeps exactly the listed attributes.
    *
    * The save also writes attributes and timeouts that you set after this call. A save of the old id that is still in
-   * flight may change the attributes that stay, and no others.
+   * flight changes nothing, or where the same user was signed in before, the attributes that stay and no others.
    *
-   * If the session has ended or changed its id in the meantime, nobody is signed in. Then this method or, more often,
-   * the save throws a `SessionGoneError`, which becomes a 409 response.
+   * If another request has changed the id of a visitor's session in the meantime, the save creates another session,
+   * with the attributes that stay and an id of its own. If the session has ended, or a user was signed in to it, nobody
+   * is signed in: this method or, more often, the save throws a `SessionGoneError`, which becomes a 409 response.
    * @throws TypeError when `name` is not a non-empty string of well-formed Unicode, or `remember` not a boolean;
    *   SessionBoundError when the name is larger than an attribute may be; SessionStateError when the headers of the
    *   response were sent, or with `remember` where no session can be remembered
@@ -113,8 +115,9 @@ export interface Session extends ReadonlySession {
   /**
    * Signs the user out. It ends the session at the save, as `invalidate()` does, and expires the cookie. It also ends
    * every other live session that the request presented, for example by a second cookie. If the store fails, the
-   * response is a 503, and the client can repeat the request. With the option `multipleSessions`, the sessions of other
-   * aliases stay.
+   * response is a 503, and the client can repeat the request. If the session is that of another user by then, it stays:
+   * the save throws a `SessionGoneError`, which becomes a 409 response. With the option `multipleSessions`, the
+   * sessions of other aliases stay.
    */
   signOut(): void;
   /**
@@ -155,15 +158,18 @@ export interface Session extends ReadonlySession {
    * @throws SessionStateError when the headers of the response were sent
    */
   changeSessionId(): string;
-  /** Ends the session at the save, for every instance, and records its deleted event. For a logout, see `signOut()`. */
+  /**
+   * Ends the session at the save, for every instance, and records its deleted event. The save throws a
+   * `SessionGoneError` as with `signOut()`, which is for logouts.
+   */
   invalidate(): void;
   /**
    * Saves the changes now instead of before the response. Resolves to `gone` if the session ended in the meantime, so
    * that nothing was saved.
    * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when an object has
    *   become one that cannot be stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session;
-   *   SessionGoneError when the save should have started a session or signed somebody in, but the session of the client
-   *   had ended or changed its id
+   *   SessionGoneError when the save should have started or ended a session or signed somebody in, but the session of
+   *   the client had ended or changed
    */
   save(): Promise<SaveOutcome>;
 }
@@ -175,7 +181,7 @@ export interface SessionSignIn {
    * signs in again to the same session
    */
   readonly remember?: boolean;
-  /** Keeps exactly these attributes of the session. @default all but those bound to the visitor */
+  /** Keeps exactly these attributes. @default all but those bound to the visitor, and none of another user */
   readonly keep?: readonly SessionAttributeName[];
 }
 

@@ -64,6 +64,17 @@ export class StoredAttributes {
     return read;
   }
 
+  /** All texts but those that the store cannot read. */
+  get readable(): [name: string, text: string][] {
+    return [...this.texts].flatMap(([name]) => {
+      try {
+        return [[name, this.text(name)!]];
+      } catch {
+        return [];
+      }
+    });
+  }
+
   /** Records the text that the store has now; undefined when it no longer has the attribute. */
   replace(name: string, text: string | undefined): void {
     if (text === undefined) this.#texts.delete(name);

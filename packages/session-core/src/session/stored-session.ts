@@ -1,4 +1,6 @@
+import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { WarnOnce } from '../logging/warn-once.js';
+import { isRotated } from './gone-reasons.js';
 import type { WriteReply } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
@@ -21,6 +23,10 @@ export class StoredSession implements AttributesOwner {
   memo: object | undefined;
   /** How the session ended in the store, as far as this object knows: `deleted` by this object, else `gone`. */
   ended: 'deleted' | 'gone' | undefined;
+  /** Whether the store had a user in the session when it was loaded. */
+  readonly hadUser: boolean;
+  /** Whether another request has rotated the session that is gone, so that it may go on under another id. */
+  isRotated = false;
   /** Whether a save of this object has ended the session, also one that the store has forwarded. */
   wasEnded = false;
   /** Milliseconds since the store last renewed the session; undefined for a session that never expires. */
@@ -38,6 +44,7 @@ export class StoredSession implements AttributesOwner {
     this.authenticatedAt = record.authenticatedAt;
     this.timeouts = this.knownTimeouts = { maxInactiveInterval, absoluteTimeout };
     this.attributes = new StoredAttributes(record.attributes, writer.serializer, this);
+    this.hadUser = this.attributes.has(PRINCIPAL_ATTRIBUTE);
     this.memo = record.memo;
     this.idleTime = idleTimeOf(record);
   }
@@ -69,9 +76,11 @@ export class StoredSession implements AttributesOwner {
   /** Records how the store answered a save, but for its attributes. */
   settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     const { outcome } = reply;
-    if (outcome === 'gone' || outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
+    if (outcome === 'gone') return this.gone(isRotated(reply));
+    if (outcome === 'collision' || outcome === 'conflict') return (this.ended = 'gone');
     if (save.kind === 'delete' || (save.kind === 'update' && save.maxInactiveInterval === 0)) {
       this.wasEnded = true;
+      this.isRotated = false;
       // After a rotation elsewhere, this request must not make the client forget its new token.
       this.ended = outcome === 'forwarded' ? 'gone' : 'deleted';
       return this.ended === 'gone' ? 'gone' : 'saved';
@@ -85,6 +94,18 @@ export class StoredSession implements AttributesOwner {
     if (maxInactiveInterval !== undefined) this.#confirm({ maxInactiveInterval });
     if (absoluteTimeout !== undefined) this.#confirm({ absoluteTimeout });
     return 'saved';
+  }
+
+  /** Records that the store has no such session. */
+  gone(rotated = false): 'gone' {
+    this.isRotated = rotated;
+    return (this.ended = 'gone');
+  }
+
+  /** What this object has becomes a new session, which the store does not have yet. */
+  beginAnew(): void {
+    this.id = this.ended = this.memo = undefined;
+    this.isRotated = false;
   }
 
   #confirm(timeout: Partial<SessionTimeouts>): void {

@@ -92,10 +92,14 @@ export class TrackedSession implements Session {
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
-    const isAnother = takesToken(this.#changes.response) && name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
-    const assign = () => this.#changes.setPrincipal(name, isAnother);
-    // A token that was drawn here is known to nobody yet.
-    if (isAnother && this.#changes.token === undefined) this.saver.rotate(assign);
+    const [changes, { id }] = [this.#changes, this.#stored];
+    const isOther = name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
+    // Whoever becomes the user gets another token, as by `signIn()`.
+    if (isOther && name !== undefined && id !== undefined) changes.assertRotatable();
+    const isAnother = isOther && takesToken(changes.response);
+    const assign = () => changes.setPrincipal(name, isAnother);
+    // Unless another id is to be saved anyway.
+    if (isAnother && id !== undefined && id === changes.id) this.saver.rotate(assign);
     else assign();
   }
 

@@ -66,7 +66,7 @@ export class UnsavedChanges implements AttributesSession {
   beforeEnd: readonly SessionEnd[] | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
-  readonly presentedIds: readonly string[];
+  presentedIds: readonly string[];
   authentication: Authentication | undefined;
   /** Whether the next save removes all attributes that the store has. */
   clears = false;
@@ -123,6 +123,24 @@ export class UnsavedChanges implements AttributesSession {
     return this.clears && this.attributes.hasSet ? NOT_STARTED_ANEW : undefined;
   }
 
+  /**
+   * Whether what should have become of a session that another request has rotated is saved as a session of its own. Not
+   * for who was signed in: the session may be all that shows who they are, and has been taken from them.
+   */
+  get mayBeginAnew(): boolean {
+    return this.failureToStart !== undefined && this.stored.isRotated && !(this.#hasUser && this.stored.hadUser);
+  }
+
+  get #hasUser(): boolean {
+    return this.signsIn || this.attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
+  }
+
+  /** The next save creates a session of its own, with what it keeps. */
+  beginAnew(): void {
+    this.presentedIds = [this.stored.id!];
+    this.stored.beginAnew();
+  }
+
   get isNew(): boolean {
     return this.stored.id === undefined;
   }
@@ -165,10 +183,16 @@ export class UnsavedChanges implements AttributesSession {
   /** Whether there is anything to save, apart from objects that were changed in place. */
   get isSet(): boolean {
     const { stored } = this;
-    if (this.beforeEnd || this.failureToStart !== undefined) return true;
+    if (this.beforeEnd || this.failureToStart !== undefined || this.endsRotated) return true;
     if (stored.ended || this.isNeverStored) return false;
     if (this.isInvalidated || this.attributes.hasSet) return true;
     return !this.isNew && (this.id !== stored.id || this.hasTimeouts);
+  }
+
+  /** Whether the application ends a session that another request has rotated, and that this object found gone. */
+  get endsRotated(): boolean {
+    if (this.isNeverStored) return this.presentedIds.length > 0;
+    return this.isInvalidated && this.stored.isRotated;
   }
 
   /** Whether the session is new and ends at once. */
@@ -200,26 +224,37 @@ export class UnsavedChanges implements AttributesSession {
   clear(): void {
     this.attributes.leave(() => true);
     this.clears = true;
-    this.signOut();
+    // Of a visitor, it may be the login of an application that names no principal.
+    if (this.stored.hadUser || this.authenticatedAt !== undefined) this.signOut();
+    else this.authentication = undefined;
   }
 
   /**
    * Signs a principal in. `remember` unset: a user who signs in again stays remembered. Only the attributes of `keep`
-   * stay; unset: all but those bound to the visitor. The session must be rotated as well.
+   * stay; unset: all of a visitor, or of the same principal, but those bound to the visitor, and none of another
+   * principal. The session must be rotated as well.
    */
   signIn(name: string, remember: boolean | undefined, keep: readonly string[] | undefined): void {
     const rememberedFor = remember ? secondsRemembered(this.response) : this.#keptFor(name, remember);
-    if (this.stored.ended === 'gone') throw new SessionGoneError(NOT_SIGNED_IN);
+    if (this.stored.ended === 'gone' && !(this.stored.isRotated && !this.stored.hadUser)) {
+      throw new SessionGoneError(NOT_SIGNED_IN);
+    }
     const { visitorAttributes, timeouts } = this.writer;
     // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
     const maxInactiveInterval = secondsOf('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     this.attributes.encode(PRINCIPAL_ATTRIBUTE, name);
-    const kept = keptAttributes(keep, visitorAttributes);
+    const kept = keptAttributes(keep ?? (this.#isOfAnother(name) ? [] : undefined), visitorAttributes);
     this.authentication = { kept, at: Date.now() };
     this.attributes.leave((each) => !isKept(each, kept));
     this.attributes.set(PRINCIPAL_ATTRIBUTE, name);
     if (rememberedFor !== undefined) this.attributes.set(REMEMBER_ME_ATTRIBUTE, true);
     this.timeouts = { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout };
+  }
+
+  /** Whether the session is, or was before the changes of this request, that of another principal. */
+  #isOfAnother(name: string): boolean {
+    const names = [this.attributes, this.stored.attributes].map((each) => each.peek(PRINCIPAL_ATTRIBUTE));
+    return names.some((each) => each !== undefined && each !== name);
   }
 
   /**
@@ -252,7 +287,7 @@ export class UnsavedChanges implements AttributesSession {
   discard(): void {
     this.attributes.discard();
     this.timeouts = this.stored.timeouts;
-    this.authentication = this.clears ? SIGNED_OUT : undefined;
+    this.authentication = this.clears && this.stored.hadUser ? SIGNED_OUT : undefined;
     if (!this.clears) this.stored.attributes.stay();
   }
 
@@ -267,6 +302,9 @@ export class UnsavedChanges implements AttributesSession {
   takeAttributes(): Map<string, string | null> {
     this.#written = this.authentication;
     const changes = this.attributes.changes();
+    // Only a session that begins anew holds any.
+    const held = this.isNew ? this.stored.attributes.readable : [];
+    for (const [name, text] of held) if (!changes.has(name)) changes.set(name, text);
     for (const name of this.#leftBefore) if (!changes.has(name)) changes.set(name, null);
     return changes;
   }

@@ -258,7 +258,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
       const gate = store.gate('delete');
       const ending = browser.fork().request('DELETE', `/accounts/${alias}`);
       await gate.reached();
-      await browser.post(`/login/ann-again?_s=${alias}`);
+      await browser.post(`/login/ann?_s=${alias}`);
       gate.open();
       expect((await ending).json()).toEqual({ ended: true });
       expect((await browser.get('/accounts')).json()).toEqual({});

@@ -38,6 +38,24 @@ describe('DetachedSession', () => {
     }
   });
 
+  it('lets nobody become the user of its session, and anybody leave it', async () => {
+    const { repository, detached } = await start();
+    const { session } = detached;
+    expect(() => session.signIn('ann')).toThrow(/over an open connection/);
+    expect(() => (session.principalName = 'ann')).toThrow(/over an open connection/);
+    const renamed = (await repository.findById(session.id))!;
+    renamed.principalName = 'ann';
+    await renamed.save();
+    const parts = { repository, extension: new SessionExtension() };
+    const loaded = await repository.findById(session.id);
+    const later = new DetachedSession(parts, detached.request, { loaded });
+    expect(() => (later.session.principalName = 'bob')).toThrow(/over an open connection/);
+    later.session.principalName = 'ann';
+    later.session.principalName = undefined;
+    await later.saveChanges();
+    expect((await repository.findById(session.id))!.principalName).toBeUndefined();
+  });
+
   it('waits for each save in progress, even if an earlier one has finished', async () => {
     const { repository, detached, visit, visits } = await start();
     for (let count = 1; count <= 9; count += 3) {

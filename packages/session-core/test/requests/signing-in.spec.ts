@@ -119,6 +119,21 @@ class TestController {
     void messageOf(() => session.signIn('ann')).then((error) => response.end(JSON.stringify({ error })));
   }
 
+  @Post('late-assign')
+  lateAssign(@Session() session: Session, @Res() reply: RawReply) {
+    const response = rawOf(reply);
+    response.write(' ');
+    void messageOf(() => (session.principalName = 'ann')).then((error) => response.end(JSON.stringify({ error })));
+  }
+
+  /** Its session gets an id that is stored, and then a user. */
+  @Post('rotate-and-assign/:name')
+  async rotateAndAssign(@Session() session: Session, @Param('name') name: string) {
+    session.changeSessionId();
+    await session.save();
+    session.principalName = name;
+  }
+
   @Get('me')
   me(@Session() session: Session) {
     const { isNew, principalName, maxInactiveInterval, authenticatedAt } = session;
@@ -222,7 +237,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await me(agent))['attributes']).toEqual({});
     });
 
-    it('is not undone by a request that was held open across it: it plants nothing, and the rest is saved', async () => {
+    it('is not undone by a request that was held open across it: it plants nothing', async () => {
       await start({ visitorAttributes: ['captcha'] });
       const attacker = app.agent();
       await attacker.post('/set/captcha/known');
@@ -232,7 +247,29 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       await victim.post('/login/victim');
       hold.open();
       expect([(await late).status, (await late).setCookies]).toEqual([201, []]);
-      expect((await me(victim))['attributes']).toEqual({ late: 'planted' });
+      expect((await me(victim))['attributes']).toEqual({});
+    });
+
+    it('of the same user saves what a request meanwhile has set, but for what is bound to the visitor', async () => {
+      await start({ visitorAttributes: ['captcha'] });
+      const agent = await signedIn('ann');
+      const late = agent.fork().post('/late/captcha/planted');
+      await hold.reached();
+      await agent.post('/again/ann');
+      hold.open();
+      expect([(await late).status, (await late).setCookies]).toEqual([201, []]);
+      expect((await me(agent))['attributes']).toEqual({ late: 'planted' });
+    });
+
+    it('of another user in the same browser keeps nothing of the first, unless `keep` names it', async () => {
+      await start();
+      const agent = await signedIn('ann');
+      await agent.post('/set/roles/admin');
+      await agent.post('/again/ann');
+      expect((await me(agent))['attributes']).toEqual({ roles: 'admin' });
+      await agent.post('/login/bob');
+      expect(await me(agent)).toMatchObject({ name: 'bob' });
+      expect((await me(agent))['attributes']).toEqual({});
     });
 
     it('decides anew whether the user is remembered', async () => {
@@ -319,6 +356,28 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
       expect((await victim.post('/assign/victim')).setCookies).toEqual([]);
       expect((await victim.post('/assign/nobody')).setCookies).toHaveLength(1);
       expect(await me(victim)).toMatchObject({ isNew: false, name: null });
+    });
+
+    it('is refused after the headers were sent', async () => {
+      await start();
+      const agent = app.agent();
+      await agent.post('/set/items/apple');
+      expect((await agent.post('/late-assign')).json()).toEqual({ error: expect.stringContaining('headers') });
+      expect(await me(agent)).toMatchObject({ isNew: false, name: null });
+    });
+
+    it('lets no request held open across it write, also where the id has changed and was saved before', async () => {
+      await start();
+      const attacker = app.agent();
+      await attacker.post('/set/items/apple');
+      const victim = attacker.fork();
+      const late = attacker.post('/late/items/planted');
+      await hold.reached();
+      await victim.post('/rotate-and-assign/victim');
+      hold.open();
+      expect([(await late).status, (await late).setCookies]).toEqual([201, []]);
+      expect(await me(victim)).toMatchObject({ name: 'victim' });
+      expect((await me(victim))['attributes']).toEqual({ items: 'apple' });
     });
 
     it('may be changed right after a sign-in', async () => {

@@ -227,10 +227,10 @@ describe.each(['express', 'fastify'] as const)('on %s, @OnSecurityEvent() hears 
     const { id } = (await sessionOf(app, attacker))!;
     const victim = attacker.fork();
     await attacker.post('/account/login/bob');
-    expect((await victim.post('/account/login/ann')).status).toBe(409);
+    expect((await victim.post('/account/start')).status).toBe(409);
     expect(eventsOf(app)).toMatchObject([
       { kind: 'unknown-token', sessionId: id },
-      { kind: 'rotated-token', sessionId: id, method: 'POST', path: '/account/login/ann', ...from },
+      { kind: 'rotated-token', sessionId: id, method: 'POST', path: '/account/start', ...from },
     ]);
   });
 

@@ -1,5 +1,5 @@
 import type { Session } from '@nest-session/core';
-import { type SaveOutcome, SHOWN_SESSION } from '@nest-session/core/internal';
+import { SafePromise, type SaveOutcome, SHOWN_SESSION } from '@nest-session/core/internal';
 import type { BagValues } from './bag-values.js';
 import type { SessionCookie } from './session-cookie.js';
 
@@ -10,11 +10,16 @@ export type Callback = (error?: unknown) => void;
 export interface BagOwner {
   /** Replaces the session with one that has a new id and only these attributes. */
   regenerate(kept: readonly string[]): void;
-  destroy(): Promise<void>;
+  destroy(isTold: IsTold): Promise<void>;
+  /** Saves the session of the bag now. */
+  save(isTold: IsTold): Promise<SaveOutcome>;
   reload(): Promise<void>;
   /** Wraps an update of an attribute, so that it throws if it would change the principal. */
   keepPrincipal(name: string, update: Update): Update;
 }
+
+/** Whether the application hears of a failure. Otherwise the client must. */
+export type IsTold = () => boolean;
 
 /** Returns the next value of an attribute. */
 export type Update = (current: unknown) => unknown;
@@ -67,7 +72,7 @@ export class SessionBag {
 
   /** Ends the session now, for every instance. `req.session` is undefined from then on. */
   destroy(callback?: Callback): unknown {
-    return answerIfAsked(this, callback, () => this[CONTENT].owner.destroy());
+    return answerIfAsked(this, callback, (isTold) => this[CONTENT].owner.destroy(isTold));
   }
 
   /** Loads the session again and discards unsaved changes. `req.session` is another object from then on. */
@@ -77,9 +82,9 @@ export class SessionBag {
 
   /** Saves the changes now instead of before the response. */
   save(callback: Callback): unknown {
-    const { values } = this[CONTENT];
-    return answerIfAsked(this, callback, (): Promise<SaveOutcome> | SaveOutcome =>
-      values.isLeft ? 'gone' : values.session.save(),
+    const { values, owner } = this[CONTENT];
+    return answerIfAsked(this, callback, (isTold): Promise<SaveOutcome> | SaveOutcome =>
+      values.isLeft ? 'gone' : owner.save(isTold),
     );
   }
 
@@ -165,11 +170,17 @@ function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise
 
 /**
  * The same for what express-session lets applications call without a callback, and then forgets: an error of which
- * nobody wants to know causes no `unhandledRejection`, which would end the process. What is not saved is saved again
- * before the response, and the client learns of that failure.
+ * nobody wants to know causes no `unhandledRejection`, which would end the process. The client learns of it.
  */
-function answerIfAsked<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {
-  const answered = answer(bag, callback, action);
-  if (answered instanceof Promise) answered.catch(() => undefined);
-  return answered;
+function answerIfAsked<T>(
+  bag: SessionBag,
+  callback: unknown,
+  action: (isTold: IsTold) => T | Promise<T>,
+): SessionBag | Promise<T> {
+  let promise: SafePromise<T> | undefined;
+  const isTold = () => typeof callback === 'function' || promise?.isAwaited === true;
+  const answered = answer(bag, callback, () => action(isTold));
+  if (!(answered instanceof Promise)) return answered;
+  promise = SafePromise.of(answered, () => undefined);
+  return promise;
 }

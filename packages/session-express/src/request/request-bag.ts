@@ -1,12 +1,14 @@
+import { SessionGoneError } from '@nest-session/core';
 import {
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
   type RequestSession,
+  type SaveOutcome,
   TrackedSession,
 } from '@nest-session/core/internal';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
-import { type BagOwner, CONTENT, type SessionBag, type Update } from '../bag/session-bag.js';
+import { type BagOwner, CONTENT, type IsTold, type SessionBag, type Update } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
@@ -18,6 +20,8 @@ export class RequestBag implements BagOwner {
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
   #bag: SessionBag | null | undefined;
+  /** The failure of a save that nobody waited for. */
+  #untold: SessionGoneError | undefined;
   /** The lifetime that the cookie of a new session was given, and since when somebody was signed in to it by then. */
   #given: { readonly seconds: number; readonly authenticatedAt: number | undefined } | undefined;
 
@@ -64,13 +68,30 @@ export class RequestBag implements BagOwner {
     this.#initialize();
   }
 
-  async destroy(): Promise<void> {
+  async destroy(isTold: IsTold): Promise<void> {
     const values = this.#copy();
     // This is a logout, so end every session that the request presents.
     this.#session.signOut();
     this.#leave(this.#session.id, values);
     this.#bag = undefined;
-    await this.#session.save();
+    await this.save(isTold);
+  }
+
+  save(isTold: IsTold): Promise<SaveOutcome> {
+    const saving = this.#session.save();
+    // First of all that wait for it. Whatever else was not saved is saved again before the response.
+    saving.catch((error: unknown) => {
+      if (error instanceof SessionGoneError && !isTold()) this.#untold = error;
+    });
+    return saving;
+  }
+
+  /** Before the response. @throws the failure that nobody has heard of, once */
+  tell(): void {
+    const error = this.#untold;
+    this.#untold = undefined;
+    // Unless the save before the response has failed with it.
+    if (error && !this.#request.hasFailed) throw error;
   }
 
   async reload(): Promise<void> {
@@ -135,6 +156,7 @@ export class RequestBag implements BagOwner {
 
   /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
   #complete(): void {
+    this.tell();
     const session = this.#session;
     if (!this.#bag || session.attributeNames.length === 0) return;
     const maxAge = this.#maxAge;

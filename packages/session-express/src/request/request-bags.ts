@@ -18,9 +18,11 @@ export class RequestBags {
 
   /**
    * Before the response: `delete req.session` removes the property, and means the same as an assignment of undefined.
-   * @throws the error of a failed load, once, when that should have ended the session
+   * @throws the error of a failed load, once, when that should have ended the session; SessionGoneError, once, of a
+   *   `save()` or `destroy()` that nobody has awaited
    */
   beforeResponse(session: RequestSession): void {
+    this.#bags.get(session)?.tell();
     if (Object.hasOwn(session.request, 'session') || this.#refused.has(session)) return;
     if (session.isUnavailable) {
       if (this.settings.unset === 'keep') return;

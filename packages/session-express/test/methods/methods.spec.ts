@@ -236,6 +236,54 @@ describe('destroy()', () => {
     }
   });
 
+  describe('of a session in which another request has signed somebody in meanwhile', () => {
+    /** The response to `step`, whose request has loaded the session of a visitor before. */
+    async function afterLogin(step: Step<unknown>) {
+      app = await startApp({ controllers: [StepController], express: { principal: (session: any) => session.user } });
+      agent = app.agent();
+      await run(({ session }) => void (session.a = 1));
+      const gate = new Gate();
+      const late = request(agent.fork(), async (req) => {
+        await gate.pass();
+        return step(req);
+      });
+      await gate.reached();
+      await run(async ({ session }) => {
+        session.signIn('ann');
+        session.user = 'ann';
+      });
+      gate.open();
+      const response = await late;
+      expect(await run(({ session }) => session.principalName)).toBe('ann');
+      expect(response.setCookies).toEqual([]);
+      return response;
+    }
+
+    it('calls back with an error, and ends nothing', async () => {
+      const response = await afterLogin(async (req) => {
+        const [error] = await calledBack((done) => req.session.destroy(done));
+        return [error instanceof SessionGoneError, req.session === undefined];
+      });
+      expect([response.status, response.json()]).toEqual([200, { result: [true, true] }]);
+    });
+
+    it('rejects, and leaves the response to who handles that', async () => {
+      const response = await afterLogin((req) => req.session.destroy().catch((error: Error) => error.name));
+      expect([response.status, response.json()]).toEqual([200, { result: 'SessionGoneError' }]);
+    });
+
+    it.each([
+      ['at once', () => undefined],
+      ['after some time', () => new Promise((resolve) => setTimeout(resolve, 20))],
+    ])('makes the response a 409 where nobody awaits it, and the handler returns %s', async (_, work) => {
+      const response = await afterLogin(async (req) => {
+        void req.session.destroy();
+        await work();
+      });
+      expect(response.status).toBe(409);
+    });
+  });
+
   it('is not undone by a slow request of the same session', async () => {
     await run(({ session }) => void (session.a = 1));
     await during((req) => calledBack((done) => req.session.destroy(done)));

@@ -7,7 +7,7 @@ import {
   Session,
   SessionEvent,
 } from '@nest-session/core';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { signIn } from '@nest-session/testing';
 import passport from 'passport';
 import { Strategy } from 'passport-local';
@@ -38,10 +38,15 @@ class Users extends PassportSerializer {
   }
 }
 
+/** The gate at which requests wait that have loaded their session. */
+let hold: Gate | undefined;
+beforeEach(() => (hold = undefined));
+
 @Injectable()
 class LoginGuard extends AuthGuard('local') {
   override async canActivate(context: any) {
     const result = (await super.canActivate(context)) as boolean;
+    await hold?.pass();
     await super.logIn(context.switchToHttp().getRequest());
     return result;
   }
@@ -95,6 +100,24 @@ class AccountController {
     req.logout((error?: Error) => (error ? res.status(500).json(error.message) : res.redirect('/me')));
   }
 
+  /** As an application does with `connect-flash`. */
+  @Get('private')
+  async private(@Req() req: any, @Res() res: any) {
+    await hold?.pass();
+    if (!req.isAuthenticated()) req.session.flash = 'Sign in first';
+    res.redirect('/me');
+  }
+
+  /** With a message for the next page. */
+  @Post('logout/told')
+  loggedOut(@Req() req: any, @Res() res: any) {
+    req.logout((error?: Error) => {
+      if (error) return res.status(500).json(error.message);
+      req.session.flash = 'Signed out';
+      res.redirect('/me');
+    });
+  }
+
   @OnSessionEvent(SessionEvent)
   record({ type, principalName }: SessionEvent) {
     AccountController.events.push([type, principalName]);
@@ -129,6 +152,49 @@ describe('passport-local with @nestjs/passport and sessions', () => {
     expect((await agent.get('/me')).json()).toEqual({ user: { id: 'ann' }, cart: null, principal: 'ann' });
     expect((await visitor.get('/me')).json()).toEqual({ user: null, cart: null, principal: null });
     expect(await sessions.findByPrincipalName('ann')).toHaveLength(1);
+  });
+
+  it('signs in by each of two clicks, with a session of its own', async () => {
+    const { agent } = await start();
+    await agent.get('/cart');
+    hold = new Gate();
+    const tabs = [agent.fork(), agent.fork()];
+    const logins = tabs.map((tab) => tab.post('/login', CREDENTIALS));
+    await hold.reached();
+    hold.open();
+    for (const login of await Promise.all(logins)) expect([login.status, login.setCookies.length]).toEqual([201, 1]);
+    for (const tab of tabs) {
+      expect((await tab.get('/me')).json()).toEqual({ user: { id: 'ann' }, cart: null, principal: 'ann' });
+    }
+  });
+
+  it('signs in again after the response to a login was lost', async () => {
+    const { agent } = await start();
+    await agent.get('/cart');
+    await agent.fork().post('/login', CREDENTIALS);
+    for (const path of ['/login', '/login/keeping', '/login/signed']) {
+      const again = agent.fork();
+      expect((await again.post(path, CREDENTIALS)).setCookies).toHaveLength(1);
+      expect((await again.get('/me')).json()).toMatchObject({ user: { id: 'ann' }, principal: 'ann' });
+    }
+  });
+
+  it.each(['/logout', '/logout/told'])('answers a request of a user who signs out meanwhile, by %s', async (path) => {
+    const { agent } = await start();
+    await agent.post('/login', CREDENTIALS);
+    const [early, late] = [agent.fork(), agent.fork()];
+    hold = new Gate();
+    const held = early.get('/private');
+    await hold.reached();
+    expect((await agent.post(path)).status).toBe(302);
+    hold.open();
+    expect([(await held).status, (await held).setCookies]).toEqual([302, []]);
+    expect((await late.get('/private')).status).toBe(302);
+    expect((await late.post(path)).status).toBe(302);
+    await agent.post('/login', CREDENTIALS);
+    const response = await early.get('/private');
+    expect([response.status, response.setCookies]).toEqual([409, []]);
+    expect((await agent.get('/me')).json()).toMatchObject({ user: { id: 'ann' } });
   });
 
   it('refuses wrong credentials', async () => {

@@ -28,7 +28,7 @@ const ROWS: Record<string, () => Promise<void>> = {
     expect(await runIn(lenient, ({ session }) => (session.count ?? null) as unknown)).toBeNull();
   },
 
-  'Of two logins of one browser at once, the second is a 409 response': async () => {
+  'For 60 s, a request that sets something by the token that a login has replaced is a 409 response': async () => {
     const browser = (await start()).agent();
     await runIn(browser, ({ session }) => void (session.cart = ['book']));
     const login = (gate: Gate) =>
@@ -44,7 +44,7 @@ const ROWS: Record<string, () => Promise<void>> = {
     gates[0]!.open();
     expect((await first)!.status).toBe(200);
     gates[1]!.open();
-    expect([(await second)!.status, (await second)!.setCookies]).toEqual([409, []]);
+    expect([(await second)!.status, (await second)!.setCookies.length]).toEqual([200, 1]);
     // With the cookie of before.
     expect((await request(browser, ({ session }) => void (session.lang = 'de'))).status).toBe(409);
   },

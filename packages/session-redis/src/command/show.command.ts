@@ -48,7 +48,7 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
       ]),
     keys.prefix,
   );
-  const forwardedTo = new RegExp(`^${ID_PATTERN}`).exec(rotated ?? '')?.[0];
+  const forwardedTo = new RegExp(`^(?:(?:closed|left):)?(${ID_PATTERN})`).exec(rotated ?? '')?.[1];
   const names = Object.keys(hash);
   if (names.length === 0) {
     return forwardedTo === undefined ? undefined : { id: shownId(id), forwardedTo: shownId(forwardedTo) };

@@ -7,6 +7,7 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { RequestConnection } from '../connection/request.connection.js';
+import { goesOn } from '../keys/goes-on.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import {
   type LedgerPlace,
@@ -87,7 +88,9 @@ export class LimitAcrossPartitions {
       });
       if (typeof ended === 'string') {
         await this.#release(request, ended);
-        return { outcome: ended };
+        if (ended !== 'gone' || request.replaced === undefined) return { outcome: ended };
+        // The script knows whether it was rotated. It stores nothing, because that time has passed.
+        return store({ until: 0, principal: request.principal });
       }
       const reply = await store({ until: request.latest, principal: request.principal });
       const { outcome } = reply;
@@ -181,7 +184,7 @@ export class LimitAcrossPartitions {
   async #isGone({ replaced, presentedIds }: PlaceRequest): Promise<boolean> {
     if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
     // It is not created where the client presents a token that was just replaced.
-    const marks = presentedIds.map((id) => this.#isThere(this.partitions.of(id).forwardingMark(id)));
+    const marks = presentedIds.map((id) => goesOn(this.connection, this.partitions, id));
     return (await Promise.all(marks)).includes(true);
   }
 

@@ -43,7 +43,7 @@ async function laterIds(
 ): Promise<[id: string, laterId: string][]> {
   const marks = await connection.run((client) => client.mget(ids.map((id) => keys.forwardingMark(id))), keys.prefix);
   return ids.flatMap((id, i) => {
-    const later = /^(?:cleared:)?(\S+)/.exec(marks[i] ?? '')?.[1];
+    const later = /^(?:(?:closed|left):)?(\S+)/.exec(marks[i] ?? '')?.[1];
     return later === undefined ? [] : [[id, later]];
   });
 }

@@ -15,6 +15,7 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { type LoadedRecord, type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
+import { goesOn } from '../keys/goes-on.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
@@ -267,13 +268,8 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     if (elsewhere.length === 0) return this.#encryption.create(change, store);
     // The script cannot read these marks. Reading them before is enough: a session that is rotated later was still
     // found under its old id when this request looked it up.
-    const marks = await Promise.all(
-      elsewhere.map((presented) => {
-        const mark = this.#partitions.of(presented).forwardingMark(presented);
-        return this.#connection.run((client) => client.exists(mark), mark);
-      }),
-    );
-    if (marks.some((found) => found > 0)) return { outcome: 'gone' };
+    const marks = elsewhere.map((presented) => goesOn(this.#connection, this.#partitions, presented));
+    if ((await Promise.all(marks)).includes(true)) return { outcome: 'gone' };
     proceed();
     return this.#encryption.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, store);
   }

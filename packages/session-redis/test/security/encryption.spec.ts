@@ -203,8 +203,10 @@ describe('a change of id', () => {
 
   it('leaves saves from the old id readable', async () => {
     const repository = instanceOf(store, encryptionOf(A));
-    const { id } = await stored(repository, { a: 1 });
-    const [login, slow] = [await load(repository, id), await load(repository, id)];
+    const session = await stored(repository, { a: 1 });
+    session.signIn('ann');
+    await session.save();
+    const [login, slow] = [await load(repository, session.id), await load(repository, session.id)];
     login.signIn('ann');
     await login.save();
     slow.setAttribute('b', 2);
@@ -223,6 +225,19 @@ describe('a change of id', () => {
     slow.setAttribute('b', 2);
     await slow.save();
     expect(await attributesOf(instanceOf(store, encryptionOf(A)), login.id)).toEqual({ a: 1, b: 2 });
+  });
+
+  it('leaves the attributes readable that a sign-in takes along which lost against another one', async () => {
+    const repository = instanceOf(store, encryptionOf(A));
+    const { id } = await stored(repository, { a: 1, b: 1 });
+    const [first, second] = [await load(repository, id), await load(repository, id)];
+    for (const session of [first, second]) {
+      session.signIn('ann');
+      await session.save();
+    }
+    for (const session of [first, second])
+      expect(await attributesOf(repository, session.id)).toMatchObject({ a: 1, b: 1 });
+    expect(await textOf(second.id, 'a')).not.toBe(await textOf(first.id, 'a'));
   });
 
   it('that also clears the session leaves it readable', async () => {

@@ -131,20 +131,20 @@ describe.each([
     }
   });
 
-  it('a save in flight reaches the session under its new id, even after two changes', async () => {
-    const token = await begun();
-    const requests = await held(['attribute', 'update', 'save'], token, 'in-flight');
-    const browser = browserWith(token, here);
+  it('a save in flight reaches the session of the same user under its new id, even after two changes', async () => {
+    const browser = browserWith(await begun(), here);
     await browser.post('/login/ann');
-    await browser.post('/login/bea');
+    const requests = await held(['attribute', 'update', 'save'], browser.cookie('SESSION')!, 'in-flight');
+    await browser.post('/login/ann');
+    await browser.post('/login/ann');
     for (const response of await requests.goOn()) expect([response.status, response.setCookies]).toEqual([201, []]);
-    const attributes = { before: true, user: 'bea', attribute: 'late', update: 'late', save: 'late' };
+    const attributes = { before: true, user: 'ann', attribute: 'late', update: 'late', save: 'late' };
     expect((await browser.get('/read')).json()).toMatchObject({ isNew: false, attributes });
   });
 
-  it('a request in flight changes no id, no principal and no timeout, and gets no cookie', async () => {
+  it('a request in flight changes nothing in the session of another user, and gets no cookie', async () => {
     const token = await begun();
-    const kinds = ['rotation', 'principal', 'login', 'interval', 'absoluteTimeout'];
+    const kinds = ['attribute', 'update', 'save', 'rotation', 'principal', 'login', 'interval', 'absoluteTimeout'];
     const requests = await held(kinds, token, 'held-open');
     const browser = browserWith(token, here);
     const { id } = (await browser.post('/login/ann')).json<SessionView>();
@@ -154,15 +154,38 @@ describe.each([
   });
 
   it.each(['logout', 'zero'])('a request in flight that ends the session leaves the cookie: %s', async (kind) => {
-    const token = await begun();
-    const requests = await held([kind], token, `ends-by-${kind}`);
-    const browser = browserWith(token, here);
+    const browser = browserWith(await begun(), here);
+    await browser.post('/login/ann');
+    const requests = await held([kind], browser.cookie('SESSION')!, `ends-by-${kind}`);
     const { id } = (await browser.post('/login/ann')).json<SessionView>();
     for (const response of await requests.goOn()) expect([response.status, response.setCookies]).toEqual([201, []]);
     expect(await client.exists(keys.shadow(id))).toBe(0);
   });
 
-  it('a late request with the old token creates no session, so that the cookie of the login stays', async () => {
+  it.each(['logout', 'zero'])('a request in flight does not end the session of another user: %s', async (kind) => {
+    for (const [from, to] of [
+      ['', 'ann'],
+      ['ann', 'bea'],
+    ] as const) {
+      const browser = browserWith(await begun(), here);
+      if (from) await browser.post(`/login/${from}`);
+      const requests = await held([kind], browser.cookie('SESSION')!, `ends-${kind}-of-${to}`);
+      const { id } = (await browser.post(`/login/${to}`)).json<SessionView>();
+      for (const response of await requests.goOn()) expect([response.status, response.setCookies]).toEqual([409, []]);
+      expect(await client.exists(keys.shadow(id))).toBe(1);
+    }
+  });
+
+  it('a logout with a token that was just replaced ends what the token has opened', async () => {
+    const browser = browserWith(await begun(), here);
+    await browser.post('/login/ann');
+    const old = browser.cookie('SESSION')!;
+    const { id } = (await browser.post('/login/ann')).json<SessionView>();
+    for (const app of [there, here]) expect((await browserWith(old, app).post('/logout')).status).toBe(201);
+    expect(await client.exists(keys.shadow(id))).toBe(0);
+  });
+
+  it('a late request with the old token creates and ends no session, so that the cookie of the login stays', async () => {
     const token = await begun();
     const browser = browserWith(token, here);
     const { id } = (await browser.post('/login/ann')).json<SessionView>();
@@ -170,9 +193,7 @@ describe.each([
     for (const app of [there, here]) {
       for (const path of ['/set/late', '/login/mallory', '/push/late', '/logout']) {
         const response = await browserWith(token, app).post(path, { value: 'late' });
-        // Who sets nothing is refused nothing.
-        const status = path === '/logout' ? 201 : 409;
-        expect([path, response.status, response.setCookies]).toEqual([path, status, []]);
+        expect([path, response.status, response.setCookies]).toEqual([path, 409, []]);
       }
     }
     expect(await stored(id)).toEqual(before);

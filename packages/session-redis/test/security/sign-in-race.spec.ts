@@ -78,7 +78,6 @@ describe.each([
 
   it(`plants nothing that is bound to the visitor in a session that signs in meanwhile, ${ROUNDS} rounds`, async () => {
     const [here, there] = apps;
-    let late = 0;
     for (let round = 0; round < ROUNDS; round++) {
       const victim = here.agent();
       await victim.post('/race/start');
@@ -89,13 +88,10 @@ describe.each([
       });
       const [login] = await Promise.all([victim.post('/race/sign-in'), ...attackers]);
       expect([login.status, login.setCookies.length]).toEqual([201, 1]);
-      const view = (await victim.get('/race/view')).json<{ items: string[] }>();
-      late += view.items.length;
+      const view = (await victim.get('/race/view')).json();
       expect(view).toMatchObject({ principalName: 'victim', authenticatedAt: expect.any(Number), bound: [] });
       expect(view).not.toHaveProperty('captcha');
     }
-    // What the sign-in keeps was not lost.
-    expect(late).toBeGreaterThan(0);
     const keys = new SessionKeys(adapter);
     if (partitions === 1)
       expect(await client.exists(keys.index(PRINCIPAL_NAME_INDEX_NAME, hashOfValue('victim')))).toBe(1);

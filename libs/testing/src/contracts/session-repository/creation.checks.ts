@@ -19,6 +19,10 @@ function startedBy(t: ContractContext, presentedIds: readonly string[], place: C
   return session;
 }
 
+function signedIn(t: ContractContext): Promise<Session> {
+  return t.stored({ a: 1 }, (each) => each.signIn('ann'));
+}
+
 /** The same twice: with a session beside that of an id, and with one that is kept apart from it. */
 function startedTwice(t: ContractContext, id: string, presentedIds: readonly string[] = [id]): Session[] {
   return [{ beside: id }, { apartFrom: [id] }].map((place) => startedBy(t, presentedIds, place));
@@ -103,6 +107,25 @@ export const CREATION: CheckGroup = {
           await t.isOver(late.id);
         }
       }
+    },
+
+    'accepts such a request where nobody is signed in since the rotation, and until somebody is': async (t) => {
+      const [{ id: first }, { id: second }] = [await signedIn(t), await signedIn(t)];
+      const [signedOut, cleared] = [await t.load(first), await t.load(second)];
+      const ids = [first, second];
+      signedOut.changeSessionId();
+      signedOut.principalName = undefined;
+      // As Passport signs a user out.
+      cleared.principalName = undefined;
+      await t.saves(cleared);
+      cleared.startAnew();
+      cleared.setAttribute('flash', 1);
+      for (const session of [signedOut, cleared]) await t.saves(session);
+      for (const id of ids) for (const late of startedTwice(t, id)) await t.saves(late);
+      signedOut.signIn('bob');
+      cleared.changeSessionId();
+      for (const session of [signedOut, cleared]) await t.saves(session);
+      for (const id of ids) for (const late of startedTwice(t, id)) await t.refuses(late);
     },
 
     'accepts a principal that is no string, and lists it in no index': async (t) => {

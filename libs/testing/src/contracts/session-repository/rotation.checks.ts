@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { IndexedSessionRepository, type Session } from '@nest-session/core';
+import { TrackedSession } from '@nest-session/core/internal';
 import type { UpdateSession } from '@nest-session/core/store';
 import type { CheckGroup, Checks } from './check.group.js';
 import { NAMES } from './names-and-values.checks.js';
@@ -22,11 +23,10 @@ const refusals: Checks = Object.fromEntries(
     `refuses completely a forwarded save that sets ${what}`,
     async (t) => {
       const victim = await t.stored({ a: 1 }, (each) => {
-        each.principalName = 'guest';
+        each.principalName = 'ann';
         each.absoluteTimeout = 3600;
       });
       const held = await t.load(victim.id);
-      victim.principalName = 'ann';
       await t.rotates(victim);
       held.setAttribute('a', 2);
       change(held);
@@ -36,6 +36,73 @@ const refusals: Checks = Object.fromEntries(
       const session = await t.load(victim.id);
       assert.deepEqual([session.getAttribute('a'), session.principalName], [1, 'ann']);
       assert.deepEqual([session.maxInactiveInterval, session.absoluteTimeout], [INTERVAL / 1000, 3600]);
+    },
+  ]),
+);
+
+/** Rotations that change the principal, of a session in which `before` is signed in, if anybody is. */
+const CROSSINGS: Readonly<Record<string, { before?: string; rotations: ((session: Session) => void)[] }>> = {
+  'a sign-in of a visitor': { rotations: [signInOf('ann')] },
+  'a sign-in of another user': { before: 'ann', rotations: [signInOf('bob')] },
+  'a sign-in that keeps an attribute': { before: 'ann', rotations: [(each) => each.signIn('bob', { keep: ['a'] })] },
+  'another principal': { before: 'ann', rotations: [named('bob')] },
+  'the end of a login': { before: 'ann', rotations: [named(undefined)] },
+  'a change of id and then a sign-in': { rotations: [(each) => void each.changeSessionId(), signInOf('ann')] },
+  'a sign-in and then a change of id': { rotations: [signInOf('ann'), (each) => void each.changeSessionId()] },
+  'a sign-in of another user and one of the first': { before: 'ann', rotations: [signInOf('bob'), signInOf('ann')] },
+};
+
+function signInOf(name: string) {
+  return (session: Session) => session.signIn(name);
+}
+
+/** In a request: elsewhere, the session keeps its id. */
+function named(name: string | undefined) {
+  return (session: Session) => {
+    session.changeSessionId();
+    session.principalName = name;
+  };
+}
+
+/** How a request ends its session. */
+const ENDS: Readonly<Record<string, (session: TrackedSession) => void>> = {
+  'invalidate()': (session) => session.invalidate(),
+  'signOut()': (session) => session.signOut(),
+  'an interval of 0': (session) => (session.maxInactiveInterval = 0),
+};
+
+const crossings: Checks = Object.fromEntries(
+  Object.entries(CROSSINGS).map(([what, { before, rotations }]) => [
+    `forwards nothing across ${what}`,
+    async (t) => {
+      const session = await t.stored({ a: 1, n: 1 }, (each) => before && each.signIn(before));
+      const { id } = session;
+      const held = async () => TrackedSession.of(await t.load(id));
+      const [setting, updating, removing, touching, visitor, timeout] = await Promise.all(
+        Array.from({ length: 6 }, held),
+      );
+      const ending = await Promise.all(Object.values(ENDS).map(async (end) => ({ end, session: await held() })));
+      for (const rotate of rotations) {
+        rotate(session);
+        await t.saves(session);
+      }
+      const record = await t.recordOf(session.id);
+      setting!.setAttribute('a', 2);
+      removing!.removeAttribute('a');
+      visitor!.setAttribute('nest-session.visitor.x', 1);
+      timeout!.maxInactiveInterval = 60;
+      for (const late of [setting!, removing!, visitor!, timeout!]) assert.equal(await late.save(), 'gone');
+      assert.equal(await updating!.updateAttribute<number>('n', (n = 0) => n + 1), undefined);
+      assert.equal(await t.repository.touch(touching!), 'gone');
+      assert.equal(await t.repository.deleteById(id), false);
+      for (const { end, session: late } of ending) {
+        end(late);
+        // Where nobody is signed in any more, there is nothing that the client expects to end.
+        if (session.principalName === undefined) assert.equal(await late.save(), 'gone');
+        else await t.refuses(late);
+        assert.deepEqual([late.isDeleted, late.tokenToSend], [false, undefined]);
+      }
+      assert.deepEqual(await t.recordOf(session.id), record);
     },
   ]),
 );
@@ -269,6 +336,7 @@ export const ROTATION: CheckGroup = {
     },
 
     ...refusals,
+    ...crossings,
 
     'lets requests that loaded the old id end the session': async (t) => {
       const session = await t.stored();
@@ -363,7 +431,7 @@ export const ROTATION: CheckGroup = {
       assert.equal(await t.repository.touch(touching), 'gone');
       assert.equal(await t.repository.deleteById(first), false);
       ending.invalidate();
-      assert.equal(await ending.save(), 'gone');
+      await t.refuses(ending);
       assert.deepEqual(await t.attributesOf(id), {});
       const late = t.repository.createSession([first]);
       late.setAttribute('a', 1);

@@ -121,8 +121,8 @@ export const SIGN_IN: CheckGroup = {
       assert.deepEqual(await t.attributesOf(newId), { a: 2 });
     },
 
-    'that keeps some attributes lets late saves change only these': async (t) => {
-      const session = await t.stored({ a: 1, b: 1 });
+    'of the same principal that keeps some attributes lets late saves change only these': async (t) => {
+      const session = await t.stored({ a: 1, b: 1 }, (each) => each.signIn('ann'));
       const [late, updating] = [await t.load(session.id), await t.load(session.id)];
       await signsIn(t, session, ['a']);
       for (const name of ['a', 'b', 'c']) late.setAttribute(name, 2);
@@ -131,8 +131,8 @@ export const SIGN_IN: CheckGroup = {
       assert.deepEqual(await t.attributesOf(session.id), { a: 2, [PRINCIPAL_ATTRIBUTE]: 'ann' });
     },
 
-    'leaves its rule in force across later sign-ins': async (t) => {
-      const session = await t.stored({ a: 1, b: 1 });
+    'of the same principal leaves its rule in force across later ones': async (t) => {
+      const session = await t.stored({ a: 1, b: 1 }, (each) => each.signIn('ann'));
       const late = await t.load(session.id);
       await t.rotates(session);
       await signsIn(t, session, ['b']);
@@ -213,15 +213,76 @@ export const SIGN_IN: CheckGroup = {
       assert.equal((await t.load(newId)).authenticatedAt, session.authenticatedAt);
     },
 
-    'by a request that lost against another one does nothing': async (t) => {
-      const session = await t.stored({ a: 1, [VISITORS]: 1 });
-      const late = await t.load(session.id);
-      await t.rotates(session);
-      late.signIn('mallory');
-      await t.refuses(late);
-      const loaded = await t.load(session.id);
-      assert.deepEqual([loaded.principalName, loaded.authenticatedAt], [undefined, undefined]);
-      assert.equal(loaded.getAttribute(VISITORS), 1);
+    'by a visitor who lost against another request begins a session of its own, with what it keeps': async (t) => {
+      for (const rotate of [(each: Session) => each.changeSessionId(), (each: Session) => each.signIn('ann')]) {
+        const session = await t.stored({ a: 1, removed: 1, [VISITORS]: 1 });
+        const late = await t.load(session.id, t.other);
+        late.removeAttribute('removed');
+        rotate(session);
+        await t.saves(session);
+        const before = await t.recordOf(session.id);
+        late.signIn('bob');
+        late.setAttribute('b', 2);
+        await t.saves(late);
+        assert.deepEqual(await t.attributesOf(late.id), { a: 1, b: 2, [PRINCIPAL_ATTRIBUTE]: 'bob' });
+        const { creationTime, authenticatedAt } = await t.load(late.id, t.other);
+        assert.deepEqual([late.authenticatedAt, authenticatedAt], [creationTime, creationTime]);
+        assert.deepEqual(await t.recordOf(session.id), before);
+      }
+    },
+
+    'by a visitor whose earlier save has found out that it lost begins such a session, too': async (t) => {
+      const session = await t.stored({ n: 1 });
+      const [updating, saving] = [await t.load(session.id), await t.load(session.id, t.other)];
+      await signsIn(t, session);
+      assert.equal(await updating.updateAttribute<number>('n', (n = 0) => n + 1), undefined);
+      saving.setAttribute('n', 2);
+      assert.equal(await saving.save(), 'gone');
+      for (const late of [updating, saving]) {
+        assert.equal(late.isGone, true);
+        await signsIn(t, late);
+        assert.equal((await t.load(late.id)).principalName, 'ann');
+      }
+      assert.deepEqual(await t.attributesOf(session.id), { n: 1, [PRINCIPAL_ATTRIBUTE]: 'ann' });
+    },
+
+    'of a client whose token was just replaced creates a session': async (t) => {
+      const session = await t.stored();
+      const previousId = await t.rotates(session);
+      const late = t.repository.createSession([previousId]);
+      late.signIn('ann');
+      await t.saves(late);
+      assert.equal((await t.load(late.id)).principalName, 'ann');
+      await t.load(session.id);
+    },
+
+    'by a user who lost against another request does nothing': async (t) => {
+      for (const name of ['ann', 'bob']) {
+        const session = await t.stored({ a: 1 }, (each) => each.signIn('ann'));
+        const late = await t.load(session.id);
+        session.signIn(name);
+        await t.saves(session);
+        late.signIn('ann');
+        await t.refuses(late);
+        await t.isOver(late.id);
+        assert.equal((await t.load(session.id)).principalName, name);
+      }
+    },
+
+    'of another principal keeps nothing, unless it is told what': async (t) => {
+      const session = await t.stored({ a: 1, b: 1 }, (each) => each.signIn('ann'));
+      await signsIn(t, session);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1, b: 1, [PRINCIPAL_ATTRIBUTE]: 'ann' });
+      session.signIn('bob', { keep: ['a'] });
+      await t.saves(session);
+      assert.deepEqual(await t.attributesOf(session.id), { a: 1, [PRINCIPAL_ATTRIBUTE]: 'bob' });
+      const [other, removed] = [await t.load(session.id, t.other), await t.load(session.id)];
+      removed.setAttribute('late', 1);
+      await t.saves(removed);
+      other.principalName = undefined;
+      other.signIn('carl');
+      await t.saves(other);
+      assert.deepEqual(await t.attributesOf(other.id), { [PRINCIPAL_ATTRIBUTE]: 'carl' });
     },
 
     'after a clearing keeps nothing of before': async (t) => {

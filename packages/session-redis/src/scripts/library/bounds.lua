@@ -3,10 +3,8 @@
 
 -- The attributes that do not count: those of attribute-names.ts in session-core.
 local OWN = {
-  ['sessionAttr:nest-session.principal'] = true,
-  ['sessionAttr:nest-session.visitor.csrf'] = true,
-  ['sessionAttr:nest-session.rememberMe'] = true,
-  ['sessionAttr:nest-session.cookieMaxAge'] = true,
+  ['sessionAttr:nest-session.principal'] = true, ['sessionAttr:nest-session.visitor.csrf'] = true,
+  ['sessionAttr:nest-session.rememberMe'] = true, ['sessionAttr:nest-session.cookieMaxAge'] = true,
   ['sessionAttr:nest-session.initialized'] = true,
 }
 

@@ -1,16 +1,27 @@
 -- include: keys
+-- Forwarding marks: see SessionChange of session-core. A mark that leads on has the later id, and after a sign-in also
+-- the rule which attributes that keeps. One that leads nowhere has a word and a colon before the id: see
+-- library/mark-of-rotation.
+
+-- The word of a mark that leads nowhere; nil for one that leads on.
+local function word_of(mark) return string.match(mark, '^(%a+):') end
+
+-- The id that a rotation has given, whether or not its mark leads there.
+local function target_of(mark) return string.match(mark, '^%a+:(%S+)') or string.match(mark, '^%S*') end
+
 -- Leads along the forwarding marks of an id to the live session: its id, its keys, and the rules of the sign-ins on the
--- way; nil when there is none. `text`: the reply for the shadow key of the id. A mark has the later id, and after a
--- sign-in also the rule which attributes that keeps.
+-- way; nil when there is none, and then the word of the mark that leads nowhere, if there was one. `text`: the reply for
+-- the shadow key of the id.
 local function follow_marks(prefix, id, key, shadow, text)
   local seals = {}
   -- A chain of marks is short, because they do not live long. The limit stops a planted circle.
   for _ = 1, 15 do
     if text ~= false then break end
-    local mark = redis.call('GET', prefix .. 'sessions:forwarded:' .. id)
     -- One that lives for longer than a minute is from a time when the clock was ahead.
-    if not mark or redis.call('PTTL', prefix .. 'sessions:forwarded:' .. id) > 60000 then return nil end
-    id = string.match(mark, '^%S*')
+    local mark_key = prefix .. 'sessions:forwarded:' .. id
+    local mark = redis.call('PTTL', mark_key) <= 60000 and redis.call('GET', mark_key)
+    if not mark or word_of(mark) then return nil, mark and word_of(mark) end
+    id = target_of(mark)
     if id ~= mark then table.insert(seals, string.sub(mark, #id + 2)) end
     key, shadow = prefix .. 'sessions:' .. id, prefix .. 'sessions:expires:' .. id
     text = redis.pcall('GET', shadow)

@@ -1,5 +1,6 @@
 -- include: index
--- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter.
+-- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter;
+-- who its principal `was` before and `is` after, by the value in the index, nil for nobody.
 -- Where the change lists it under a principal, its limit makes room; `retention`: of the data of the sessions that end
 -- for it. The second result is the reply to a change for which there is no room, or not yet.
 local function index_changes(partition, session, change, retention, now)
@@ -16,9 +17,11 @@ local function index_changes(partition, session, change, retention, now)
   for _, entry in ipairs(before) do
     if not changed[entry.name] then table.insert(after, entry) end
   end
+  local was = principal_in(before)
   principal = principal_in(after)
   -- Another request has changed the principal since this one loaded the session.
   local is_other = limit and limit.principal and principal and principal.value ~= limit.principal
   if is_other then return nil, { 'unplaced', principal.value } end
-  return { before = before, after = after, field = after[1] and recorded_form(after) }
+  local field, is = after[1] and recorded_form(after), principal and principal.value
+  return { before = before, after = after, field = field, was = was and was.value, is = is }
 end

@@ -1,14 +1,15 @@
 -- The live session of `id`, whose session hash is at `key` and whose shadow key is at `shadow`, or the later session to
 -- which its forwarding marks lead. Returns the fields of its hash (these four, and those that the script names), its
--- id, its two keys, and the rules of the sign-ins on the way (`seals`); nil when there is none. What it returns is no
--- table, and what is included for most calls is little: every save and every touch pays for it.
+-- id, its two keys, and the rules of the sign-ins on the way (`seals`); nil when there is none, and then the word of the
+-- mark that leads nowhere, if there was one. What it returns is no table, and what is included for most calls is little:
+-- every save and every touch pays for it.
 local function live_session(prefix, id, key, shadow, ...)
   local seals = nil
   local text = redis.pcall('GET', shadow)
   if text ~= '' then
     -- include: forwarding-marks
     id, key, shadow, seals = follow_marks(prefix, id, key, shadow, text)
-    if not id then return nil end
+    if not id then return nil, key end
   end
   local fields = redis.pcall('HMGET', key, 'lastAccessedTime', 'maxInactiveInterval', 'absoluteExpiry', 'bucket', ...)
   if not fields[1] then

@@ -5,13 +5,10 @@
 -- be early, never late: it moves only when the end comes before it, or when the minute of the bucket has passed without
 -- a sweep.
 local function is_misplaced(prefix, id, bucket, ends_at, now)
-  local minute, reply, due = tonumber(bucket), nil, nil
-  if minute then
-    reply = redis.pcall('SISMEMBER', prefix .. 'expirations:' .. bucket, 'expires:' .. id)
-  else
-    reply = redis.pcall('ZSCORE', prefix .. 'ends', id)
-    due = tonumber(reply)
-  end
+  local minute = tonumber(bucket)
+  local reply = minute and redis.pcall('SISMEMBER', prefix .. 'expirations:' .. bucket, 'expires:' .. id)
+  if not minute then reply = redis.pcall('ZSCORE', prefix .. 'ends', id) end
+  local due = not minute and tonumber(reply) or nil
   if type(reply) == 'table' then
     -- include: keys
     -- A stray key in the place of either has no member.

@@ -12,10 +12,7 @@ local function rebucket(partition, session, ends_at, now)
   end
   if session.due and (place.bucket or not ends_at) then redis.call('ZREM', partition.prefix .. 'ends', session.id) end
   if ends_at and not stays then join(partition, session.id, place, now) end
-  if place.bucket and place.bucket ~= recorded then
-    redis.call('HSET', session.key, 'bucket', place.bucket)
-  elseif recorded and not place.bucket then
-    redis.call('HDEL', session.key, 'bucket')
-  end
+  if place.bucket and place.bucket ~= recorded then redis.call('HSET', session.key, 'bucket', place.bucket) end
+  if recorded and not place.bucket then redis.call('HDEL', session.key, 'bucket') end
   session.bucket, session.is_in_bucket, session.due = place.bucket, place.bucket ~= nil, not place.bucket and ends_at
 end

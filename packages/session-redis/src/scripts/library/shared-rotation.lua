@@ -3,10 +3,11 @@
 
 -- The reply to a rotation that was sent twice, which finds the forwarding mark that it left itself; nil for any other
 -- one.
-local function reply_of_rotation(place, id, new_id, mark, signs_in, now)
-  if redis.call('GET', place.own .. 'sessions:forwarded:' .. id) ~= mark then return nil end
-  local session = live_shared(place, new_id, now)
-  if not session then return { 'gone' } end
+local function reply_of_rotation(place, id, new_id, signs_in, now)
+  local mark = redis.call('GET', place.own .. 'sessions:forwarded:' .. id)
+  if not mark or target_of(mark) ~= new_id then return nil end
+  local session, word = live_shared(place, new_id, now)
+  if not session then return { word and 'saved' or 'gone' } end
   local signed_in = signs_in and redis.call('GET', place.own .. 'sessions:signed-in:' .. session.id)
   return { 'saved', signed_in and string.match(signed_in, '^%d+') or nil }
 end

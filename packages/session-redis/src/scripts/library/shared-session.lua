@@ -1,4 +1,4 @@
--- include: keys
+-- include: keys, forwarding-marks
 -- Sessions as the indexed repository of Spring Session keeps them, in JSON. `place` says where: what the keys of Spring
 -- begin with (`prefix`), what ours beside them begin with (`own`), the events stream (`events`), and the `trace`.
 local PRINCIPAL_FIELD = 'sessionAttr:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'
@@ -45,7 +45,7 @@ local function is_alive(session, now)
 end
 
 -- The live session of an id, or the later one to which our forwarding marks lead, with the rules of the sign-ins on the
--- way (`seals`); nil when there is none.
+-- way (`seals`); nil when there is none, and then the word of the mark that leads nowhere, if there was one.
 local function live_shared(place, id, now)
   local seals = {}
   for _ = 1, 15 do
@@ -55,8 +55,8 @@ local function live_shared(place, id, now)
       return is_alive(session, now) and session or nil
     end
     local mark = redis.call('GET', place.own .. 'sessions:forwarded:' .. id)
-    if not mark then return nil end
-    id = string.match(mark, '^%S*')
+    if not mark or word_of(mark) then return nil, mark and word_of(mark) end
+    id = target_of(mark)
     if id ~= mark then table.insert(seals, string.sub(mark, #id + 2)) end
   end
   return nil

@@ -4,8 +4,7 @@
 -- Adds to a change what it does to a session, whether that goes on or ends: the end by the absolute timeout, the time of
 -- the sign-in, and the data key for the id that it has then.
 local function add_changes(session, change, absolute_expiry, data_key, now)
-  local changes_expiry = change.timeout and (absolute_expiry or session.absolute_expiry)
-  if changes_expiry then put(change, 'absoluteExpiry', absolute_expiry) end
+  if change.timeout and (absolute_expiry or session.absolute_expiry) then put(change, 'absoluteExpiry', absolute_expiry) end
   if change.interval then put(change, 'maxInactiveInterval', change.interval) end
   if change.sign_in or change.signs_out then put(change, 'authenticatedAt', change.sign_in and now) end
   if data_key then put(change, 'dataKey', data_key) end

@@ -33,17 +33,14 @@ local duration, kept_for, may_make, first_session = ARGV[5], ARGV[6], ARGV[7] ==
 local over, sessions = part_of(ARGV, 9, first_session - 1), part_of(ARGV, first_session, #ARGV)
 
 -- For how many ms a request that finds it busy keeps its turn until it asks again.
-local WAITING = 250
--- No sign-in takes longer, in ms.
-local LONGEST_STORING = 3600000
+-- And what no sign-in takes longer than.
+local WAITING, LONGEST_STORING = 250, 3600000
 if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
 local now, places, stored = now_in_ms(), {}, redis.call('HGETALL', key)
 for i = 1, #stored, 2 do places[stored[i]] = place_in(stored[i], stored[i + 1]) end
 
 -- Not one from a time when the clock was ahead: whether its session is there decides.
-local function is_open(place)
-  return place ~= nil and place.latest > now and place.latest <= now + LONGEST_STORING
-end
+local function is_open(place) return place ~= nil and place.latest > now and place.latest <= now + LONGEST_STORING end
 
 -- Whether another session takes the place.
 local function is_taken(place) return place.heir ~= id and is_open(places[place.heir]) end

@@ -2,7 +2,8 @@
 --[[
   change-session: writes the changes of a live session that keeps its id: attributes as save-attributes does, and timeouts,
   indexes, a sign-out, the data key. Either all of it happens or nothing. A session whose new times are already over ends.
-  Follows forwarding marks. `SessionChange` of session-core states what a save may do after a login has changed the id.
+  Follows forwarding marks, but for those that lead nowhere. `SessionChange` of session-core states what a save may do after
+  a rotation.
 
   KEYS[1] bucket list
   KEYS[2] events stream
@@ -20,9 +21,9 @@
   Returns
     {'saved'}
     {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone'}            there is no live session. Or the save is forwarded, and changes more than attributes or its
-                        condition is false: a request that was open during a login must not change or read what belongs to
-                        the login
+    {'gone', word}      there is no live session; `word`: that of the forwarding mark that leads nowhere, missing without
+                        one. Or the save is forwarded, and changes more than attributes or its condition is false: a request
+                        that was open during a rotation must change or read no more
     {'resealed', id, text}  the session has another data key than this save brings: `text`, wrapped for `id`. Without
                         `text`: it has none, and this save brings none for that id
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
@@ -36,8 +37,8 @@
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local id, grace, retention, change = ARGV[3], ARGV[4], ARGV[5], change_in(ARGV, 6)
 
-local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
-if not session then return { 'gone' } end
+local session, word = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
+if not session then return { 'gone', word } end
 local is_forwarded, refusal, data_key, size, entries = session.id ~= id, nil, nil, nil, nil
 if is_forwarded then
   -- include: forwarded-change

@@ -22,8 +22,8 @@
 
   Returns
     {'created', creation time in epoch ms}
-    {'gone'}       the session of a presented id has just been rotated. The request still has the old token, and the
-                   cookie of a new session would replace the cookie of the login
+    {'gone'}       the session of a presented id has just been rotated, and goes on. The request still has the old
+                   token, and the cookie of a new session would replace the cookie of the login
     {'collision'}  the id is taken
     {'late'}       the time of the limit has passed
     {'refused'}    the principal has as many sessions as the limit allows
@@ -38,7 +38,12 @@ local new = {
   indexes = part_of(ARGV, 11, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 
-if KEYS[6] and redis.call('EXISTS', unpack(KEYS, 6)) > 0 then return { 'gone' } end
+if KEYS[6] and redis.call('EXISTS', unpack(KEYS, 6)) > 0 then
+  -- include: goes-on
+  for i = 6, #KEYS do
+    if goes_on(partition.prefix, redis.call('GET', KEYS[i])) then return { 'gone' } end
+  end
+end
 if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collision' } end
 local now = now_in_ms()
 begin_session(partition, new, now)

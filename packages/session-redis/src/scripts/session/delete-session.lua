@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  delete-session: deletes a live session, and records its `deleted` event. Follows forwarding marks.
+  delete-session: deletes a live session, and records its `deleted` event. Follows forwarding marks, but for those that lead
+  nowhere.
 
   KEYS[1] bucket list
   KEYS[2] events stream
@@ -16,14 +17,15 @@
   Returns
     {'deleted'}
     {'forwarded'}  deleted, under a later id than the given one
-    {'gone'}       there is no live session, or the index does not list it
+    {'gone', word}  there is no live session, or the index does not list it. `word`: that of the forwarding mark that leads
+                   nowhere, missing without one
 ]]
 -- include: live-session, clock, end
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local id, retention, cause, index = ARGV[3], ARGV[4], ARGV[5], KEYS[5]
 
 local fields, live_id, key, shadow = live_session(partition.prefix, id, KEYS[3], KEYS[4], 'index')
-if not fields then return { 'gone' } end
+if not fields then return { 'gone', live_id } end
 if index and not redis.call('ZSCORE', index, live_id) then return { 'gone' } end
 local session = { id = live_id, key = key, shadow = shadow, bucket = fields[4], index = fields[5] }
 end_session(partition, session, { how = 'deleted', cause = cause, at = now_in_ms(), retention = retention })

@@ -2,7 +2,8 @@
 --[[
   rotate-session: gives a live session a new id, for somebody who signs in or for nobody, with the changes that
   change-session makes. From then on the old id finds nothing, but for a while its forwarding mark leads saves to the new
-  one. Either all of it happens or nothing. A session whose new times are already over ends, and keeps its id.
+  one, unless the session has another principal by then. Either all of it happens or nothing. A session whose new times are
+  already over ends, and keeps its id.
 
   KEYS[1] bucket list
   KEYS[2] events stream
@@ -24,8 +25,9 @@
 
   Returns
     {'saved'}           for a sign-in with its time in epoch ms
-    {'gone'}            there is no live session, or another request has rotated it. Or somebody signs in to a session
-                        that the epoch ends
+    {'gone', word}      there is no live session; `word`: as in change-session. Or another request has rotated it: for a
+                        sign-in, and with 1 above, the word is then `closed`. Or somebody signs in to a session that the
+                        epoch ends
     {'resealed', id, text}  the session has another data key than this save brings, or one and this save brings none:
                         `text`, wrapped for `id`. Without `text`: it has none, and this save brings none for that id
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
@@ -37,13 +39,11 @@
     {'unplaced', name}  the session is one of this other principal: there must be room with that one
 ]]
 -- include: whole-session, change, clock, times, set-end, member, size-estimate, data-keys, record, wanted, epoch, write-change
--- include: index-moves, lost-attributes
+-- include: index-moves, lost-attributes, mark-of-rotation
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
-local id, grace, retention, change = ARGV[3], ARGV[4], ARGV[5], change_in(ARGV, 9)
-local new = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }
-local mark_key, mark, forwarded_for = KEYS[5], new.id, ARGV[7]
+local id, grace, retention, forwarded_for, change = ARGV[3], ARGV[4], ARGV[5], ARGV[7], change_in(ARGV, 9)
+local new, mark_key = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }, KEYS[5]
 change.clears = ARGV[8] == '1'
-if change.clears then mark = 'cleared:' .. new.id elseif change.sign_in then mark = new.id .. ' ' .. change.sign_in end
 
 -- The reply to a rotation that may not be made; nil when it may.
 local function refusal_of(session, now)
@@ -57,6 +57,16 @@ local function refusal_of(session, now)
   end
   if not refusal and redis.call('EXISTS', new.key, new.shadow, new.mark_key) > 0 then return { 'collision' } end
   return refusal or is_late(change.limit, now) and { 'late' } or nil
+end
+
+-- The reply where the id finds no session, or one that has another id by now (`later`). A rotation that was sent twice
+-- finds the forwarding mark that it left itself.
+local function reply_without(later, word)
+  -- include: forwarding-marks
+  local mark, begins, session = redis.call('GET', mark_key), change.sign_in or change.clears, nil
+  if not mark or target_of(mark) ~= new.id then return { 'gone', later and begins and 'closed' or word } end
+  session, word = whole_session(partition.prefix, new.id, new.key, new.shadow)
+  return { (session or word) and 'saved' or 'gone', session and change.sign_in and session.authenticated_at or nil }
 end
 
 -- Renews the session, and records its new id.
@@ -74,7 +84,7 @@ local function renew_and_record(session, ends_at, sets_end, now)
 end
 
 -- Gives the session the new id everywhere but in its indexes, and leaves the forwarding mark.
-local function rename(session)
+local function rename(session, principal)
   local bucket, set = partition.prefix .. 'expirations:' .. (session.bucket or ''), partition.prefix .. 'ends'
   if session.is_in_bucket then
     redis.call('SADD', bucket, 'expires:' .. new.id)
@@ -85,17 +95,11 @@ local function rename(session)
   end
   redis.call('RENAME', session.key, new.key)
   redis.call('RENAME', session.shadow, new.shadow)
-  redis.call('SET', mark_key, mark, 'PX', forwarded_for)
+  redis.call('SET', mark_key, mark_of_rotation(new.id, change, principal.was, principal.is), 'PX', forwarded_for)
 end
 
--- It was sent twice, and its mark leads nowhere, so the session is not found through it.
-if change.clears and redis.pcall('GET', mark_key) == mark then
-  return { redis.call('EXISTS', new.shadow) == 1 and 'saved' or 'gone' }
-end
-local session = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
--- A rotation that was sent twice finds the forwarding mark that it left itself.
-if not session or session.id ~= id and redis.call('GET', mark_key) ~= mark then return { 'gone' } end
-if session.id ~= id then return { 'saved', change.sign_in and session.authenticated_at or nil } end
+local session, word = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
+if not session or session.id ~= id then return reply_without(session, word) end
 local now, size, entries = now_in_ms(), nil, nil
 local refusal = refusal_of(session, now)
 if refusal then return refusal end
@@ -120,5 +124,5 @@ renew_and_record(session, ends_at, sets_end, now)
 if entries then move_entries(session, new.id, entries, change, now) end
 add_renewal(session, change, size, now)
 write_change(session.key, change)
-rename(session)
+rename(session, entries or {})
 return { 'saved', change.sign_in and now or nil }

@@ -2,7 +2,8 @@
 --[[
   save-attributes: sets and removes attributes of a live session, and renews its idle timeout unless the request keeps it
   idle. In the very millisecond of its absolute timeout, the session ends with them. Either all of it happens or nothing.
-  Follows forwarding marks. `SessionChange` of session-core states what a save may do after a login has changed the id.
+  Follows forwarding marks, but for those that lead nowhere. `SessionChange` of session-core states what a save may do
+  after a rotation.
 
   KEYS[1] bucket list
   KEYS[2] events stream
@@ -22,8 +23,9 @@
   Returns
     {'saved'}
     {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone'}            there is no live session. Or the save is forwarded and its condition is false: the old token must
-                        not read anything any more
+    {'gone', word}      there is no live session; `word`: that of the forwarding mark that leads nowhere, missing without
+                        one. Or the save is forwarded and its condition is false: the old token must not read anything
+                        any more
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'full', bound}     the session would hold more than this bound allows, and more than before
 ]]
@@ -35,7 +37,7 @@ local change = {
   removed = ARGV[details + 4] and part_of(ARGV, details + 4, #ARGV),
 }
 local fields, id, key, shadow, seals = live_session(prefix, asked_id, KEYS[3], KEYS[4], 'size')
-if not fields then return { 'gone' } end
+if not fields then return { 'gone', id } end
 local reply, size, refusal = { id == asked_id and 'saved' or 'forwarded' }, tonumber(fields[5]), nil
 if seals then
   -- include: forwarded-change

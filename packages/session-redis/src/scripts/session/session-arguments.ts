@@ -3,6 +3,7 @@ import type {
   AttributeChanges,
   CreateReply,
   CreateSession,
+  DeleteReply,
   IndexChanges,
   SessionLimit,
   UpdateReply,
@@ -52,7 +53,14 @@ export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   if (outcome === 'full') return { outcome, bound: detail as keyof ContentBounds };
   if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
   if (outcome === 'unplaced') return { outcome, principal: detail ?? '' };
+  if (outcome === 'gone') return detail ? { outcome, rotated: true } : { outcome };
   return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
+}
+
+/** The reply to the end of a session. Where nobody is signed in since a rotation, there was nothing to end. */
+export function toEndReply(reply: unknown): StoreReply<UpdateReply> | DeleteReply {
+  const [outcome, word] = reply as ScriptReply<DeleteReply['outcome']>;
+  return outcome === 'gone' && word === 'left' ? { outcome } : toUpdateReply(reply);
 }
 
 /** The reply of create-session and take-over-session. */

@@ -36,6 +36,7 @@ import {
   type ScriptReply,
   type StoreReply,
   toCreateReply,
+  toEndReply,
   toUpdateReply,
   whoOf,
 } from './session-arguments.js';
@@ -136,7 +137,9 @@ export class SessionScripts {
    * @throws DataKeyConflictError when the session has another data key than the change, or none that it can have
    */
   save(change: EncryptedUpdate, room?: Room): Promise<StoreReply<UpdateReply>> {
-    return this.#save(change, room).then(toUpdateReply);
+    const reply = this.#save(change, room);
+    const ends = change.maxInactiveInterval === 0;
+    return reply.then(ends ? (toEndReply as typeof toUpdateReply) : toUpdateReply);
   }
 
   #save(change: EncryptedUpdate, room: Room | undefined): Promise<unknown> {
@@ -181,8 +184,7 @@ export class SessionScripts {
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
     const args = [partition.prefix, this.#trace, id, this.rules.retention, reason];
-    const [outcome] = (await this.#run('deleteSession', keys, args)) as ScriptReply<DeleteReply['outcome']>;
-    return { outcome };
+    return toEndReply(await this.#run('deleteSession', keys, args)) as DeleteReply;
   }
 
   /**

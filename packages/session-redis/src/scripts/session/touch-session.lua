@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  touch-session: renews the idle timeout of a live session. Follows forwarding marks.
+  touch-session: renews the idle timeout of a live session. Follows forwarding marks, but for those that lead nowhere.
 
   KEYS[1] bucket list
   KEYS[2] events stream

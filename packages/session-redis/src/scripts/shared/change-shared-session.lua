@@ -1,7 +1,8 @@
 #!lua
 --[[
   change-shared-session: writes the changes of a live session where Spring's indexed repository has its sessions, with a new id if there
-  is to be one. Either all of it happens or nothing. Follows our forwarding marks. Without changes it is a touch.
+  is to be one. Either all of it happens or nothing. Follows our forwarding marks, but for those that lead nowhere. Without changes
+  it is a touch.
 
   KEYS[1] events stream
   ARGV[1] what Spring's keys begin with
@@ -18,7 +19,8 @@
   Returns
     {'saved'}           for a sign-in with its time in epoch ms
     {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone'}            there is no live session, or the change may not be forwarded
+    {'gone', word}      there is no live session; `word`: that of the forwarding mark that leads nowhere, missing without
+                        one. Or the change may not be forwarded: for a sign-in, and with 1 above, the word is then `closed`
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'collision'}       the new id is taken
     {'full', bound}     the session would hold more than this bound allows, and more than before
@@ -30,14 +32,17 @@ local change, now = change_in(ARGV, 10), now_in_ms()
 change.clears = ARGV[6] == '1'
 
 -- The forwarding mark that this change leaves.
-local function mark_of_change()
-  if change.clears then return 'cleared:' .. new_id end
-  return change.sign_in and new_id .. ' ' .. change.sign_in or new_id
+local function mark_of_change(session)
+  -- include: mark-of-rotation
+  local was, is = session.principal or session.signed_in or spring_name ~= '' and spring_name or nil, nil
+  if principal == '' then is = was elseif principal ~= '=' then is = string.sub(principal, 2) end
+  return mark_of_rotation(new_id, change, was, is)
 end
 
 -- The reply to a change that may not be made; nil when it may.
 local function refusal_of(session, is_forwarded)
   if is_forwarded then
+    if new_id then return { 'gone', (change.sign_in or change.clears) and 'closed' or nil } end
     -- include: forwarded-change
     local refusal = restrict_forwarded(change, session.seals)
     if refusal then return refusal end
@@ -87,11 +92,11 @@ local function is_over_by_change(session)
 end
 
 -- Lets the session go on, renewed and with its new id if there is one. Returns the former id.
-local function go_on(session, before)
+local function go_on(session, before, mark)
   local former = nil
   if new_id then
     -- include: shared-rotation
-    former = rename_shared(place, session, new_id, mark_of_change(), forwarded_for, principal == '' and spring_name or '')
+    former = rename_shared(place, session, new_id, mark, forwarded_for, principal == '' and spring_name or '')
   end
   leave_place(place, former or session.id, before)
   if change.interval then set_interval(session) end
@@ -107,11 +112,11 @@ end
 
 if new_id then
   -- include: shared-rotation
-  local reply = reply_of_rotation(place, id, new_id, mark_of_change(), change.sign_in, now)
+  local reply = reply_of_rotation(place, id, new_id, change.sign_in, now)
   if reply then return reply end
 end
-local session = live_shared(place, id, now)
-if not session or new_id and session.id ~= id then return { 'gone' } end
+local session, word = live_shared(place, id, now)
+if not session then return { 'gone', word } end
 local is_forwarded = session.id ~= id
 local refusal, size = refusal_of(session, is_forwarded), nil
 if refusal then return refusal end
@@ -125,7 +130,7 @@ if refusal and not (change.sign_in or is_over) then return refusal end
 read_typed('stream', 'XLEN', place.events)
 read_typed('zset', 'ZCARD', place.own .. 'ends')
 
-local before = end_of(session)
+local before, mark = end_of(session), new_id and mark_of_change(session)
 write_session(session)
 if is_over then
   leave_place(place, session.id, before)
@@ -134,7 +139,7 @@ if is_over then
   end_shared(place, session, how, how == 'deleted' and 'invalidated' or '', now, spring_name)
   return { is_forwarded and 'forwarded' or 'saved', change.sign_in and digits(now) or nil }
 end
-local previous = go_on(session, before)
+local previous = go_on(session, before, mark)
 if previous then record_shared(place, 'id-changed', session, now, 'previous', previous) end
 if change.sign_in then record_shared(place, 'signed-in', session, now) end
 return { is_forwarded and 'forwarded' or 'saved', change.sign_in and digits(now) or nil }

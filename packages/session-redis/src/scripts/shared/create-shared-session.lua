@@ -19,15 +19,15 @@
   Returns
     {'created', creationTime}
     {'collision'}  there is or was a session of the id
-    {'gone'}       the session of a presented id was rotated
+    {'gone'}       the session of a presented id was rotated, and goes on
 ]]
--- include: clock, arguments, shared-events, shared-place, shared-index, hash-fields
+-- include: clock, arguments, shared-events, shared-place, shared-index, hash-fields, goes-on
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
 local id, interval, principal, signs_in, channel, message = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1', ARGV[8], ARGV[9]
 local now, fields, key, mark = now_in_ms(), part_of(ARGV, 10, #ARGV), KEYS[2], KEYS[3]
 
 for i = 4, #KEYS do
-  if redis.call('EXISTS', KEYS[i]) == 1 then return { 'gone' } end
+  if goes_on(place.own, redis.call('GET', KEYS[i])) then return { 'gone' } end
 end
 if redis.call('EXISTS', key, mark, place.own .. 'sessions:ended:' .. id) > 0 then return { 'collision' } end
 read_typed('stream', 'XLEN', place.events)

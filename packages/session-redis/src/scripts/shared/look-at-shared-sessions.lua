@@ -122,7 +122,7 @@ for _, id in ipairs(most > 0 and due_in(ends) or {}) do
 end
 for _, id in ipairs(most > 0 and due_in(awaited) or {}) do
   local mark = redis.call('GET', place.own .. 'sessions:forwarded:' .. id)
-  look_at_awaited(readable_session(mark and string.match(mark, '^%S*') or id), id, 'created')
+  look_at_awaited(readable_session(mark and target_of(mark) or id), id, 'created')
 end
 for _, set in ipairs({ ends, awaited }) do
   local earliest = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]

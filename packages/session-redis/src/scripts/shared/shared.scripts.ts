@@ -11,7 +11,13 @@ import type { Redis } from 'ioredis';
 import { ATTRIBUTE_FIELD } from '../../keys/session-keys.js';
 import type { SharedKeys } from '../../spring/shared-keys.js';
 import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
-import { pushChange, type ScriptReply, toCreateReply, toUpdateReply } from '../session/session-arguments.js';
+import {
+  pushChange,
+  type ScriptReply,
+  toCreateReply,
+  toEndReply,
+  toUpdateReply,
+} from '../session/session-arguments.js';
 
 /** Spring has no limit that could refuse a session. */
 type SharedCreateOutcome = 'created' | 'collision' | 'gone';
@@ -85,9 +91,10 @@ export class SharedScripts {
     const args = [...this.#where(), id, newId ?? '', clears ? 1 : 0, FORWARDING_TIME];
     args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
     pushChange(args, change, undefined);
-    const script = change.maxInactiveInterval === 0 ? 'endChangedShared' : 'changeShared';
+    const ends = change.maxInactiveInterval === 0;
+    const script = ends ? 'endChangedShared' : 'changeShared';
     const reply = (await this.#scripts[script](1, this.keys.own.events, args)) as ScriptReply<SharedUpdateOutcome>;
-    return toUpdateReply(reply) as UpdateReply;
+    return (ends ? toEndReply(reply) : toUpdateReply(reply)) as UpdateReply;
   }
 
   async delete({ id, listed, reason = 'revoked' }: DeleteSession): Promise<DeleteReply> {
@@ -119,9 +126,7 @@ export class SharedScripts {
   }
 
   async #delete(keys: string[], args: (string | number)[]): Promise<DeleteReply> {
-    const reply = await this.#scripts.deleteShared(keys.length, keys, [...this.#where(), ...args]);
-    const [outcome] = reply as ScriptReply<DeleteReply['outcome']>;
-    return { outcome };
+    return toEndReply(await this.#scripts.deleteShared(keys.length, keys, [...this.#where(), ...args])) as DeleteReply;
   }
 
   #where(): (string | number)[] {

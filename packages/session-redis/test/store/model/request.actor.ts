@@ -24,9 +24,7 @@ export class RequestActor {
   async run(): Promise<void> {
     const presented = this.browsers.map(({ cookie }) => cookie).filter((cookie) => cookie !== undefined);
     const found = await this.repository.findByIds(presented);
-    this.#session = found.find((session) => session !== null) ?? this.repository.createSession(presented);
-    // An attribute that was only read is not to be written.
-    for (const name of this.#session.attributeNames) this.#session.getAttribute(name);
+    this.#take(found.find((session) => session !== null) ?? this.repository.createSession(presented));
     for (const act of this.plan.acts) {
       await this.#unlessUnsaved(this.#act(act));
       if (this.#isDeleted || act.does === 'invalidate') return this.#commit();
@@ -59,7 +57,7 @@ export class RequestActor {
       case 'sign in':
         if (session.isGone) return;
         session.signIn(act.to, { keep: act.keep });
-        this.repository.edits.keep(act.keep);
+        this.#leave();
         return this.repository.edits.set(PRINCIPAL_ATTRIBUTE, act.to);
       case 'set interval':
         session.maxInactiveInterval = act.to;
@@ -131,7 +129,14 @@ export class RequestActor {
   #take(other: Session | null | undefined): void {
     if (!other) return;
     this.#session = other;
-    this.repository.edits.clear();
+    // An attribute that was only read is not to be written.
+    this.repository.edits.begin(other.attributeNames.map((name) => [name, other.getAttribute(name)]));
+  }
+
+  /** A sign-in has left behind what the session no longer shows. */
+  #leave(): void {
+    const kept: readonly string[] = this.#session.attributeNames;
+    this.repository.edits.leave((name) => !kept.includes(name));
   }
 
   async #unlessUnsaved(done: Promise<void>): Promise<void> {

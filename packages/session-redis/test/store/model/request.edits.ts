@@ -12,6 +12,8 @@ export class RequestEdits {
   readonly #due = new Map<string, string>();
   /** What sign-ins have left behind. When another one or a sign-out takes their place, a save removes it. */
   readonly #left: ((name: string) => boolean)[] = [];
+  /** The texts that the store had, as far as the request knows. A session of its own begins with them. */
+  #stored = new Map<string, string>();
   #hasLostReply = false;
 
   /** The request has set an attribute, to be saved later. */
@@ -28,9 +30,8 @@ export class RequestEdits {
     this.#due.delete(name);
   }
 
-  /** A sign-in keeps only these; undefined: all that are not bound to the visitor. */
-  keep(names: readonly string[] | undefined): void {
-    const isLeft = (name: string) => (names ? !names.includes(name) : name === OF_VISITOR);
+  /** A sign-in leaves these behind. */
+  leave(isLeft: (name: string) => boolean): void {
     this.#left.push(isLeft);
     for (const name of this.#due.keys()) if (isLeft(name)) this.#due.delete(name);
     if (this.#hasLostReply) return;
@@ -40,7 +41,8 @@ export class RequestEdits {
   expectIn({ attributes, ...change }: CreateSession | UpdateSession): void {
     for (const [name, text] of attributes) {
       const isRemoved = text === null && this.#left.some((isLeft) => isLeft(name));
-      if (!isRemoved && !this.#allowed.get(name)?.includes(text))
+      const isCarried = change.kind === 'create' && this.#stored.get(name) === text;
+      if (!isRemoved && !isCarried && !this.#allowed.get(name)?.includes(text))
         throw new Mismatch(`writes ${name}, which the request has not changed`);
     }
     const isUpdate = 'expected' in change && change.expected !== undefined;
@@ -56,6 +58,7 @@ export class RequestEdits {
       const allowed = this.#allowed.get(name) ?? [];
       this.#allowed.set(name, allowed.slice(allowed.indexOf(text) + 1));
       if (this.#due.get(name) === text) this.#due.delete(name);
+      if (text !== null) this.#stored.set(name, text);
     }
   }
 
@@ -64,8 +67,9 @@ export class RequestEdits {
     this.#hasLostReply = true;
   }
 
-  /** The request goes on with another session. */
-  clear(): void {
+  /** The request goes on with another session, which has these values. */
+  begin(values: Iterable<readonly [name: string, value: unknown]>): void {
+    this.#stored = new Map([...values].map(([name, value]) => [name, JSON.stringify(value)]));
     this.#allowed.clear();
     this.#due.clear();
     this.#left.length = 0;

@@ -139,7 +139,7 @@ export class Sequence {
   async #signIn(repository: ComparedRepository, name: string, pause: number): Promise<string> {
     const session = repository.createSession();
     session.signIn(name);
-    repository.edits.clear();
+    repository.edits.begin([]);
     repository.edits.set(PRINCIPAL_ATTRIBUTE, name);
     await this.turns.take('sign in', async () => {
       if (pause > 0) await this.#advance(pause);

@@ -77,6 +77,14 @@ interface LookUp {
 
 const FORWARDING_TIME = 60_000;
 
+interface ModelId {
+  readonly id: string;
+  until: number;
+  kept?: KeptAttributes | undefined;
+  was?: string | undefined;
+  is?: string | undefined;
+}
+
 /** The expected state of a session. */
 class ModelSession {
   readonly attributes = new Map<string, string>();
@@ -89,8 +97,9 @@ class ModelSession {
   authenticatedAt: number | undefined;
   /**
    * Its former ids, each with the time until which the store forwards a late request, and what a sign-in has kept then.
+   * It forwards nothing where the principal `was` another one than it `is` since.
    */
-  readonly ids: { readonly id: string; until: number; kept?: KeptAttributes | undefined }[];
+  readonly ids: ModelId[];
   absoluteEnd: number;
 
   constructor(
@@ -412,11 +421,19 @@ export class SessionModel {
     return this.#sessions.find(({ ids, isForgotten }) => !isForgotten && ids.some(isValid));
   }
 
+  /** Whether a session that had this id goes on under another one, and not only because somebody has signed out. */
+  #goesOn(id: string): boolean {
+    const former = this.#led(id)?.ids ?? [];
+    const marks = former.slice(
+      former.findIndex((each) => each.id === id),
+      -1,
+    );
+    return marks.some(({ was, is }) => is !== undefined || was === undefined);
+  }
+
   #create(change: CreateSession): WriteReply {
     const { id, maxInactiveInterval, absoluteTimeout, attributes, indexes, presentedIds } = change;
-    if (presentedIds.some((presented) => (this.#led(presented)?.id ?? presented) !== presented)) {
-      return { outcome: 'gone' };
-    }
+    if (presentedIds.some((presented) => this.#goesOn(presented))) return { outcome: 'gone' };
     if (this.#led(id)) return { outcome: 'collision' };
     const refusal = this.#refusal(change);
     if (refusal) return refusal;
@@ -432,7 +449,15 @@ export class SessionModel {
 
   #change(change: Exclude<SessionChange, CreateSession>): WriteReply {
     const session = this.#led(change.id);
+    const isRepeated = change.kind === 'update' && session && this.#wasGiven(session, change.id, change.newId);
+    const stop = session && stopAfter(session, isRepeated ? change.newId! : change.id);
+    if (stop && isRepeated) return { outcome: 'saved' };
+    if (stop) {
+      const isLeft = stop.is === undefined && isEnd(change);
+      return change.kind === 'touch' || isLeft ? { outcome: 'gone' } : { outcome: 'gone', rotated: true };
+    }
     if (!session || !this.#alive.includes(session)) return { outcome: 'gone' };
+    if (isRepeated) return savedReply(change, session, false);
     const isForwarded = session.id !== change.id;
     switch (change.kind) {
       case 'update':
@@ -452,10 +477,8 @@ export class SessionModel {
   #update(change: UpdateSession, session: ModelSession): WriteReply | undefined {
     const { id, newId, expected, maxInactiveInterval: interval, absoluteTimeout } = change;
     const isForwarded = session.id !== id;
-    if (isForwarded && newId !== undefined && this.#wasGiven(session, id, newId))
-      return savedReply(change, session, false);
     const isMore = newId !== undefined || absoluteTimeout !== undefined || change.indexes.size > 0 || interval;
-    if (isForwarded && isMore) return { outcome: 'gone' };
+    if (isForwarded && isMore) return change.signIn ? { outcome: 'gone', rotated: true } : { outcome: 'gone' };
     if (change.signIn && this.#isOutdated(session)) return { outcome: 'gone' };
     if (expected && session.attributes.get(expected.name) !== expected.text) {
       return isForwarded
@@ -465,6 +488,7 @@ export class SessionModel {
     const refusal = this.#refusal(change, session);
     if (refusal) return refusal;
     const { signIn } = change;
+    const was = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
     for (const name of session.attributes.keys()) if (signIn && !isKept(name, signIn)) session.attributes.delete(name);
     apply(change.attributes, session.attributes);
     apply(change.indexes, session.indexes);
@@ -476,7 +500,8 @@ export class SessionModel {
     if (setsEnd && session.end <= this.now) {
       this.#end(session, interval === 0 ? 'deleted' : 'expired');
     } else if (newId !== undefined) {
-      Object.assign(session.ids.at(-1)!, { until: this.now + FORWARDING_TIME, kept: signIn });
+      const is = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+      Object.assign(session.ids.at(-1)!, { until: this.now + FORWARDING_TIME, kept: signIn, was, is });
       session.ids.push({ id: newId, until: Infinity });
       this.#predict('id-changed', session, id);
       if (signIn) this.#predict('signed-in', session);
@@ -525,8 +550,8 @@ export class SessionModel {
   }
 
   /** Whether a session was given one id in place of another. */
-  #wasGiven({ ids }: ModelSession, id: string, newId: string): boolean {
-    return ids[ids.findIndex((each) => each.id === id) + 1]?.id === newId;
+  #wasGiven({ ids }: ModelSession, id: string, newId: string | undefined): boolean {
+    return newId !== undefined && ids[ids.findIndex((each) => each.id === id) + 1]?.id === newId;
   }
 
   #end(session: ModelSession, type: 'deleted' | 'expired'): void {
@@ -670,6 +695,15 @@ function withoutSealed(change: UpdateSession, { ids }: ModelSession): UpdateSess
     attributes,
     expected: change.expected && isOpen(change.expected.name) ? change.expected : undefined,
   };
+}
+
+/** The rotation after an id across which nothing is forwarded. */
+function stopAfter({ ids }: ModelSession, id: string): ModelId | undefined {
+  return ids.slice(ids.findIndex((each) => each.id === id)).find(({ was, is }) => was !== is);
+}
+
+function isEnd(change: SessionChange): boolean {
+  return change.kind === 'delete' || (change.kind === 'update' && change.maxInactiveInterval === 0);
 }
 
 function savedReply({ signIn }: UpdateSession, { authenticatedAt }: ModelSession, isForwarded: boolean): WriteReply {

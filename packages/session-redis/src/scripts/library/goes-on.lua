@@ -1,0 +1,11 @@
+-- include: forwarding-marks
+-- Whether the session of a mark goes on, and its client has, or gets, another token. A request that has still the
+-- former one must not replace that. Not where nobody is signed in any more, and nobody has signed in since.
+local function goes_on(prefix, mark)
+  for _ = 1, 15 do
+    if not mark then return false end
+    if word_of(mark) ~= 'left' then return true end
+    mark = redis.call('GET', prefix .. 'sessions:forwarded:' .. target_of(mark))
+  end
+  return true
+end
