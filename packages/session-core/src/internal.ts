@@ -56,17 +56,20 @@ export { type InspectedSession, inspectSessions } from './repository/inspect-ses
 export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
 export { attributesForRequest, type SetCookieAttributes } from './resolvers/attributes-for-request.js';
 export { cookieValues } from './resolvers/cookie.codec.js';
-export type { ResolvedCookieOptions } from './resolvers/cookie.options.js';
+export { LONGEST_COOKIE, type ResolvedCookieOptions } from './resolvers/cookie.options.js';
+export { fastifyRequestOf } from './resolvers/proxied-request.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { BesideTheLog } from './security-events/on-security-event.decorator.js';
 export { SecurityEvents } from './security-events/security.events.js';
 export {
+  assertPrincipalName,
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
   isOwnAttribute,
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
 export { FORWARDING_TIME } from './session/forwarding.js';
+export { ApplicationSerializer } from './session/application.serializer.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { markSafe, withoutProto } from './session/json-attribute.serializer.js';
 export { indexTerm } from './session/index-terms.js';

@@ -1,7 +1,21 @@
-import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
+import {
+  type ConfigurableModuleAsyncOptions,
+  type DynamicModule,
+  Global,
+  Inject,
+  Module,
+  Optional,
+} from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
-import { SESSION_EVENT_GROUPS, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
+import {
+  ApplicationSerializer,
+  isSerializer,
+  SESSION_EVENT_GROUPS,
+  SESSION_HEALTH,
+  SESSION_READER,
+} from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { CONNECTIONS_TO_SHARE } from './connection/redis-connections.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionHealth } from './health/session-health.js';
@@ -68,8 +82,16 @@ export class RedisSessionModule {
 @Module({ imports: [RedisSessionModule], exports: [REDIS_SESSION_MODULE_OPTIONS] })
 class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
   /** @internal Import it with `forRoot()`. */
-  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+  constructor(
+    @Inject(ModulesContainer) modules: ModulesContainer,
+    @Inject(REDIS_SESSION_MODULE_OPTIONS) options: RedisSessionModuleOptions | undefined,
+    // Optional, so that the error of another provider names the missing module.
+    @Optional() @Inject(SESSION_OPTIONS) session?: ResolvedSessionOptions,
+  ) {
     super();
+    // Also for the store by which a test replaces `RedisSessionModule`.
+    const serializer = session && ApplicationSerializer.of(session);
+    if (serializer && isSerializer(options?.serializer)) serializer.chosen = options.serializer;
     const own = [...modules.values()].filter(({ metatype }) => metatype === RedisSessionOptionsModule);
     if (own.length > 1) throw new InvalidSessionOptionsError('RedisSessionModule', [IMPORTED_TWICE]);
   }

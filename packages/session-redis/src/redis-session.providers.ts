@@ -2,6 +2,7 @@ import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import {
+  ApplicationSerializer,
   ForeignSessions,
   injectDependencies,
   SESSION_TELEMETRY,
@@ -63,6 +64,7 @@ import { keepingRules } from './scripts/session/keeping-rules.js';
 import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
+import { SpringJsonSerializer } from './spring-values/spring-json.serializer.js';
 import { SpringSessionRepository } from './spring/spring-session.repository.js';
 import { SHARED_PROVIDERS } from './spring-shared/shared.providers.js';
 import { SharedSessionRepository } from './spring-shared/shared-session.repository.js';
@@ -229,7 +231,11 @@ function repositoryOptions(
   { serializer, encryption, namespace }: ResolvedRedisSessionOptions,
   options: ResolvedSessionOptions | undefined,
 ): RedisRepositoryOptions {
-  return { ...ofSessionModule(options), serializer, encryption, namespace };
+  const session = ofSessionModule(options);
+  const ofApplication = ApplicationSerializer.of(session);
+  // Spring has a say in the text, and the package of express-session in the values.
+  if (serializer instanceof SpringJsonSerializer && ofApplication) serializer.plain = () => ofApplication.byDefault;
+  return { ...session, serializer: serializer ?? session.serializer, encryption, namespace };
 }
 
 function chosenRepository(

@@ -17,6 +17,8 @@ import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } fro
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
+import { ApplicationSerializer } from '../session/application.serializer.js';
+import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
@@ -138,6 +140,8 @@ export interface ResolvedSessionOptions extends SessionBounds {
   readonly security: SecurityLevel;
   /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
+  /** Encodes and decodes attributes, unless the store has another serializer. */
+  readonly serializer: AttributeSerializer;
   /** Under what sessions are listed. */
   readonly indexes: SessionIndexes;
   /** What `CsrfGuard` looks at. */
@@ -186,6 +190,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
     ids,
     security,
     ...others,
+    serializer: new ApplicationSerializer(),
     securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
   });
 }

@@ -56,7 +56,8 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
           ) => {
             const own = resolveMapSessionOptions(options);
             if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
-            return new MapSessionRepository({ ...session, ...own, clock, dispatcher });
+            const { serializer = session.serializer } = own;
+            return new MapSessionRepository({ ...session, serializer, clock, dispatcher });
           },
         },
         { provide: IndexedSessionRepository, useExisting: MapSessionRepository },

@@ -23,6 +23,11 @@ export function setOrigin(
   request[PLATFORM] = origin;
 }
 
+/** The request of Fastify that a request of Node.js belongs to. */
+export function fastifyRequestOf(request: IncomingMessage): object | undefined {
+  return (request as PlatformRequest)[PLATFORM];
+}
+
 /** The address of the client; undefined once it has disconnected. */
 export function addressOf(request: IncomingMessage): string | undefined {
   const { ip, [PLATFORM]: platform, socket } = request as PlatformRequest;

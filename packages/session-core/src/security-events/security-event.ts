@@ -12,6 +12,8 @@
  *   got no session;
  * - `'refused-csrf-token'`: `CsrfGuard` refused a request. `reason` says whether the token was missing or invalid;
  * - `'limit-reached'`: a limit was reached. `limit` names the option, or the limit if no option sets it;
+ * - `'passport-no-principal'`: a session holds a user of Passport, and has no principal by it, so that nothing ends it
+ *   with the user's other sessions. `reason` says why. Once per reason and process;
  * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
  *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */
@@ -24,6 +26,7 @@ export type SecurityEventKind =
   | 'refused-origin'
   | 'refused-csrf-token'
   | 'limit-reached'
+  | 'passport-no-principal'
   | 'admin-action';
 
 /** The facts about its request that a security event contains. */

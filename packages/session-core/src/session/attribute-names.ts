@@ -62,11 +62,24 @@ export function assertName(name: unknown): void {
   }
 }
 
-/** @throws TypeError for a name by which a store could not find the session */
+/** @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value */
 export function assertPrincipalName(name: unknown): void {
   if (!isWellFormedName(name)) {
-    throw new TypeError('The name of a principal is a non-empty string of well-formed Unicode');
+    const given = typeof name === 'string' ? '' : `, but is of type ${typeof name}: for an id, pass String(id)`;
+    throw new TypeError(`The name of a principal is a non-empty string of well-formed Unicode${given}`);
   }
+  if (isTextOfNothing(name as string))
+    throw new TypeError(`The name of a principal is ${textOfNothing(name as string)}`);
+}
+
+/** What `String()` makes of a value that is not there, or is no text: all users would share it. */
+export function isTextOfNothing(text: string): boolean {
+  return /^(?:undefined|null|NaN|-?Infinity|\[object [^\]]*\])$/.test(text);
+}
+
+/** Says so, as the end of a sentence. */
+export function textOfNothing(text: string): string {
+  return `the text ${JSON.stringify(text)}, which a missing value becomes: look for the user before you convert the id to text`;
 }
 
 /** @throws TypeError for anything but a boolean: a form sends the text `false`, which counts as true */

@@ -34,7 +34,7 @@ export class JsonAttributeSerializer extends AttributeSerializer {
     if (isForbidden) throw new SerializationProblem(forbiddenKey(path));
     throw new SerializationProblem(
       `${path === '' ? 'holds a value that' : `holds a value at ${path} that`} ${what}, which JSON cannot restore: ` +
-        `${instead}, or set the \`serializer\` option to a serializer that can`,
+        `${instead}, or ${OTHER_SERIALIZERS}`,
     );
   }
 
@@ -51,6 +51,10 @@ export class JsonAttributeSerializer extends AttributeSerializer {
     }
   }
 }
+
+const OTHER_SERIALIZERS =
+  'set the option `serializer` of the store: to `new ExpressSessionSerializer()` of @nest-session/express-session for what ' +
+  'JSON.stringify() makes of it, or to a DevalueAttributeSerializer of @nest-session/core/devalue to restore it';
 
 interface JsonProblem {
   readonly path: string;
@@ -165,10 +169,7 @@ function step(key: string): string {
 
 function problemOfInstance(value: object): JsonProblem {
   const name = value.constructor?.name ?? 'special object';
-  return problem(
-    `is a ${name}`,
-    INSTEAD_OF[name] ?? 'store plain data, such as a copy of its properties, `{ ...value }`',
-  );
+  return problem(`is a ${name}`, INSTEAD_OF[name] ?? 'store plain data, such as its id or the members that you need');
 }
 
 /** By the name of a class. */

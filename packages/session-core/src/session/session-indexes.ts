@@ -1,5 +1,5 @@
 import { SessionIndexError } from '../errors/session.errors.js';
-import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { isTextOfNothing, PRINCIPAL_ATTRIBUTE, textOfNothing } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { readText } from './json-attribute.serializer.js';
 import { indexNameProblem, indexNameTerm, indexTerm, isWellFormed } from './index-terms.js';
@@ -125,6 +125,7 @@ function termOf({ name, attribute, valueOf }: Definition, decode: () => unknown)
   if (typeof value !== 'string')
     throw new SessionIndexError(name, `has a function that returns a value of type ${typeof value}`);
   if (!isWellFormed(value)) throw new SessionIndexError(name, 'has a value that is not well-formed Unicode');
+  if (isTextOfNothing(value)) throw new SessionIndexError(name, `has a function that returns ${textOfNothing(value)}`);
   return indexTerm(value);
 }
 

@@ -266,6 +266,19 @@ export class TrackedSession implements Session {
     return this.#changes.response;
   }
 
+  /** The value that the next request reads of an attribute with this value. @throws SessionAttributeError */
+  asStored(name: string, value: unknown): unknown {
+    const isAsGiven = value === undefined || typeof value === 'string' || typeof value === 'boolean';
+    if (isAsGiven || value === null) return value;
+    const { attributes } = this.#stored;
+    return attributes.serializer.deserialize(attributes.encode(name, value)) ?? undefined;
+  }
+
+  /** The value of an attribute in the store, as this object knows it; undefined when it cannot be decoded. */
+  peekStored(name: string): unknown {
+    return this.#stored.attributes.peek(name);
+  }
+
   /** From now on, the session changes on behalf of the request with this response. */
   bindTo(response: SessionResponse, { companions, refusal }: SessionBinding = {}): void {
     Object.assign(this.#changes, { response, companions, refusal });

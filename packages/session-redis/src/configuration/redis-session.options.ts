@@ -167,7 +167,7 @@ export interface ResolvedRedisSessionOptions {
   /** The namespace of Spring; with `spring: 'shared'`, our own keys beside it are in `namespace`. */
   readonly springNamespace: string;
   readonly isGuest: boolean;
-  readonly serializer: AttributeSerializer;
+  readonly serializer: AttributeSerializer | undefined;
   readonly encryption: SessionEncryption;
   readonly requireAtStart: boolean;
 }

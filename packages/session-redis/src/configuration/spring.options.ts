@@ -1,4 +1,4 @@
-import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
+import type { AttributeSerializer } from '@nest-session/core';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
 import { emptyNamespaceProblem, namespaceBesideProblem, namespaceProblem } from '../partitions/partition-keys.js';
@@ -67,14 +67,14 @@ const NO_SPRING_JSON =
   "Option `serializer` is a SpringJsonSerializer of @nest-session/redis/spring with `spring: 'shared'`, because Spring must " +
   'be able to read what is written.';
 
-/** The option `serializer`, which Spring has a say in. */
+/** The option `serializer`, which Spring has a say in. Undefined: that of the application. */
 export function readSerializer(
   reader: OptionReader,
   mode: SpringMode | undefined,
   isSerializer: (value: unknown) => value is AttributeSerializer,
-): AttributeSerializer {
+): AttributeSerializer | undefined {
   const given = reader.value('serializer', isSerializer, 'an AttributeSerializer');
-  if (mode !== 'shared') return given ?? new JsonAttributeSerializer();
+  if (mode !== 'shared') return given;
   if (given && !(given instanceof SpringJsonSerializer)) reader.problem(NO_SPRING_JSON);
   return given ?? new SpringJsonSerializer();
 }

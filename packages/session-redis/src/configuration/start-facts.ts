@@ -1,23 +1,30 @@
+import type { AttributeSerializer } from '@nest-session/core';
+import { ApplicationSerializer } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
 import type { ResolvedRedisSessionOptions } from './redis-session.options.js';
 
-type SessionOptions = Pick<ResolvedSessionOptions, 'security' | 'timeout' | 'anonymousTimeout' | 'absoluteTimeout'>;
+type SessionOptions = Pick<
+  ResolvedSessionOptions,
+  'security' | 'timeout' | 'anonymousTimeout' | 'absoluteTimeout' | 'serializer'
+>;
 
 /** What the log says at the start of how sessions are kept. */
 export function startFacts(
-  { namespace, springNamespace, partitions, expirations, events, spring }: ResolvedRedisSessionOptions,
-  { security }: SessionOptions,
+  { namespace, springNamespace, partitions, expirations, events, spring, ...redis }: ResolvedRedisSessionOptions,
+  { security, ...session }: SessionOptions,
   notifications: string,
 ): string {
   if (spring === 'read') return listed({ namespace: JSON.stringify(namespace), spring, security });
   const group = JSON.stringify(events.group) + (events.consume ? '' : ' (not handled here)');
-  if (spring) return listed({ namespace: JSON.stringify(springNamespace), spring, group, security });
+  const serializer = nameOf(redis.serializer ?? session.serializer);
+  if (spring) return listed({ namespace: JSON.stringify(springNamespace), spring, group, serializer, security });
   return listed({
     namespace: JSON.stringify(namespace),
     partitions,
     expirations: expirations.store + (expirations.timer ? ' with a timer' : ''),
     notifications,
     group,
+    serializer,
     security,
   });
 }
@@ -44,6 +51,10 @@ export function startDetails(redis: ResolvedRedisSessionOptions, session: Sessio
     'events.shutdownTimeout': seconds(events.shutdownTimeout / 1000),
     'events.concurrency': events.concurrency,
   });
+}
+
+function nameOf(serializer: AttributeSerializer): string {
+  return serializer instanceof ApplicationSerializer ? serializer.shownName : serializer.constructor.name;
 }
 
 function listed(facts: Readonly<Record<string, string | number | boolean>>): string {

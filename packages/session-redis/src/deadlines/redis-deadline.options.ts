@@ -55,12 +55,12 @@ export interface ResolvedRedisDeadlineOptions extends Pick<
   | 'commandTimeout'
   | 'replicas'
   | 'events'
-  | 'serializer'
   | 'requireAtStart'
 > {
   readonly connection: RedisAddress;
   /** Whether it uses the connections of `RedisSessionModule`. */
   readonly isShared: boolean;
+  readonly serializer: AttributeSerializer;
   readonly encryption: DeadlineEncryption;
 }
 

@@ -1,5 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
+  JsonAttributeSerializer,
   SessionCreatedEvent,
   SessionDeletedEvent,
   type SessionEvent,
@@ -35,6 +36,8 @@ export const SESSION_ENTRIES: EntryKind = {
   data: { keyPrefix: 'sessions:', idField: 'session', endField: 'ended', endTypes: ['deleted', 'expired'] },
 };
 
+const json = new JsonAttributeSerializer();
+
 type StoredSessions = Pick<ResolvedRedisSessionOptions, 'serializer'> &
   Partial<Pick<ResolvedRedisSessionOptions, 'encryption' | 'spring'>>;
 
@@ -47,7 +50,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   constructor(
     @Inject(SESSION_EVENT_DISPATCHER) readonly handlers: SessionEventDispatcher,
     @Inject(REDIS_SESSION_OPTIONS) private readonly stored: StoredSessions,
-    @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
+    @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids' | 'serializer'>,
   ) {
     super();
   }
@@ -82,7 +85,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   }
 
   #initOf(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEventInit {
-    const { serializer, encryption, spring } = this.stored;
+    const { encryption, spring } = this.stored;
+    const serializer = this.stored.serializer ?? this.options?.serializer ?? json;
     const sessionId = fieldOf(entry, 'session') ?? '';
     const dataLost = toSessionRecord(sessionId, data) === undefined;
     const known: Record<string, string> = {

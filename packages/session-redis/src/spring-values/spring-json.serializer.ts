@@ -1,4 +1,4 @@
-import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
+import { type AttributeSerializer, JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
 import { markSafe } from '@nest-session/core/internal';
 import type { PlainValue } from './plain-value.js';
 import { READING_LIMITS } from './reading-limits.js';
@@ -39,6 +39,8 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
 
   #form: SpringJson | undefined;
   readonly #isStated: boolean;
+  /** @internal What makes JSON of a value first, where that is not this class. */
+  plain: (() => AttributeSerializer) | undefined;
 
   /**
    * Writes the JSON that the Spring application keeps. `form`: which one that is; by default it is seen in Redis, and
@@ -111,13 +113,13 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   }
 
   #written(value: unknown): string {
-    const plain = super.serialize(value);
+    const plain = this.plain?.().serialize(value) ?? super.serialize(value);
     if (HALF_OF_A_PAIR.test(plain)) {
       throw new SerializationProblem('holds half of a surrogate pair, which Java cannot store again: remove it');
     }
-    if (typeof value !== 'object') return this.#readable(plain, plain);
-    if (!this.#form) throw new SerializationProblem(UNKNOWN);
     const copy = JSON.parse(plain) as PlainValue;
+    if (typeof copy !== 'object') return this.#readable(plain, plain);
+    if (!this.#form) throw new SerializationProblem(UNKNOWN);
     const text = this.#form === 'plain' ? plain : JSON.stringify(withClasses(copy, 1));
     if (this.#form === 'plain') withClasses(copy, 1);
     return this.#readable(text, plain);
