@@ -2,6 +2,7 @@ import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from 
 import { ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import {
+  ApplicationSerializer,
   ForeignSessions,
   OneLineLogger,
   type ResolvedCookieOptions,
@@ -9,6 +10,7 @@ import {
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { CookieDescription } from './bag/session-cookie.js';
+import { warnOnce } from './bag/warn-once.js';
 import {
   EXPRESS_SESSION_MODULE_OPTIONS,
   ExpressSessionModuleDefinition,
@@ -19,10 +21,12 @@ import {
   resolveExpressSessionOptions,
 } from './configuration/express-session.options.js';
 import type { BagSettings } from './request/bag-settings.js';
+import type { NoPrincipalReason, NoPrincipalReport } from './request/principal.recorder.js';
 import { CookieCheck } from './request/cookie.check.js';
 import { RequestBags } from './request/request-bags.js';
 import { requestProperties } from './request/request-properties.js';
 import { SessionStore } from './request/session.store.js';
+import { ExpressSessionSerializer } from './serializer/express-session.serializer.js';
 import { ConnectRedisTakeover, tokenOf } from './takeover/connect-redis-takeover.js';
 
 /**
@@ -56,6 +60,8 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     if (extension.properties) throw problem(IMPORTED_TWICE);
     this.#extension = extension;
     this.#options = resolveExpressSessionOptions(options, session.cookie);
+    const serializer = ApplicationSerializer.of(session);
+    if (serializer) serializer.byDefault = new ExpressSessionSerializer();
     const { unset, saveUninitialized, principal, secrets } = this.#options;
     if (secrets[0] !== undefined && session.ids.find(tokenOf({ sid: '', secret: secrets[0] })) === undefined) {
       throw problem(TOKENS_REFUSED);
@@ -65,6 +71,8 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       unset,
       saveUninitialized,
       principal,
+      reportNoPrincipal: noPrincipalReport(session),
+      tellOfId: () => void (secrets.length > 0 && warnOnce(IDS_KEPT)),
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
       describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),
@@ -116,9 +124,36 @@ function cookieOfAll({
   return typeof domain === 'string' ? { ...others, domain } : others;
 }
 
+/** Reports each reason once: every login of such an application has it. */
+function noPrincipalReport({ securityEvents }: ResolvedSessionOptions): NoPrincipalReport {
+  const reported = new Set<NoPrincipalReason>();
+  return (reason, request, sessionId) => {
+    if (reported.has(reason)) return;
+    reported.add(reason);
+    if (securityEvents.report('passport-no-principal', { request, sessionId, reason })) return;
+    logger.warn(`passport-no-principal: ${NO_PRINCIPAL[reason]} This is logged once`);
+  };
+}
+
+const NO_PRINCIPAL: Readonly<Record<NoPrincipalReason, string>> = {
+  'no-id':
+    'a user has signed in by Passport who is nobody here, because what Passport keeps in the session has no `id`, `_id` or ' +
+    '`sub`. So @Authenticated() refuses the user, and Sessions.endAll() does not reach the session. Set the option ' +
+    '`principal` of ExpressSessionModule.forRoot(), such as (session) => session.passport?.user?.email.',
+  'not-by-passport':
+    'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in: a client may ' +
+    'have chosen it, as by Object.assign(req.session, body). If code of yours wrote it, call req.session.signIn(name), or set ' +
+    'the option `principal` of ExpressSessionModule.forRoot().',
+};
+
 function problem(sentence: string): InvalidSessionOptionsError {
   return new InvalidSessionOptionsError('ExpressSessionModule', [sentence]);
 }
+
+const IDS_KEPT =
+  'The application reads req.sessionID or req.session.id. If it keeps ids to end sessions later, as by redis.del("sess:" + id), ' +
+  'this ends nothing any more: call Sessions.endAll(name), or Sessions.end(id), of @nest-session/core. This is logged once, ' +
+  'and only while the option `secret` is set';
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';

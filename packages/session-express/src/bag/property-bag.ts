@@ -1,4 +1,5 @@
 import { SessionCookie } from './session-cookie.js';
+import { warnOnce } from './warn-once.js';
 import { type BagContent, CONTENT, SessionBag } from './session-bag.js';
 
 /** Creates a session with the methods of `SessionBag`, whose other properties are its attributes. */
@@ -10,7 +11,7 @@ export function propertyBag(content: BagContent): SessionBag {
 const HANDLER: ProxyHandler<SessionBag> = {
   get(bag, name) {
     if (isAttribute(bag, name)) return valuesOf(bag).get(name);
-    return SHARED.includes(name) ? undefined : Reflect.get(bag, name);
+    return Reflect.get(bag, name);
   },
 
   has: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).has(name) : Reflect.has(bag, name)),
@@ -45,9 +46,6 @@ const HANDLER: ProxyHandler<SessionBag> = {
 };
 
 const COOKIE = ['cookie'];
-
-// All bags share these members, so copying the members of a request body into a session must not change them.
-const SHARED: readonly (string | symbol)[] = ['constructor', '__proto__'];
 
 /** What to write instead of an assignment to a member that is, or looks like, a plain property in express-session. */
 const INSTEAD: ReadonlyMap<string | symbol, string> = new Map([
@@ -88,10 +86,16 @@ function setMember(bag: SessionBag, name: string | symbol, value: unknown): void
 
 /** At a login, Passport copies the properties of the old session to the new one, including its cookie. */
 function setCookie({ cookie }: SessionBag, other: unknown): void {
-  if (!(other instanceof SessionCookie)) throw new TypeError(NO_COOKIE);
-  if (other.originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = other.originalMaxAge;
+  if (other instanceof SessionCookie) {
+    if (other.originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = other.originalMaxAge;
+  } else if (typeof other === 'object' && other !== null) {
+    // Without its lifetime: it may be the body of a request, and a client must not choose that.
+    warnOnce(NO_COOKIE);
+  } else {
+    throw new TypeError(`${NO_COOKIE}. To end the session, call destroy()`);
+  }
 }
 
 const NO_COOKIE =
-  'You can assign only the cookie of another session to req.session.cookie. To change its lifetime, set ' +
-  'cookie.maxAge. To end the session, call destroy()';
+  'Only the cookie of another session can be assigned to req.session.cookie. An object changes nothing: set ' +
+  'req.session.cookie.maxAge to change the lifetime';

@@ -1,6 +1,7 @@
 import type { Session } from '@nest-session/core';
 import { SafePromise, type SaveOutcome, SHOWN_SESSION } from '@nest-session/core/internal';
 import type { BagValues } from './bag-values.js';
+import { freezeFunction, freezeShared } from './freeze-shared.js';
 import type { SessionCookie } from './session-cookie.js';
 
 /** Called with the error, or without an argument. */
@@ -14,6 +15,8 @@ export interface BagOwner {
   /** Saves the session of the bag now. */
   save(isTold: IsTold): Promise<SaveOutcome>;
   reload(): Promise<void>;
+  /** The application reads the id of its session. */
+  tellOfId(): void;
   /** Wraps an update of an attribute, so that it throws if it would change the principal. */
   keepPrincipal(name: string, update: Update): Update;
 }
@@ -51,7 +54,9 @@ export class SessionBag {
 
   /** The session id, which is safe to log. It is not the token in the cookie. */
   get id(): string {
-    return this[CONTENT].values.id;
+    const { values, owner } = this[CONTENT];
+    owner.tellOfId();
+    return values.id;
   }
 
   /** The lifetime of the cookie, which is also the idle timeout. */
@@ -117,7 +122,8 @@ export class SessionBag {
 
   /** Prints like `Session`, without values. */
   [Symbol.for('nodejs.util.inspect.custom')](): object {
-    return { id: this.id, attributeNames: this[CONTENT].values.names };
+    const { id, names } = this[CONTENT].values;
+    return { id, attributeNames: names };
   }
 }
 
@@ -149,13 +155,13 @@ for (const name of OF_SESSION) {
     get(this: SessionBag) {
       const { session } = this[CONTENT].values;
       const member: unknown = session[name];
-      return typeof member === 'function' ? (member.bind(session) as unknown) : member;
+      return typeof member === 'function' ? freezeFunction(member.bind(session) as object) : member;
     },
   });
 }
 
-// A property that a request sets on the prototype would appear in every session.
-Object.freeze(SessionBag.prototype);
+// A property that a request sets on the prototype, or on a method, would appear in every session.
+freezeShared(SessionBag.prototype);
 
 /** Runs an action, and reports its result to the callback or, without one, by the returned promise. */
 function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {

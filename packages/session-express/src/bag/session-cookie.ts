@@ -1,5 +1,7 @@
 import type { SetCookieAttributes } from '@nest-session/core/internal';
 import { stringifySetCookie } from 'cookie';
+import { freezeShared } from './freeze-shared.js';
+import { warnOnce } from './warn-once.js';
 
 /** Called when the lifetime of the cookie changes. Milliseconds, or null for a lifetime until the browser is closed. */
 type LifetimeChange = (maxAge: number | null) => void;
@@ -12,8 +14,12 @@ export type CookieDescription = SetCookieAttributes;
  * other attributes are options of `SessionModule`.
  */
 export class SessionCookie {
-  /** The lifetime in milliseconds when it was last set. Null means until the browser is closed. */
-  originalMaxAge: number | null;
+  /**
+   * The lifetime in milliseconds when it was last set. Null means until the browser is closed. Assigning it changes the
+   * cookie of the response, and `maxAge` from the next `touch()` or request on.
+   */
+  declare originalMaxAge: number | null;
+  #originalMaxAge: number | null;
   #expires: Date | null;
   #change: LifetimeChange | undefined;
   readonly #description: CookieDescription;
@@ -23,10 +29,14 @@ export class SessionCookie {
    * @param begin epoch milliseconds
    */
   constructor(maxAge: number | null, description: CookieDescription, change?: LifetimeChange, begin = Date.now()) {
-    this.originalMaxAge = maxAge;
+    this.#originalMaxAge = maxAge;
     this.#expires = endOf(maxAge, begin);
     this.#description = description;
     this.#change = change;
+    this.#define('originalMaxAge', {
+      get: () => this.#originalMaxAge,
+      set: (next: unknown) => this.#setOriginalMaxAge(next),
+    });
     for (const name of FIXED) this.#fix(name);
   }
 
@@ -36,9 +46,7 @@ export class SessionCookie {
   }
 
   set maxAge(maxAge: number | Date | null | undefined | false) {
-    const left = maxAge instanceof Date ? maxAge.getTime() - Date.now() : maxAge;
-    if (left || Number.isNaN(left)) assertLifetime(left);
-    this.#setLifetime(typeof left === 'number' ? left : null);
+    if (this.#setOriginalMaxAge(maxAge)) this.reset();
   }
 
   /** When the cookie expires. Null means when the browser is closed. */
@@ -71,7 +79,7 @@ export class SessionCookie {
 
   /** Sets the lifetime to `originalMaxAge` again. */
   reset(): void {
-    this.#expires = endOf(this.originalMaxAge, Date.now());
+    this.#expires = endOf(this.#originalMaxAge, Date.now());
   }
 
   /** Makes later changes ineffective, because the session has another cookie. */
@@ -79,26 +87,46 @@ export class SessionCookie {
     this.#change = undefined;
   }
 
-  #setLifetime(maxAge: number | null): void {
+  /** Returns whether it did. */
+  #setOriginalMaxAge(maxAge: unknown): boolean {
+    const left = maxAge instanceof Date ? maxAge.getTime() - Date.now() : maxAge;
+    if (typeof left === 'number' && !Number.isFinite(left)) {
+      warnOnce(NO_LIFETIME);
+      return false;
+    }
+    if (left) assertLifetime(left);
+    const next = typeof left === 'number' ? left : null;
     // Throws when the session cannot be changed any more.
-    this.#change?.(maxAge);
-    this.originalMaxAge = maxAge;
-    this.#expires = endOf(maxAge, Date.now());
+    this.#change?.(next);
+    this.#originalMaxAge = next;
+    return true;
   }
 
   #fix(name: (typeof FIXED)[number]): void {
     const get = () => this.#description[name as keyof CookieDescription];
     const set = (value: unknown) => {
-      if (value !== get()) throw new TypeError(fixedAttribute(name));
+      if (value === get()) return;
+      if (value !== false || !STRICTER.includes(name)) throw new TypeError(fixedAttribute(name));
+      warnOnce(`${fixedAttribute(name)}. The cookie keeps the attribute`);
     };
-    Object.defineProperty(this, name, { get, set, enumerable: true, configurable: true });
+    this.#define(name, { get, set });
+  }
+
+  #define(name: string, accessors: PropertyDescriptor): void {
+    Object.defineProperty(this, name, { ...accessors, enumerable: true, configurable: true });
   }
 }
 
-// A property that a request sets on the prototype would appear in every cookie.
-Object.freeze(SessionCookie.prototype);
+// A property that a request sets on the prototype, or on a method, would appear in every cookie.
+freezeShared(SessionCookie.prototype);
 
 const FIXED = ['path', 'domain', 'httpOnly', 'secure', 'sameSite', 'partitioned', 'priority'] as const;
+
+/** A cookie that keeps them works wherever one without them would, only safer. */
+const STRICTER: readonly string[] = ['httpOnly', 'secure'];
+
+const NO_LIFETIME =
+  'req.session.cookie.maxAge was set to NaN, Infinity or an invalid Date, which changes nothing: set milliseconds, or null';
 
 function fixedAttribute(name: string): string {
   return (
@@ -111,9 +139,8 @@ function fixedAttribute(name: string): string {
 const LONGEST = (2 ** 31 - 1) * 1000;
 
 function assertLifetime(maxAge: unknown): void {
-  if (!Number.isFinite(maxAge)) throw new TypeError('cookie.maxAge takes milliseconds, or null');
-  if ((maxAge as number) > LONGEST)
-    throw new RangeError(`cookie.maxAge takes at most ${LONGEST} milliseconds, or null`);
+  if (typeof maxAge !== 'number') throw new TypeError('cookie.maxAge takes milliseconds, or null');
+  if (maxAge > LONGEST) throw new RangeError(`cookie.maxAge takes at most ${LONGEST} milliseconds, or null`);
 }
 
 function endOf(maxAge: number | null, begin: number): Date | null {

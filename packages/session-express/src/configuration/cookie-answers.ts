@@ -1,5 +1,5 @@
 import type { CookieOptions } from 'express-session';
-import type { OptionReader, ResolvedCookieOptions } from '@nest-session/core/internal';
+import { LONGEST_COOKIE, type OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
 
 /** The attributes with which browsers remove the old cookie. All but its path and domain are those of the new one. */
 export interface OldCookie extends Pick<ResolvedCookieOptions, 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'> {
@@ -70,11 +70,15 @@ const UNSUPPORTED = {
 
 function written(name: string, value: unknown): string {
   if (name !== 'maxAge') return `cookie: { ${name}: ${JSON.stringify(value)} }`;
-  return `timeout: '${String(value)}s', cookie: { maxAge: '${String(value)}s' }`;
+  const lifetime = value === LONGEST ? `${LONGEST / 86_400}d` : `${String(value)}s`;
+  return `timeout: '${lifetime}', cookie: { maxAge: '${lifetime}' }`;
 }
 
+/** Seconds. Browsers keep no cookie longer, so SessionModule takes no more. */
+const LONGEST = LONGEST_COOKIE / 1000;
+
 function inSeconds(maxAge: number | null | undefined): number | undefined {
-  return typeof maxAge === 'number' ? maxAge / 1000 : undefined;
+  return typeof maxAge === 'number' ? Math.min(maxAge / 1000, LONGEST) : undefined;
 }
 
 function isAny(_value: unknown): _value is unknown {

@@ -3,7 +3,7 @@ import type { CookieOptions, SessionOptions } from 'express-session';
 import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
 import { answerOptions } from './unsupported.options.js';
 import { type OldCookie, readCookie } from './cookie-answers.js';
-import { type PrincipalOfSession, type PrincipalRule, principalRule } from './principal-rule.js';
+import { type PrincipalOfSession, principalProblem, type PrincipalRule, principalRule } from './principal-rule.js';
 
 /**
  * Options of `ExpressSessionModule.forRoot()`. In addition to its own options, it accepts those of express-session, so
@@ -25,8 +25,9 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
    */
   cookie?: CookieOptions;
   /**
-   * Returns the principal of a session before each save. With false, the application sets the principal itself.
-   * @default the user of Passport, or its `id`
+   * Returns the principal of a session before each save: see `PrincipalOfSession`. It is tried at start on a session
+   * without properties, where it must return undefined. With false, the application sets the principal itself.
+   * @default the user that Passport has signed in: what it keeps in the session, or the `id`, `_id` or `sub` of that
    */
   principal?: PrincipalOfSession | false;
 }
@@ -37,7 +38,8 @@ export interface ResolvedExpressSessionOptions {
   readonly name: string;
   readonly prefix: string;
   readonly oldCookie: OldCookie;
-  readonly principal: PrincipalRule;
+  /** Undefined: the application sets the principal. */
+  readonly principal: PrincipalRule | undefined;
   readonly unset: 'keep' | 'destroy';
   readonly saveUninitialized: boolean;
   /** The log lines that say what options of express-session mean here. */
@@ -67,6 +69,8 @@ export function resolveExpressSessionOptions(
     isPrincipal,
     'a function that takes the session and returns at once, not an async one, or false',
   );
+  const problem = typeof principal === 'function' ? principalProblem(principal) : undefined;
+  if (problem !== undefined) reader.problem(`Option \`principal\` ${problem}.`);
   const unset = reader.oneOf('unset', ['keep', 'destroy'], 'keep');
   const saveUninitialized = reader.boolean('saveUninitialized', false);
   const oldCookie = readCookie(reader, options.cookie, cookie);

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { SessionClient } from '@nest-session/core';
 import type { CookieDescription } from '../bag/session-cookie.js';
 import type { PrincipalRule } from '../configuration/principal-rule.js';
+import type { NoPrincipalReport } from './principal.recorder.js';
 
 /** The settings of all property bags of an application. */
 export interface BagSettings {
@@ -9,8 +10,11 @@ export interface BagSettings {
   readonly unset: 'keep' | 'destroy';
   /** Whether a new session is stored even if the application set no property. */
   readonly saveUninitialized: boolean;
-  /** Determines the principal of a session. */
-  readonly principal: PrincipalRule;
+  /** Determines the principal of a session. Undefined: the application does. */
+  readonly principal: PrincipalRule | undefined;
+  readonly reportNoPrincipal: NoPrincipalReport;
+  /** Called when the application reads the id of a session. */
+  tellOfId(): void;
   /** The idle timeout in seconds of a session whose cookie has no lifetime of its own. -1 means none. */
   timeoutOf(principalName: string | undefined): number;
   /** The lifetime of the cookie of a client in seconds. 0 means until the browser is closed. */

@@ -1,36 +1,45 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { IncomingMessage } from 'node:http';
 import type { TrackedSession } from '@nest-session/core/internal';
 import type { Update } from '../bag/session-bag.js';
-import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
+import {
+  nameIfAny,
+  principalNameOf,
+  PASSPORT_USER,
+  type PrincipalRule,
+  type SessionProperties,
+  userIn,
+} from '../configuration/principal-rule.js';
+import { type PassportLogin, passportLoginOf } from './passport-logins.js';
+
+/** Why a user of Passport is nobody's principal. */
+export type NoPrincipalReason = 'no-id' | 'not-by-passport';
+
+/** Called for a session of a request whose user of Passport is not its principal. */
+export type NoPrincipalReport = (reason: NoPrincipalReason, request: IncomingMessage, sessionId: string) => void;
 
 /** Keeps the principal of a session in step with its properties, by the rule. */
 export class PrincipalRecorder {
   readonly #authenticatedAt: number | undefined;
-  #decides: boolean;
+  #settled: PassportLogin | undefined;
 
   constructor(
     private readonly session: TrackedSession,
-    private readonly rule: PrincipalRule,
+    private readonly request: IncomingMessage,
+    private readonly rule: PrincipalRule | undefined,
+    private readonly report: NoPrincipalReport,
   ) {
     this.#authenticatedAt = session.authenticatedAt;
-    this.#decides = rule.decides(session.attributeNames);
   }
 
-  /**
-   * Sets or removes the principal. Once the rule has decided, it also decides when the request removes the property,
-   * unless a `signIn()` of the request did that: then somebody else is signed in.
-   */
+  /** Sets or removes the principal. @throws TypeError when the user has no name */
   record(properties: object): void {
     const { session, rule } = this;
-    this.#decides = rule.decides(session.attributeNames) || (this.#decides && !this.#hasSignedIn);
-    if (!this.#decides) return;
-    const name = rule.nameIn(properties as SessionProperties);
+    if (!rule) return;
+    if (rule.passportKeys) return this.#follow(rule.passportKeys);
+    const name = rule.nameIn(this.#asStored(properties));
     // Keep the id, as express-session does: the application regenerates the session at a login.
     if (name !== session.principalName) session.setPrincipal(name);
-  }
-
-  get #hasSignedIn(): boolean {
-    const { authenticatedAt } = this.session;
-    return authenticatedAt !== undefined && authenticatedAt !== this.#authenticatedAt;
   }
 
   /**
@@ -38,18 +47,90 @@ export class PrincipalRecorder {
    * attribute.
    */
   keeping(name: string, update: Update, properties: object): Update {
-    const { rule } = this;
-    if (!rule.mayRead(name)) return update;
+    const { rule, session } = this;
+    if (!rule?.mayRead(name)) return update;
     return (current) => {
-      const others = { ...properties };
+      const others = { ...this.#asStored(properties) };
+      const nameWith = (value: unknown) =>
+        rule.passportKeys
+          ? nameIfAny(userIn(session.asStored(name, value)))
+          : rule.nameIn({ ...others, [name]: session.asStored(name, value) });
       // Ask before the update, because the update may change the object in place.
-      const before = rule.nameIn({ ...others, [name]: current });
+      const before = nameWith(current);
       const value = update(current);
-      if (rule.nameIn({ ...others, [name]: value }) === before) return value;
+      if (nameWith(value) === before) return value;
       throw new TypeError(
         `req.session.updateAttribute(${JSON.stringify(name)}) would change the principal of the session: call ` +
           'req.session.regenerate(), and then assign the property instead',
       );
     };
+  }
+
+  /**
+   * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody: it
+   * may be what a client has sent.
+   */
+  #follow(keys: ReadonlySet<string>): void {
+    const { session } = this;
+    const login = passportLoginOf(this.request);
+    if (login && login !== this.#settled && this.#holds(login)) {
+      const name = principalNameOf(session.asStored(login.key, login.user), PASSPORT_USER);
+      this.#settled = login;
+      if (name === undefined) this.#tell('no-id');
+      // A sign-in of the application since then has decided it.
+      else if (name !== session.principalName && !this.#hasSignedIn) session.setPrincipal(name);
+      return;
+    }
+    const name = session.principalName;
+    for (const key of keys) {
+      const [before, user] = [userIn(session.peekStored(key)), this.#user(key)];
+      if (isDeepStrictEqual(user, before)) continue;
+      const next = nameIfAny(user);
+      if (user === undefined) this.#signOut(keys);
+      else if (next === undefined ? before === undefined : next !== name) this.#tell('not-by-passport');
+    }
+  }
+
+  /** The user of Passport is gone, and with it the principal: unless somebody else is signed in. */
+  #signOut(keys: ReadonlySet<string>): void {
+    const { principalName } = this.session;
+    const isAnothers = [...keys].some((key) => nameIfAny(this.#user(key)) === principalName);
+    if (principalName !== undefined && !isAnothers && !this.#hasSignedIn) this.session.setPrincipal(undefined);
+  }
+
+  #tell(reason: NoPrincipalReason): void {
+    this.report(reason, this.request, this.session.id);
+  }
+
+  /** Whether the session has the user that Passport has just kept. */
+  #holds({ key, user }: PassportLogin): boolean {
+    const kept = this.session.asStored(key, user);
+    const property = this.session.asStored(key, this.session.peekAttribute(key));
+    // @fastify/passport keeps the user itself.
+    return [property, userIn(property)].some(
+      (value) => isDeepStrictEqual(value, kept) || (nameIfAny(value) ?? '') === nameIfAny(kept),
+    );
+  }
+
+  #user(key: string): unknown {
+    return userIn(this.session.asStored(key, this.session.peekAttribute(key)));
+  }
+
+  /** The properties as the next request reads them, so that a function finds the same in both. */
+  #asStored(properties: object): SessionProperties {
+    const { session } = this;
+    return new Proxy(properties, {
+      get: (bag, name) => {
+        const value: unknown = Reflect.get(bag, name);
+        return typeof name === 'string' && session.attributeNames.includes(name)
+          ? session.asStored(name, value)
+          : value;
+      },
+    }) as SessionProperties;
+  }
+
+  get #hasSignedIn(): boolean {
+    const { authenticatedAt } = this.session;
+    return authenticatedAt !== undefined && authenticatedAt !== this.#authenticatedAt;
   }
 }

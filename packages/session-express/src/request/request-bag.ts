@@ -30,7 +30,12 @@ export class RequestBag implements BagOwner {
     this.#request = request;
     this.#settings = settings;
     this.#session = TrackedSession.of(request.session);
-    this.#principal = new PrincipalRecorder(this.#session, settings.principal);
+    this.#principal = new PrincipalRecorder(
+      this.#session,
+      request.request,
+      settings.principal,
+      settings.reportNoPrincipal,
+    );
     this.#session.beforeSave(() => this.#complete());
     this.#bag = this.#open();
     this.#initialize();
@@ -99,6 +104,10 @@ export class RequestBag implements BagOwner {
     if (!(await this.#request.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
+  }
+
+  tellOfId(): void {
+    this.#settings.tellOfId();
   }
 
   keepPrincipal(name: string, update: Update): Update {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type RequestSession, requestSessionOf } from '@nest-session/core/internal';
 import type { BagSettings } from './bag-settings.js';
+import { watchPassport } from './passport-logins.js';
 import { RequestBag } from './request-bag.js';
 
 /** The property bags of all requests and messages of an application. It creates each at its first use. */
@@ -13,6 +14,8 @@ export class RequestBags {
   /** The bag of a Node.js request; undefined if it has no session. @throws the error of a failed load */
   of(request: IncomingMessage): RequestBag | undefined {
     const session = requestSessionOf(request);
+    const { passportKeys } = this.settings.principal ?? {};
+    if (session && passportKeys) watchPassport(request, passportKeys);
     return session && this.showing(session);
   }
 

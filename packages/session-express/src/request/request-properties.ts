@@ -24,7 +24,9 @@ export function requestProperties(bags: RequestBags, sessionStore: object): Prop
     sessionID: {
       configurable: true,
       get(this: IncomingMessage): string | undefined {
-        return bags.of(this)?.id;
+        const bag = bags.of(this);
+        bag?.tellOfId();
+        return bag?.id;
       },
       set() {
         throw new TypeError('req.sessionID cannot be assigned: call req.session.regenerate() for a new id');

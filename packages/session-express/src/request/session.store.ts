@@ -38,12 +38,45 @@ export class SessionStore {
     request.session.regenerate(callback);
   }
 
+  /** Not there, like the next ones: the error says what to call instead. */
+  all(callback?: Reply<never>): void {
+    refuse('all', LISTS, callback);
+  }
+
+  length(callback?: Reply<never>): void {
+    refuse('length', LISTS, callback);
+  }
+
+  clear(callback?: Reply<never>): void {
+    refuse('clear', 'Sessions.endEverySession() ends all sessions', callback);
+  }
+
+  set(_id: string, _session: unknown, callback?: Reply<never>): void {
+    refuse('set', OVERWRITES, callback);
+  }
+
+  touch(_id: string, _session: unknown, callback?: Reply<never>): void {
+    refuse('touch', 'every request renews its session, and SessionRepository.touch() another one', callback);
+  }
+
   /** The cookie as it was sent at the last access that the store recorded. */
   #cookieOf(session: Session): SessionCookie {
     const lifetime = this.settings.lifetimeOf(cookieLifetimeOf(TrackedSession.of(session)));
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     return new SessionCookie(maxAge, this.settings.describeCookie(), undefined, session.lastAccessedTime);
   }
+}
+
+const LISTS = 'Sessions.ofPrincipal(name) lists the sessions of a user, and Sessions.endAll(name) ends them';
+
+const OVERWRITES =
+  'it would lose what other requests save. SessionRepository.findById(id) loads a session, and its save() stores changes';
+
+/** @throws the error without a callback */
+function refuse(method: string, instead: string, callback: Reply<never> | undefined): void {
+  const error = new Error(`req.sessionStore.${method}() is not there: ${instead}`);
+  if (typeof callback !== 'function') throw error;
+  answer(callback, () => Promise.reject(error));
 }
 
 function answer<T>(callback: Reply<T> | undefined, action: () => Promise<T>): void {

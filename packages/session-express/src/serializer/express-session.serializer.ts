@@ -1,15 +1,15 @@
 import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
 
 /**
- * Serializes attributes as express-session and connect-redis do, with `JSON.stringify()`. A `Date` or an ObjectId comes
- * back as a string, an instance of a class as a plain object, and a `Map` as an empty object. Pass it to
- * `RedisSessionModule.forRoot({ serializer })` if your application relies on that. The default serializer refuses such
- * values. Both refuse keys named `__proto__`, and skip them when they read values that other software stored.
+ * Serializes attributes as express-session and connect-redis do, with `JSON.stringify()`: the default beside
+ * `ExpressSessionModule`. A `Date` or an ObjectId comes back as a string, an instance of a class as a plain object, and
+ * a `Map` as an empty object. Refuses keys named `__proto__`, and skips them when it reads values that other software
+ * stored.
  */
 export class ExpressSessionSerializer extends JsonAttributeSerializer {
-  /** Calls `JSON.stringify()`. @throws SerializationProblem for values that it leaves out, and for keys `__proto__` */
+  /** Calls `JSON.stringify()`. @throws SerializationProblem for what that refuses or leaves out, and for `__proto__` */
   override serialize(value: unknown): string {
-    const text = JSON.stringify(value) as string | undefined;
+    const text = textOf(value);
     if (text === undefined)
       throw new SerializationProblem(`holds a ${typeof value}, which JSON cannot restore: store plain data`);
     if (text.includes('__proto__') && JSON.stringify(this.deserialize(text)) !== text)
@@ -17,3 +17,17 @@ export class ExpressSessionSerializer extends JsonAttributeSerializer {
     return text;
   }
 }
+
+/** Of a value that an application assigned, whose own `toJSON()` may throw anything. */
+function textOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value) as string | undefined;
+  } catch (cause) {
+    if (!(cause instanceof TypeError || cause instanceof RangeError)) throw cause;
+    throw new SerializationProblem(UNWRITABLE, { cause });
+  }
+}
+
+const UNWRITABLE =
+  'holds what JSON.stringify() refuses, such as a bigint or an object that refers back to itself: store plain data, such ' +
+  'as a text of the bigint or the id of the object';

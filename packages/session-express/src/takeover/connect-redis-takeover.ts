@@ -4,7 +4,9 @@ import { SessionToken } from '@nest-session/core';
 import {
   appendHeader,
   type ForeignSession,
+  type ForeignSessionData,
   type ForeignSessions,
+  OneLineLogger,
   type SessionTakeover,
 } from '@nest-session/core/internal';
 import { stringifySetCookie } from 'cookie';
@@ -16,20 +18,33 @@ type Options = Pick<ResolvedExpressSessionOptions, 'secrets' | 'name' | 'prefix'
 
 /** Takes over sessions that express-session and connect-redis stored. It finds them by their signed cookies. */
 export class ConnectRedisTakeover implements SessionTakeover {
+  #hasWarned = false;
+
   constructor(
     private readonly options: Options,
     private readonly sessions: ForeignSessions,
   ) {}
 
   find(request: IncomingMessage): ForeignSession | undefined {
-    const { secrets, name, prefix, principal } = this.options;
+    const { secrets, name, prefix } = this.options;
     const presented = presentedSid(request.headers.cookie, name, secrets);
     if (!presented) return undefined;
     return {
       token: tokenOf(presented),
-      move: (id) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => decodeOldSession(text, principal)),
+      move: (id) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => this.#decode(text)),
       expire: (response) => this.#expire(response),
     };
+  }
+
+  /** Without a name, nothing could end the session with the others of its user: the user signs in again. */
+  #decode(text: string): ForeignSessionData | undefined {
+    try {
+      return decodeOldSession(text, this.options.principal);
+    } catch (error) {
+      if (!this.#hasWarned) logger.warn(`${NOT_TAKEN_OVER}${(error as Error).message}`);
+      this.#hasWarned = true;
+      return undefined;
+    }
   }
 
   #expire(response: ServerResponse): void {
@@ -41,6 +56,11 @@ export class ConnectRedisTakeover implements SessionTakeover {
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
   }
 }
+
+const logger = new OneLineLogger('ExpressSession');
+
+const NOT_TAKEN_OVER =
+  'A session of express-session was not taken over, so its user has to sign in again. This is logged once. ';
 
 const PREFIXED = /^__(?:host|http|secure)-/i;
 

@@ -3,15 +3,17 @@ import type { ForeignSessionData } from '@nest-session/core/internal';
 import { isOwn } from '../bag/bag-values.js';
 import type { PrincipalRule, SessionProperties } from '../configuration/principal-rule.js';
 
-/** Decodes the text that connect-redis stored: JSON of the properties, including the cookie. */
-export function decodeOldSession(text: string, principal: PrincipalRule): ForeignSessionData | undefined {
+/**
+ * Decodes the text that connect-redis stored: JSON of the properties, including the cookie.
+ * @throws TypeError when the user of the session has no name
+ */
+export function decodeOldSession(text: string, principal: PrincipalRule | undefined): ForeignSessionData | undefined {
   const stored = parsed(text);
   if (typeof stored !== 'object' || stored === null || !('cookie' in stored)) return undefined;
   const { cookie: _, ...properties } = stored as SessionProperties;
   const kept = Object.entries(properties).filter(([name, value]) => isName(name) && value !== null);
   const attributes = new Map<string, unknown>(kept);
-  const decides = principal.decides([...attributes.keys()]);
-  return { attributes, principalName: decides ? principal.nameIn(properties) : undefined };
+  return { attributes, principalName: principal?.nameIn(properties) };
 }
 
 /** Whether stores can keep an attribute of this name and the application may set it. */

@@ -1,6 +1,7 @@
 import { SessionBoundError } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { closeApps, startApp } from '../support/express-session.app.js';
+import { logInByPassport } from '../support/passport-login.js';
 import { request, runIn, StepController, type StepRequest } from '../support/step.controller.js';
 
 LeakGuard.install();
@@ -64,8 +65,7 @@ describe.each(['express', 'fastify'] as const)('on %s, a property bag', (platfor
     const interval = ({ session }: StepRequest) => session.maxInactiveInterval;
     await runIn(agent, ({ session }) => void (session.a = 1));
     expect(await runIn(agent, interval)).toBe(10 * MINUTE);
-    await runIn(agent, async ({ session }) => void (await session.regenerate()));
-    await runIn(agent, ({ session }) => void (session.passport = { user: 'ann' }));
+    await runIn(agent, (request) => logInByPassport(request, 'ann'));
     expect(await runIn(agent, interval)).toBe(480 * MINUTE);
     await runIn(agent, ({ session }) => void (session.cookie.maxAge = 60_000));
     expect(await runIn(agent, interval)).toBe(60);
@@ -77,11 +77,8 @@ describe.each(['express', 'fastify'] as const)('on %s, a property bag', (platfor
 
   it('has the timeout of users after a login that regenerates the session', async () => {
     const agent = await start();
-    await runIn(agent, ({ session }) => void (session.passport = { user: 'ann' }));
-    await runIn(agent, async (req) => {
-      await req.session.regenerate();
-      (req.raw ?? req).session.passport = { user: 'bob' };
-    });
+    await runIn(agent, (request) => logInByPassport(request, 'ann'));
+    await runIn(agent, (request) => logInByPassport(request, 'bob'));
     expect(await runIn(agent, ({ session }) => [session.principalName, session.maxInactiveInterval])).toEqual([
       'bob',
       480 * MINUTE,

@@ -537,6 +537,35 @@ describe('cookie', () => {
     );
   });
 
+  it('keeps httpOnly and secure where code would switch them off for one session', async () => {
+    const { setCookies } = await request(agent, ({ session }) => {
+      session.a = 1;
+      Object.assign(session.cookie, { httpOnly: false, secure: false });
+      return [session.cookie.httpOnly, session.cookie.secure];
+    });
+    expect(setCookies).toEqual([expect.stringContaining('HttpOnly')]);
+    await expect(run(({ session }) => void (session.cookie.secure = true))).rejects.toThrow(
+      'set the option `cookie.secure`',
+    );
+  });
+
+  it('has the lifetime of an assigned originalMaxAge in the response, as in express-session', async () => {
+    const day = 24 * 3_600_000;
+    const remember = (days: number) =>
+      request(agent, ({ session }) => {
+        session.a = 1;
+        const before = session.cookie.maxAge;
+        session.cookie.originalMaxAge = days * day;
+        return [before === session.cookie.maxAge, session.touch().cookie.maxAge > (days - 1) * day];
+      });
+    for (const days of [30, 60]) {
+      const response = await remember(days);
+      expect(response.json()).toEqual({ result: [true, true] });
+      expect(response.setCookies).toEqual([expect.stringContaining(`Max-Age=${days * 86_400}`)]);
+      expect(await run(({ session }) => session.maxInactiveInterval)).toBe(days * 86_400);
+    }
+  });
+
   it('is copied from another session, as Passport does, and taken from nothing else', async () => {
     await run(({ session }) => {
       session.a = 1;
@@ -546,9 +575,8 @@ describe('cookie', () => {
       const { cookie } = req.session;
       await req.session.regenerate();
       req.session.cookie = cookie;
-      for (const other of [{ originalMaxAge: 1e12 }, null]) {
-        expect(() => (req.session.cookie = other)).toThrow('only the cookie of another session');
-      }
+      req.session.cookie = { originalMaxAge: 1e12, maxAge: -1, httpOnly: false };
+      expect(() => (req.session.cookie = null)).toThrow('Only the cookie of another session');
     });
     expect(await run(({ session }) => session.cookie.originalMaxAge)).toBe(3_600_000);
   });
@@ -557,9 +585,11 @@ describe('cookie', () => {
     await expect(run(({ session }) => void (session.cookie.maxAge = '1h'))).rejects.toThrow('takes milliseconds');
   });
 
-  it.each([
-    ['no number', 'maxAge', NaN, 'cookie.maxAge takes milliseconds'],
-    ['an invalid date', 'expires', new Date(NaN), 'cookie.maxAge takes milliseconds'],
+  it.each<[what: string, name: string, value: unknown, message: string | undefined]>([
+    ['no number', 'maxAge', NaN, undefined],
+    ['no number either', 'originalMaxAge', NaN, undefined],
+    ['infinite', 'maxAge', Infinity, undefined],
+    ['an invalid date', 'expires', new Date(NaN), undefined],
     [
       'longer than a timeout can be',
       'maxAge',
@@ -571,7 +601,9 @@ describe('cookie', () => {
       session.a = 1;
       session.cookie.maxAge = 3_600_000;
       const { expires } = session.cookie;
-      expect(() => (session.cookie[name] = value)).toThrow(message);
+      const assign = () => (session.cookie[name] = value);
+      if (message === undefined) assign();
+      else expect(assign).toThrow(message);
       expect([session.cookie.originalMaxAge, session.cookie.expires]).toEqual([3_600_000, expires]);
     });
     expect(await run(({ session }) => session.maxInactiveInterval)).toBe(3600);

@@ -29,6 +29,11 @@ async function problemsOf(express: object, session: SessionModuleOptions = {}): 
 
 const LIFETIME: SessionModuleOptions = { timeout: '1d', cookie: { maxAge: '1d' } };
 
+it('cookie.maxAge of ten years is the 400 days that browsers keep a cookie', async () => {
+  const session: SessionModuleOptions = { timeout: '400d', cookie: { maxAge: '400d' } };
+  expect(await problemsOf({ cookie: { maxAge: 315_360_000_000 } }, session)).toEqual([]);
+});
+
 describe('an option of express-session', () => {
   it.each<[what: string, options: object, answer: string, session?: SessionModuleOptions]>([
     ['resave: false', { resave: false }, '`resave`: a request without changes writes nothing'],
@@ -63,6 +68,38 @@ describe('an option of express-session', () => {
       'Option `principal` must be a function that takes the session and returns at once',
     ],
     ['principal', { principal: async () => 'ada' }, 'not an async one, or false'],
+    [
+      'principal',
+      { principal: () => Promise.resolve('ada') },
+      'must return undefined for a session without properties: it returned a promise',
+    ],
+    [
+      'principal',
+      { principal: (s: any) => Number(s.userId) },
+      'it returned no name. The name of a principal is the text "NaN"',
+    ],
+    [
+      'principal',
+      { principal: (s: any) => String(s.userId) },
+      'is the text "undefined", which a missing value becomes',
+    ],
+    ['principal', { principal: (s: any) => `${s.userId ?? null}` }, 'is the text "null"'],
+    ['principal', { principal: (s: any) => `${s as object}` }, 'is the text "[object Object]"'],
+    ['principal', { principal: (s: any) => s.userId ?? '' }, 'is a non-empty string of well-formed Unicode'],
+    ['principal', { principal: (s: any) => s.userId !== undefined }, 'it returned a boolean'],
+    ['principal', { principal: (s: any) => ({ ...s }) }, 'it returned an object without an id'],
+    ['principal', { principal: () => Symbol('x') }, 'it returned a symbol'],
+    [
+      'principal',
+      { principal: (s: any) => s.user.id },
+      'throws for a session without properties: return undefined there',
+    ],
+    ['principal', { principal: () => 'ada' }, 'or every visitor is a signed-in user'],
+    [
+      'cookie.maxAge of ten years',
+      { cookie: { maxAge: 315_360_000_000 } },
+      "set `timeout: '400d', cookie: { maxAge: '400d' }` in SessionModule.forRoot()",
+    ],
     [
       'cookie',
       { cookie: () => ({}) },

@@ -2,10 +2,39 @@ import { IndexedSessionRepository, Sessions } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { ExpressSessionModuleOptions } from '../../src/index.js';
 import { closeApps, startApp } from '../support/express-session.app.js';
+import { logInByPassport } from '../support/passport-login.js';
 import { runIn, StepController, type Step } from '../support/step.controller.js';
 
 LeakGuard.install();
 afterEach(closeApps);
+
+class ObjectId {
+  readonly id = Buffer.from('not the text');
+
+  constructor(private readonly hex: string) {}
+
+  toJSON() {
+    return this.hex;
+  }
+}
+
+class User {
+  readonly since = new Date(0);
+
+  constructor(
+    readonly id: number,
+    readonly boss?: User,
+  ) {}
+}
+
+/** Its `id` is a getter, which JSON does not have. */
+class Model {
+  readonly _id = new ObjectId('507f');
+
+  get id() {
+    return 'another';
+  }
+}
 
 async function start(
   principal?: ExpressSessionModuleOptions['principal'],
@@ -34,20 +63,25 @@ describe('the principal', () => {
     expect([await count('ann'), await count('bob')]).toEqual([0, 1]);
   });
 
-  it.each([
+  it.each<[string, unknown, string]>([
     ['a string', 'ann', 'ann'],
     ['a number', 7, '7'],
+    ['zero', 0, '0'],
+    ['an ObjectId', new ObjectId('507f'), '507f'],
+    ['a Buffer', Buffer.from([1, 254]), '01fe'],
+    ['bytes', new Uint8Array([1, 254]), '01fe'],
     ['an object with an id', { id: 7, name: 'ann' }, '7'],
+    ['a document of MongoDB', { _id: new ObjectId('507f'), name: 'ann' }, '507f'],
+    ['claims of OpenID Connect', { sub: 'ann', name: 'Ann' }, 'ann'],
+    ['an entity', new User(7, new User(8)), '7'],
+    ['an entity whose getter is no data', new Model(), '507f'],
   ])('of Passport is %s', async (_, user, name) => {
     const { run, count } = await start();
-    await run(({ session }) => void (session.passport = { user }));
+    await run((request) => logInByPassport(request, user));
     expect(await count(name)).toBe(1);
-  });
-
-  it('of @fastify/passport is what it stores', async () => {
-    const { run, count } = await start();
-    await run(({ session }) => void (session.passport = 'ann'));
-    expect(await count('ann')).toBe(1);
+    expect(await run(({ session }) => session.principalName)).toBe(name);
+    await run(({ session }) => void (session.other = session.passport.user));
+    expect(await count(name)).toBe(1);
   });
 
   it('is what the option makes of the session', async () => {
@@ -78,7 +112,7 @@ describe('the principal', () => {
 
   it('is left to the application with `principal: false`', async () => {
     const { run, count } = await start(false);
-    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run((request) => logInByPassport(request, 'ann'));
     expect(await count('ann')).toBe(0);
   });
 });
@@ -127,7 +161,7 @@ describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platf
     ['nobody', () => undefined],
   ])('refuses to make %s the principal, because it stores the attribute alone', async (_, update) => {
     const { run, count } = await start(undefined, platform);
-    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run((request) => logInByPassport(request, 'ann'));
     await expect(run(({ session }) => session.updateAttribute('passport', update))).rejects.toThrow(
       refusal('passport'),
     );
@@ -154,7 +188,7 @@ describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platf
 
   it('changes all that leaves the principal as it is', async () => {
     const { run, count } = await start(undefined, platform);
-    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run((request) => logInByPassport(request, 'ann'));
     await run(({ session }) => session.updateAttribute('passport', (passport: object) => ({ ...passport, seen: 1 })));
     expect(await run(({ session }) => [session.passport, session.principalName])).toEqual([
       { user: 'ann', seen: 1 },
@@ -167,7 +201,7 @@ describe.each(['express', 'fastify'] as const)('updateAttribute() on %s', (platf
 describe('the user of Passport', () => {
   it('is gone after the sign-in of another user that keeps nothing, and that user is signed in', async () => {
     const { run, count } = await start();
-    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run((request) => logInByPassport(request, 'ann'));
     await run(({ session }) => session.signIn('bob', { keep: [] }));
     expect(await run(({ session }) => [session.principalName, 'passport' in session])).toEqual(['bob', false]);
     await run(({ session }) => void (session.other = 1));
@@ -176,10 +210,10 @@ describe('the user of Passport', () => {
 
   it('is the principal until it is removed', async () => {
     const { run, count } = await start();
-    await run(({ session }) => void (session.passport = { user: 'ann' }));
+    await run((request) => logInByPassport(request, 'ann'));
     await run(({ session }) => void delete session.passport.user);
     expect(await count('ann')).toBe(0);
-    await run(({ session }) => void (session.passport = { user: 'bob' }));
+    await run((request) => logInByPassport(request, 'bob'));
     expect(await count('bob')).toBe(1);
     await run(({ session }) => void delete session.passport);
     expect(await count('bob')).toBe(0);
