@@ -53,8 +53,8 @@ export class JsonAttributeSerializer extends AttributeSerializer {
 }
 
 const OTHER_SERIALIZERS =
-  'set the option `serializer` of the store: to `new ExpressSessionSerializer()` of @nest-session/express-session for what ' +
-  'JSON.stringify() makes of it, or to a DevalueAttributeSerializer of @nest-session/core/devalue to restore it';
+  'set the `serializer` option of the store: ExpressSessionSerializer of @nest-session/express-session keeps what ' +
+  'JSON.stringify() writes, DevalueAttributeSerializer restores it';
 
 interface JsonProblem {
   readonly path: string;

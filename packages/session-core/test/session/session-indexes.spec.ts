@@ -81,6 +81,14 @@ describe('the changes of indexes', () => {
     ],
     ['returns an object', (user: User) => user, {}, 'has a function that returns a value of type object'],
     ['is not well-formed', (user: User) => user.tenant, { tenant: 'x\ud800' }, 'is not well-formed Unicode'],
+    [
+      'returns String() of nothing',
+      (user: User) => String(user.tenant),
+      {},
+      'returns the text "undefined", which a missing',
+    ],
+    ['returns String() of an object', (user: User) => String(user), {}, 'returns the text "[object Object]"'],
+    ['returns String() of no number', (user: User) => String(Number(user.tenant)), {}, 'returns the text "NaN"'],
   ])('fail with an error that names the index when its function %s', (_, read, user, message) => {
     const broken = (session: { getAttribute<T>(name: string): T | undefined }) => {
       const value = session.getAttribute<User>('user');

@@ -30,6 +30,25 @@ describe('TrackedSession', () => {
     expect(writer.writes).toEqual([]);
   });
 
+  it.each<[string, unknown]>([
+    ...['undefined', 'null', 'NaN', 'Infinity', '[object Object]', '[object Promise]'].map((text) => [
+      'is the text',
+      text,
+    ]),
+    ['is a non-empty string', ''],
+    ['but is of type number: for an id, pass String(id)', NaN],
+    ['but is of type bigint', 1n],
+    ['but is of type object', { toString: () => 'ann' }],
+    ['but is of type object', Promise.resolve('ann')],
+    ['but is of type boolean', true],
+  ] as [string, unknown][])('signs nobody in by a name that %s: %p', async (message, name) => {
+    const session = writer.restore({ a: '1' });
+    expect(() => session.signIn(name as string)).toThrow(message);
+    expect(() => (session.principalName = name as string)).toThrow(message);
+    await session.save();
+    expect(writer.writes).toEqual([]);
+  });
+
   it('takes a list of the attributes that it keeps, and no name alone', async () => {
     const session = writer.restore({ items: '1' });
     session.bindTo({ headersSent: false });
