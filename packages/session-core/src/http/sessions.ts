@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { assertObject, assertString } from '../option-reading/assert-argument.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
+import { assertPrincipalName } from '../session/attribute-names.js';
 import type { SessionInfo } from '../session/session-info.js';
 import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
@@ -80,12 +81,14 @@ export class Sessions {
    * session that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many
    * this call ended. A session that is rotated meanwhile ends as well, and one that signs in later stays: save a new
    * password before you call it. When it fails, some may have ended: call it again.
-   * @throws SessionStoreError when the store failed
+   * @throws SessionStoreError when the store failed; TypeError for what `signIn()` takes for no name, such as a number
    */
   async endAll(
     name: string,
     options: { readonly except?: ReadonlySession | string | undefined } = {},
   ): Promise<number> {
+    // A name of nobody ends nothing, and the caller would think that the user is signed out.
+    assertPrincipalName(name);
     assertObject('The second argument', options);
     return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(options.except));
   }
