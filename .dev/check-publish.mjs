@@ -1,7 +1,7 @@
 // npm run check:publish: what would be published can be used, by its exports and its types, from ES modules and
-// CommonJS, and npm would take it. The packages are packed out of a copy that has an address of the repository, since
+// CommonJS, by old compilers too, and npm would take it. The packages are packed out of a copy that has an address of the repository, since
 // ours may have none yet.
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { main, root, run, runQuietly } from './processes.mjs';
@@ -37,6 +37,7 @@ await main(async () => {
     failures += await run('node_modules/.bin/publint', ['run', path, '--strict']);
     failures += await run('node_modules/.bin/attw', [path, '--profile', 'strict']);
   }
+  failures += await compileConsumer(packages, tarballs);
   // npm unpacks each tarball there, more than once.
   const cache = temporaryFolder('npm', IN_MEMORY);
   failures += await run(process.execPath, ['.dev/release-publish.mjs', '--dry-run', tarballs], {
@@ -44,6 +45,59 @@ await main(async () => {
   });
   return failures === 0 ? 0 : 1;
 });
+
+/**
+ * Compiles what imports each entry point, as the smallest consumer does: with the library of ES2017, which NestJS is
+ * content with, without `skipLibCheck`, and with each way to resolve modules. The other packages are ours.
+ */
+async function compileConsumer(packages, tarballs) {
+  const consumer = temporaryFolder('consumer');
+  const modules = join(consumer, 'node_modules');
+  mkdirSync(join(modules, '@nest-session'), { recursive: true });
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    if (name !== '@nest-session') symlinkSync(join(root, 'node_modules', name), join(modules, name));
+  }
+  for (const path of readdirSync(tarballs)) {
+    const { name } = packages.find(({ manifest }) => path.startsWith(tarballOf(manifest))).manifest;
+    mkdirSync(join(modules, name));
+    await runQuietly('tar', ['-xzf', join(tarballs, path), '-C', join(modules, name), '--strip-components=1']);
+  }
+  const entries = packages.flatMap(({ manifest }) =>
+    Object.keys(manifest.exports).map((key) => manifest.name + key.slice(1)),
+  );
+  const imported = entries.filter((entry) => !entry.endsWith('/package.json'));
+  const lines = imported.map((entry, index) => `export * as entry${index} from '${entry}';\n`);
+  writeFileSync(join(consumer, 'package.json'), '{ "type": "module" }');
+  writeFileSync(join(consumer, 'consumer.ts'), lines.join(''));
+  const ways = [
+    ['commonjs', 'node10'],
+    ['node16', 'node16'],
+    ['esnext', 'bundler'],
+  ];
+  const codes = await Promise.all(ways.map((way) => run('node_modules/.bin/tsc', compilerOptions(consumer, way))));
+  return codes.filter((code) => code !== 0).length;
+}
+
+function compilerOptions(consumer, [module, resolution]) {
+  const strictness = ['--noEmit', '--strict', '--experimentalDecorators', '--ignoreDeprecations', '6.0'];
+  const modules = ['--module', module, '--moduleResolution', resolution];
+  return [
+    ...strictness,
+    '--target',
+    'es2017',
+    '--lib',
+    'es2017',
+    ...modules,
+    '--types',
+    'node',
+    join(consumer, 'consumer.ts'),
+  ];
+}
+
+/** How npm calls the file of a package, up to the end. */
+function tarballOf({ name, version }) {
+  return `${name.slice(1).replace('/', '-')}-${version}`;
+}
 
 /** What a package is packed from: neither its tests nor what is installed. */
 function copyTo(copy, path) {

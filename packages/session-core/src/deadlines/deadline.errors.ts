@@ -1,4 +1,5 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
+import { ErrorOfSeveral } from '../errors/error-of-several.js';
 
 /** A bound on deadlines: the name of its option. */
 export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
@@ -46,14 +47,14 @@ export class DeadlineDataError extends Error {
     /** The name of the kind of deadlines. */
     readonly deadlineName: string,
     problem: string,
-    options?: ErrorOptions,
+    options?: { readonly cause?: unknown },
   ) {
     super(`The data of a deadline ${JSON.stringify(deadlineName)} ${problem}`, options);
   }
 }
 
 /** Thrown when some handlers of a deadline failed. The others succeeded. */
-export class DeadlineHandlingError extends AggregateError {
+export class DeadlineHandlingError extends ErrorOfSeveral {
   /** Always 'DeadlineHandlingError'. */
   override readonly name = 'DeadlineHandlingError';
 

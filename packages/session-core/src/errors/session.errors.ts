@@ -116,7 +116,7 @@ export class SessionAttributeError extends Error {
     /** The name of the attribute. */
     readonly attributeName: string,
     problem: string,
-    options?: ErrorOptions,
+    options?: { readonly cause?: unknown },
   ) {
     super(`Session attribute ${JSON.stringify(attributeName)} ${problem}`, options);
   }
@@ -180,7 +180,7 @@ export class SessionIndexError extends Error {
     /** The name of the index. */
     readonly indexName: string,
     problem: string,
-    options?: ErrorOptions,
+    options?: { readonly cause?: unknown },
   ) {
     super(`Session index ${JSON.stringify(indexName)} ${problem}`, options);
   }

@@ -1,3 +1,5 @@
+import { ErrorOfSeveral } from '../errors/error-of-several.js';
+
 /** An event handler that threw or rejected. */
 export interface FailedHandler {
   /** `Class.method` */
@@ -7,7 +9,7 @@ export interface FailedHandler {
 }
 
 /** Thrown when some handlers of an event failed. The other handlers succeeded. */
-export class SessionEventHandlingError extends AggregateError {
+export class SessionEventHandlingError extends ErrorOfSeveral {
   /** Always 'SessionEventHandlingError'. */
   override readonly name = 'SessionEventHandlingError';
 
