@@ -89,7 +89,7 @@ describe('the line at the start', () => {
     expect(start).toEqual([
       `log nest-session ${version} keeps sessions in ${running}, standalone: 127.0.0.1:${server.port}; ` +
         'namespace "nest:session"; partitions 1; expirations buckets; notifications listening; group "default"; ' +
-        'security standard',
+        'serializer JsonAttributeSerializer; security standard',
     ]);
   });
 
@@ -115,7 +115,7 @@ describe('the line at the start', () => {
     });
     expect(start).toEqual([
       expect.stringMatching(
-        /: \S+, database 3; namespace "shop"; partitions 4; expirations sorted-set; notifications off; group "mails" \(not handled here\); security strict$/,
+        /: \S+, database 3; namespace "shop"; partitions 4; expirations sorted-set; notifications off; group "mails" \(not handled here\); serializer JsonAttributeSerializer; security strict$/,
       ),
     ]);
   });
