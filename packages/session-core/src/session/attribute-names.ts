@@ -1,4 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
+import { assertString } from '../option-reading/assert-argument.js';
 
 /**
  * The prefix of attributes that are bound to the visitor. No sign-in keeps them: an attacker who planted the session
@@ -64,12 +65,11 @@ export function assertName(name: unknown): void {
 
 /** @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value */
 export function assertPrincipalName(name: unknown): void {
+  assertString('The name of a principal', name);
   if (!isWellFormedName(name)) {
-    const given = typeof name === 'string' ? '' : `, but is of type ${typeof name}: for an id, pass String(id)`;
-    throw new TypeError(`The name of a principal is a non-empty string of well-formed Unicode${given}`);
+    throw new TypeError('The name of a principal is a non-empty string of well-formed Unicode');
   }
-  if (isTextOfNothing(name as string))
-    throw new TypeError(`The name of a principal is ${textOfNothing(name as string)}`);
+  if (isTextOfNothing(name)) throw new TypeError(`The name of a principal is ${textOfNothing(name)}`);
 }
 
 /** What `String()` makes of a value that is not there, or is no text: all users would share it. */

@@ -36,11 +36,11 @@ describe('TrackedSession', () => {
       text,
     ]),
     ['is a non-empty string', ''],
-    ['but is of type number: for an id, pass String(id)', NaN],
-    ['but is of type bigint', 1n],
-    ['but is of type object', { toString: () => 'ann' }],
-    ['but is of type object', Promise.resolve('ann')],
-    ['but is of type boolean', true],
+    ['must be a string, not number', NaN],
+    ['must be a string, not bigint', 1n],
+    ['must be a string, not object', { toString: () => 'ann' }],
+    ['must be a string, not object', Promise.resolve('ann')],
+    ['must be a string, not boolean', true],
   ] as [string, unknown][])('signs nobody in by a name that %s: %p', async (message, name) => {
     const session = writer.restore({ a: '1' });
     expect(() => session.signIn(name as string)).toThrow(message);
