@@ -89,8 +89,8 @@ class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
     @Optional() @Inject(SESSION_OPTIONS) session?: ResolvedSessionOptions,
   ) {
     super();
-    // Also for the store by which a test replaces `RedisSessionModule`.
-    const serializer = session && ApplicationSerializer.of(session);
+    // Also for the store by which a test replaces `RedisSessionModule`, which is never that of Spring.
+    const serializer = session && options?.spring !== 'shared' && ApplicationSerializer.of(session);
     if (serializer && isSerializer(options?.serializer)) serializer.chosen = options.serializer;
     const own = [...modules.values()].filter(({ metatype }) => metatype === RedisSessionOptionsModule);
     if (own.length > 1) throw new InvalidSessionOptionsError('RedisSessionModule', [IMPORTED_TWICE]);

@@ -1,11 +1,15 @@
 import { AttributeSerializer, hasText } from './attribute.serializer.js';
-import { JsonAttributeSerializer } from './json-attribute.serializer.js';
+import { JsonAttributeSerializer, markSafe, readText } from './json-attribute.serializer.js';
 
 /**
  * The serializer of an application, in `SESSION_OPTIONS`. It asks at each use which one that is, because the modules
  * that have a say are constructed in any order.
  */
 export class ApplicationSerializer extends AttributeSerializer {
+  static {
+    markSafe(this.prototype.deserialize);
+  }
+
   /** That of the application's own option. */
   chosen: AttributeSerializer | undefined;
   /** That of an application without the option. */
@@ -21,7 +25,7 @@ export class ApplicationSerializer extends AttributeSerializer {
   }
 
   deserialize(text: string): unknown {
-    return this.#current.deserialize(text);
+    return readText(this.#current, text);
   }
 
   override hasText(value: unknown, text: string): boolean {

@@ -33,7 +33,7 @@ export class JsonAttributeSerializer extends AttributeSerializer {
     const path = shortened(found.path);
     if (isForbidden) throw new SerializationProblem(forbiddenKey(path));
     throw new SerializationProblem(
-      `${path === '' ? 'holds a value that' : `holds a value at ${path} that`} ${what}, which JSON cannot restore: ` +
+      `${path === '' ? 'holds a value' : `holds a value at ${path}`} that ${what}, which JSON cannot restore: ` +
         `${instead}, or ${OTHER_SERIALIZERS}`,
     );
   }

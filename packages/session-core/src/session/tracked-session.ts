@@ -1,5 +1,6 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { readText } from './json-attribute.serializer.js';
 import { takesToken } from './headers-sent.js';
 import { SafePromise } from './safe-promise.js';
 import type { SessionAttributeName } from './session-attributes.js';
@@ -271,7 +272,7 @@ export class TrackedSession implements Session {
     const isAsGiven = value === undefined || typeof value === 'string' || typeof value === 'boolean';
     if (isAsGiven || value === null) return value;
     const { attributes } = this.#stored;
-    return attributes.serializer.deserialize(attributes.encode(name, value)) ?? undefined;
+    return readText(attributes.serializer, attributes.encode(name, value)) ?? undefined;
   }
 
   /** The value of an attribute in the store, as this object knows it; undefined when it cannot be decoded. */

@@ -186,6 +186,11 @@ describe('the serializer', () => {
     ['before the module of the store', () => [express, MapSessionModule.forRoot(), session], false],
     ['beside a store that a test replaces', () => [session, redisWith(), express], true],
     ['before a store that a test replaces', () => [express, redisWith(), session], true],
+    [
+      'instead of that of Spring, which a test replaces',
+      () => [session, redisWith({ spring: 'shared', serializer: new SpringJsonSerializer() }), express],
+      true,
+    ],
     ['beside the store of a test itself', () => [session, TestSessionModule.forRoot(), express], false],
   ])('is that of express-session by default %s', async (_, imports, isReplaced) => {
     expect(await dateIn(imports(), isReplaced)).toBe('1970-01-01T00:00:00.000Z');

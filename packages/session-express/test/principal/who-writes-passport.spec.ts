@@ -248,12 +248,31 @@ describe('a user of Passport without a principal', () => {
     expect([await isIn(), await run(({ session }) => session.passport ?? null)]).toEqual([false, null]);
   });
 
-  it('of a function: fails the login for a value of which it makes no name', async () => {
-    const { client, run, log } = await start({ express: { principal: (session) => session['user'] as string } });
+  it.each<[string, () => unknown, string]>([
+    ['an object', () => ({ admin: true }), 'returned an object without an id'],
+    ['a promise', () => Promise.resolve('ann'), 'returned a promise'],
+    ['a boolean', () => true, 'returned a boolean'],
+    ['NaN', () => NaN, 'is the text "NaN"'],
+    ['an empty text', () => '', 'is a non-empty string'],
+    ...['undefined', 'null', 'NaN', '[object Object]'].map((text): [string, () => string, string] => [
+      `the text ${text}`,
+      () => text,
+      `is the text "${text}"`,
+    ]),
+    [
+      'an error',
+      () => {
+        throw new Error('no such user');
+      },
+      'no such user',
+    ],
+  ])('of a function: fails the login for %s', async (_, nameOf, message) => {
+    const principal = ({ user }: any) => (user === undefined ? undefined : nameOf()) as string;
+    const { client, run, log, isIn } = await start({ express: { principal } });
     await run(({ session }) => void (session.cart = 1));
-    const login = await request(client, ({ session }) => void (session.user = { admin: true }));
-    expect(login.status).toBe(500);
-    expect(log.lines.join()).toContain('Option `principal` returned an object without an id');
+    expect((await request(client, ({ session }) => void (session.user = 'ann'))).status).toBe(500);
+    expect(log.lines.join()).toContain(message);
+    expect([await isIn(), await run(({ session }) => session.user ?? null)]).toEqual([false, null]);
   });
 
   it('of a function: reads the same before and after the session was stored', async () => {

@@ -48,14 +48,7 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
 /** The options with their defaults, and what deadlines do not let choose. Times are milliseconds. */
 export interface ResolvedRedisDeadlineOptions extends Pick<
   ResolvedRedisSessionOptions,
-  | 'namespace'
-  | 'partitions'
-  | 'grace'
-  | 'cron'
-  | 'commandTimeout'
-  | 'replicas'
-  | 'events'
-  | 'requireAtStart'
+  'namespace' | 'partitions' | 'grace' | 'cron' | 'commandTimeout' | 'replicas' | 'events' | 'requireAtStart'
 > {
   readonly connection: RedisAddress;
   /** Whether it uses the connections of `RedisSessionModule`. */
