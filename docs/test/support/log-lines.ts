@@ -18,8 +18,8 @@ const PACKAGES = [
   'session-opentelemetry',
   'session-admin',
 ];
-/** The files in it hand on what others write. */
-const HELPERS = '/logging/';
+/** Files that hand on what others write. */
+const HELPERS = ['/logging/', '/warn-once.ts'];
 const VARIES = '...';
 /** A name may lead to another one. */
 const MOST_NAMES = 3;
@@ -37,6 +37,7 @@ const EMITTERS = new Map<string, Emitter>([
       ['log', texts(1)],
     ],
   ],
+  ['warnOnce', (texts) => [['warn', texts(0)]]],
   ['attributeProblem', (texts) => [['error', texts(1).map((sentence) => `Session attribute ${VARIES} ${sentence}`)]]],
 ]);
 
@@ -50,7 +51,7 @@ export async function logLines(): Promise<LogLine[]> {
 async function sourcesIn(folder: string): Promise<string[]> {
   const names = await readdir(join(ROOT, folder), { recursive: true });
   const paths = names.map((name) => `${folder}/${name}`);
-  return paths.filter((path) => path.endsWith('.ts') && !path.includes(HELPERS));
+  return paths.filter((path) => path.endsWith('.ts') && !HELPERS.some((helper) => path.includes(helper)));
 }
 
 /** The lines of a source, by the calls that write them. */
