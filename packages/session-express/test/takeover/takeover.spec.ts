@@ -384,6 +384,36 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await client.zcard(index!)).toBe(1);
   });
 
+  it.each<[string, unknown, string | null]>([
+    ['an ObjectId, which is a text there', '507f', '507f'],
+    ['a document of MongoDB', { _id: '507f', name: 'ann' }, '507f'],
+    ['claims', { sub: 'ann' }, 'ann'],
+    ['a Buffer', { type: 'Buffer', data: [1, 254] }, '01fe'],
+    ['an object without an id', { userinfo: {} }, null],
+  ])('knows the principal of %s, and keeps it through later requests', async (_, user, name) => {
+    const { browser } = await oldSession({ data: JSON.stringify({ ...DATA, passport: { user } }) });
+    for (let visit = 0; visit < 2; visit++) {
+      const seen = await runIn(browser, ({ session }) => {
+        session.visits = (session.visits ?? 0) + 1;
+        return [session.principalName ?? null, session.passport.user, session.visits];
+      });
+      expect(seen).toEqual([name, user, visit + 1]);
+    }
+  });
+
+  it('leaves a session alone whose user has no name, and says so once', async () => {
+    for (const user of [true, { id: 'undefined' }]) {
+      const { browser, key } = await oldSession({ data: JSON.stringify({ ...DATA, passport: { user } }) });
+      expect(await runIn(browser, ({ session }) => [session.isNew, session.principalName ?? null])).toEqual([
+        true,
+        null,
+      ]);
+      expect(await client.exists(key)).toBe(1);
+    }
+    const lines = app.log.lines.filter((line) => line.includes('was not taken over'));
+    expect(lines).toEqual([expect.stringContaining('The user that Passport keeps in the session is a boolean')]);
+  });
+
   it('takes no attribute of a name that belongs to the library', async () => {
     const names = {
       'nest-session.rememberMe': true,
