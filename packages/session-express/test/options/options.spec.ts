@@ -84,7 +84,7 @@ describe('an option of express-session', () => {
       'is the text "undefined", which a missing value becomes',
     ],
     ['principal', { principal: (s: any) => `${s.userId ?? null}` }, 'is the text "null"'],
-    ['principal', { principal: (s: any) => `${s as object}` }, 'is the text "[object Object]"'],
+    ['principal', { principal: (s: any) => Object.prototype.toString.call(s) }, 'is the text "[object Object]"'],
     ['principal', { principal: (s: any) => s.userId ?? '' }, 'is a non-empty string of well-formed Unicode'],
     ['principal', { principal: (s: any) => s.userId !== undefined }, 'it returned a boolean'],
     ['principal', { principal: (s: any) => ({ ...s }) }, 'it returned an object without an id'],
