@@ -87,7 +87,12 @@ describe('the changes of indexes', () => {
       {},
       'returns the text "undefined", which a missing',
     ],
-    ['returns String() of an object', (user: User) => Object.prototype.toString.call(user), {}, 'returns the text "[object Object]"'],
+    [
+      'returns String() of an object',
+      (user: User) => Object.prototype.toString.call(user),
+      {},
+      'returns the text "[object Object]"',
+    ],
     ['returns String() of no number', (user: User) => String(Number(user.tenant)), {}, 'returns the text "NaN"'],
   ])('fail with an error that names the index when its function %s', (_, read, user, message) => {
     const broken = (session: { getAttribute<T>(name: string): T | undefined }) => {
