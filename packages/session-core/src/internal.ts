@@ -69,9 +69,8 @@ export {
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
 export { FORWARDING_TIME } from './session/forwarding.js';
-export { ApplicationSerializer } from './session/application.serializer.js';
 export { isSerializer } from './session/attribute.serializer.js';
-export { markSafe, withoutProto } from './session/json-attribute.serializer.js';
+export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
 export { indexTerm } from './session/index-terms.js';
 export type { ContentBounds, TouchOutcome } from './session/session-change.js';
 export {

@@ -43,6 +43,8 @@ function cardOfName({ name, count: waiting, overdue }) {
 
 async function list(wanted, after) {
   shown = wanted;
+  // First: a heading without a text tells nobody what is being loaded.
+  $('waiting-title').replaceChildren('Waiting: ', foreign(wanted.name));
   const { deadlines, next } = await read('deadlines', {
     name: wanted.name,
     afterKey: after?.key,
@@ -50,7 +52,6 @@ async function list(wanted, after) {
   });
   if (shown !== wanted) return;
   wanted.next = next;
-  $('waiting-title').replaceChildren('Waiting: ', foreign(wanted.name));
   if (!after) $('deadline-list').replaceChildren();
   $('deadline-list').append(...deadlines.map((each) => card(wanted.name, each)));
   $('more-deadlines').hidden = next === null;

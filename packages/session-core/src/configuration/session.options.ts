@@ -17,7 +17,7 @@ import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } fro
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
-import { ApplicationSerializer } from '../session/application.serializer.js';
+import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
 import type { MaxSessions } from '../session/session-limit.js';

@@ -1,4 +1,4 @@
-import { AttributeSerializer, SerializationProblem } from './attribute.serializer.js';
+import { AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
 
 const LONGEST_KEY = 40;
 const LONGEST_PATH = 200;
@@ -213,4 +213,45 @@ export function withoutProto(value: unknown): unknown {
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/**
+ * The serializer of an application, in `SESSION_OPTIONS`. It asks at each use which one that is, because the modules
+ * that have a say are constructed in any order.
+ */
+export class ApplicationSerializer extends AttributeSerializer {
+  static {
+    markSafe(this.prototype.deserialize);
+  }
+
+  /** That of the application's own option. */
+  chosen: AttributeSerializer | undefined;
+  /** That of an application without the option. */
+  byDefault: AttributeSerializer = new JsonAttributeSerializer();
+
+  /** That of these options; undefined when a module has replaced it. */
+  static of({ serializer }: { readonly serializer: AttributeSerializer }): ApplicationSerializer | undefined {
+    return serializer instanceof ApplicationSerializer ? serializer : undefined;
+  }
+
+  serialize(value: unknown): string {
+    return this.#current.serialize(value);
+  }
+
+  deserialize(text: string): unknown {
+    return readText(this.#current, text);
+  }
+
+  override hasText(value: unknown, text: string): boolean {
+    return hasText(this.#current, value, text);
+  }
+
+  /** The name of its class, for the log. */
+  get shownName(): string {
+    return this.#current.constructor.name;
+  }
+
+  get #current(): AttributeSerializer {
+    return this.chosen ?? this.byDefault;
+  }
 }

@@ -1,5 +1,8 @@
-import type { Cluster, Command, Redis } from 'ioredis';
-import { ownCommandClass } from './own-commands.js';
+import { type Cluster, Command, type Redis } from 'ioredis';
+
+type CommandClass = typeof Command;
+type Arguments = ConstructorParameters<CommandClass>;
+type Client = Redis | Cluster;
 
 /** What everybody but Redis sees of an argument. */
 export const HIDDEN = '?';
@@ -110,3 +113,45 @@ function toLine(line: CommandArgument): Buffer[] {
 }
 
 const LINE_END = Buffer.from('\r\n');
+
+/** Transformers are kept by names that are text, so none can be set for this one. */
+const NAMELESS = Symbol('nameless') as unknown as string;
+
+const classes = new WeakMap<CommandClass, CommandClass>();
+
+/**
+ * The class of commands that the transformers leave alone which the application sets with `setReplyTransformer()` and
+ * `setArgumentTransformer()` of ioredis: these change commands of the whole process.
+ */
+export function ownCommandClass(client: Client): CommandClass {
+  const theirs = commandClassOf(client);
+  const own = classes.get(theirs) ?? untransformed(theirs);
+  classes.set(theirs, own);
+  return own;
+}
+
+/** The application may have another copy of ioredis, whose clients take only its own commands. */
+function commandClassOf(client: Client): CommandClass {
+  const [one = client] = client.isCluster ? (client as Cluster).nodes() : [];
+  return (one.constructor as { readonly Command?: CommandClass }).Command ?? Command;
+}
+
+/** ioredis looks for a transformer of arguments when it makes a command, for one of the reply when that has arrived. */
+function untransformed(theirs: CommandClass): CommandClass {
+  return class extends theirs {
+    constructor(name: string, ...others: Arguments extends [unknown, ...infer Rest] ? Rest : never) {
+      super(NAMELESS, ...others);
+      this.name = name;
+    }
+
+    override transformReply(reply: Parameters<Command['transformReply']>[0]) {
+      const { name } = this;
+      this.name = NAMELESS;
+      try {
+        return super.transformReply(reply);
+      } finally {
+        this.name = name;
+      }
+    }
+  };
+}
