@@ -2,4 +2,7 @@
 export const ErrorOfSeveral: new (
   errors: Iterable<unknown>,
   message?: string,
-) => Error & { readonly errors: readonly unknown[] } = AggregateError;
+) => Error & {
+  /** What went wrong, one error after the other. */
+  readonly errors: readonly unknown[];
+} = AggregateError;

@@ -63,7 +63,10 @@ export function assertName(name: unknown): void {
   }
 }
 
-/** @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value */
+/**
+ * Refuses what is no name of a principal.
+ * @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value
+ */
 export function assertPrincipalName(name: unknown): void {
   assertString('The name of a principal', name);
   if (!isWellFormedName(name)) {
