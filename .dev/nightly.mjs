@@ -28,6 +28,7 @@ await main(async () => {
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:orms', { report: 'checks' }),
     npm('test:spring', { report: 'checks' }),
+    npm('test:histories', { report: 'checks' }),
     npm('test:mutants', { report: 'checks' }),
     npm('test:mutants', { args: ['--model'], report: 'checks' }),
     npm('chaos', { report: 'jest' }),
