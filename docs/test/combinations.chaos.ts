@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
   Body,
@@ -191,7 +192,7 @@ function modulesOf(row: Row, name: string): DynamicModule['imports'] {
     commandTimeout: '20s',
     ...(partitions === '4' && { partitions: 4 }),
     ...(encryption === 'encrypted' && {
-      encryption: { keys: [{ id: 'a', key: Buffer.alloc(32, 1).toString('base64') }] },
+      encryption: { keys: [{ id: 'a', key: randomBytes(32).toString('base64') }] },
     }),
   };
   const sessions: RedisSessionModuleOptions = {

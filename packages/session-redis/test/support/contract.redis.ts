@@ -66,7 +66,8 @@ export class ContractRedis {
     await server.stopClock();
     const address = { url: server.url, tls: undefined };
     const seen = seenArguments();
-    const rules = { connectionName: NAME };
+    // As the connections of the library have it: replies have one form.
+    const rules = { connectionName: NAME, protocol: 2 } as const;
     const clients = [openRedis(address, rules), openRedis(address, rules)] as const;
     // Each store has its listeners on them.
     for (const client of clients) client.setMaxListeners(0);
