@@ -3,6 +3,7 @@ import { type AddressInfo, createConnection } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createServer } from 'node:tls';
 import { inspect } from 'node:util';
+import { jest } from '@jest/globals';
 import { SessionStoreError } from '@nest-session/core';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
@@ -31,6 +32,7 @@ beforeEach(async () => {
   await client.connect();
 });
 afterEach(() => {
+  jest.restoreAllMocks();
   client.disconnect();
   proxy.blackHole(false);
 });
@@ -42,6 +44,25 @@ afterAll(async () => {
 
 const block = (milliseconds: number) => {
   for (const end = performance.now() + milliseconds; performance.now() < end;);
+};
+/** The timers that run and were started by `file`: the process has others, which come and go by themselves. */
+const timersOf = (file: string) => {
+  const { setTimeout: start, clearTimeout: stop } = globalThis;
+  const running = new Set<unknown>();
+  jest.spyOn(globalThis, 'setTimeout').mockImplementation(((run: () => void, delay?: number) => {
+    const isOurs = new Error().stack!.includes(file);
+    const timer = start(() => {
+      running.delete(timer);
+      run();
+    }, delay);
+    if (isOurs) running.add(timer);
+    return timer;
+  }) as typeof setTimeout);
+  jest.spyOn(globalThis, 'clearTimeout').mockImplementation((timer) => {
+    running.delete(timer);
+    stop(timer);
+  });
+  return running;
 };
 const increment = (connection: RequestConnection, key: string) => connection.run((redis) => redis.incr(key));
 
@@ -121,10 +142,9 @@ it('a command gets its reply although a handler blocks the event loop before the
 
 it('commands fail when their own timeout has passed, with one timer for all, which none outlives', async () => {
   const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
-  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
-  const before = timers();
+  const timers = timersOf('waiting-calls');
   await increment(connection, 'timed');
-  expect(timers()).toBe(before);
+  expect(timers.size).toBe(0);
   proxy.blackHole();
   const lifetimes: number[] = [];
   const begin = async () => {
@@ -138,10 +158,10 @@ it('commands fail when their own timeout has passed, with one timer for all, whi
   block(60);
   calls.push(begin());
   await nextTurn();
-  expect(timers()).toBe(before + 1);
+  expect(timers.size).toBe(1);
   for (const error of await Promise.all(calls)) expect(String(error)).toContain('did not reply within 100 ms');
   for (const lifetime of lifetimes) expect(lifetime).toBeGreaterThanOrEqual(100);
-  expect(timers()).toBe(before);
+  expect(timers.size).toBe(0);
   proxy.blackHole(false);
 });
 
