@@ -102,7 +102,8 @@ describe('list()', () => {
       @OnSessionEvent(SessionCreatedEvent)
       note() {}
     }
-    await start('slow', Slow);
+    const redis = { url: store.server.url, events: { group: 'slow', attempts: 2 }, cleanup: { cron: NEVER } };
+    await opened({ redis, providers: [Slow], pace: { longestBackOff: 300_000 } });
     const { Reminders } = reminders();
     const failing = await start('failing', Reminders);
     await eventually(async () => (await groups.list()).length === 2);

@@ -183,12 +183,13 @@ describe('two instances', () => {
       await listener.subscribe('__keyevent@0__:expired');
       listener.on('message', (_, key: string) => heard.push(key));
       const id = await spring.create({ color: 'red' }, 1);
-      await eventually(() => expect(typesOf(id)).toEqual(['created', 'expired']));
+      // An instance that is slow may hear of the expiry first: Redis publishes both, and waits for nobody.
+      await eventually(() => expect(typesOf(id).toSorted()).toEqual(['created', 'expired']));
       const expired = all().find((event) => event instanceof SessionExpiredEvent)!;
       expect(expired.session.getAttribute('color')).toBe('red');
       await eventually(() => expect(heard).toContain(spring.shadow(id)));
       await sweep();
-      expect(typesOf(id)).toEqual(['created', 'expired']);
+      expect(typesOf(id)).toHaveLength(2);
     } finally {
       listener.disconnect();
     }
