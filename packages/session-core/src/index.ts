@@ -29,7 +29,7 @@ export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decor
 // guards
 export { Authenticated, Public, RecentlyAuthenticated } from './guards/authentication.decorators.js';
 export { AuthenticatedGuard } from './guards/authenticated.guard.js';
-export { AuthenticationRequiredError } from './guards/authentication-required.error.js';
+export { AuthenticationRequiredError } from './errors/authentication-required.error.js';
 
 // CSRF
 export { csrfTokenOf } from './csrf/csrf-token.js';

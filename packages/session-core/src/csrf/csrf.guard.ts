@@ -4,7 +4,6 @@ import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { isGuardedBy } from '../http/is-guarded-by.js';
 import { requestOf } from '../http/request-of.js';
-import type { RequestSession } from '../http/request-session.js';
 import { ResponseCommit } from '../http/response-commit.js';
 import { isCsrfTokenOf } from './csrf-token.js';
 import { SKIP_CSRF } from './csrf.decorators.js';
@@ -30,28 +29,21 @@ export class CsrfGuard implements CanActivate {
   ) {}
 
   /**
-   * Returns true, or throws. Asks the store again when the session was loaded more than a second ago.
+   * Returns true, or throws.
    * @throws CsrfError when it refuses the request; SessionStoreError when the session could not be loaded
    */
-  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+  canActivate(context: ExecutionContext): boolean {
     const request = httpRequestOf(context);
     if (!request || isSafe(request)) return true;
     if (this.#isExempt(context)) return true;
     try {
       this.#refuseOtherOrigins(request);
-      const isAlive = this.#refuseOtherTokens(request).isStillAlive();
-      return isAlive === true || this.#refuseEnded(request, isAlive);
+      this.#refuseOtherTokens(request);
+      return true;
     } catch (error) {
       if (error instanceof CsrfError) this.#report(request, error);
       throw error;
     }
-  }
-
-  async #refuseEnded(request: HttpRequest, isAlive: Promise<boolean>): Promise<true> {
-    if (await isAlive) return true;
-    const error = new CsrfError('invalid-token', TOKEN_INVALID);
-    this.#report(request, error);
-    throw error;
   }
 
   #isExempt(context: ExecutionContext): boolean {
@@ -71,8 +63,7 @@ export class CsrfGuard implements CanActivate {
     throw new CsrfError('cross-origin', 'A page of another origin sent this request');
   }
 
-  /** The session of the request, to which its token belongs. */
-  #refuseOtherTokens(request: HttpRequest): RequestSession {
+  #refuseOtherTokens(request: HttpRequest): void {
     const token = tokenIn(request);
     if (token === undefined) throw new CsrfError('missing-token', TOKEN_MISSING);
     const held = ResponseCommit.of(request)?.session;
@@ -80,7 +71,7 @@ export class CsrfGuard implements CanActivate {
     // Overrides the outage policy of the handler: without the session, a valid token would look like an invalid one.
     held?.applyOutagePolicy('reject');
     const session = held?.session;
-    if (held && session && typeof token === 'string' && isCsrfTokenOf(session, token)) return held;
+    if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
     throw new CsrfError('invalid-token', TOKEN_INVALID);
   }
 }

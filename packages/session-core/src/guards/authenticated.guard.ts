@@ -1,14 +1,12 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable, Optional } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { SessionStateError } from '../errors/session.errors.js';
-import { GraphqlOperation } from '../http/graphql-operation.js';
 import { isGuardedBy } from '../http/is-guarded-by.js';
-import { isUpgrade } from '../http/request-of.js';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
 import { SESSION_MODULE_MISSING } from '../http/session.decorators.js';
 import { requestSessionOfCall } from '../http/session-of-call.js';
-import { AuthenticationRequiredError } from './authentication-required.error.js';
 import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from './authentication-rule.js';
 
 // The guard may run several times for one request: for all routes, the class and the handler. All runs get the same
@@ -88,15 +86,7 @@ export class AuthenticatedGuard implements CanActivate {
   /** What lasts from here on ends with the session. */
   #pass(context: ExecutionContext, session: RequestSession): true {
     passed.add(context);
-    if (mayLast(context)) this.#sessions.guarded.add(session);
+    this.#sessions.guarded.add(context, session);
     return true;
   }
-}
-
-/** Not a message of a gateway, whose socket is closed anyway, nor what is answered once over a connection. */
-function mayLast(context: ExecutionContext): boolean {
-  const type = context.getType<string>();
-  if (type !== 'graphql') return type === 'http';
-  const operation = GraphqlOperation.of(context);
-  return operation.isSubscription || !isUpgrade(operation.incoming);
 }

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { PollingLoop } from '../background/polling.loop.js';
 import { lookAgain, SessionRepository } from '../repository/session.repository.js';
+import { GraphqlOperation } from './graphql-operation.js';
 import { type CloseReason, type OpenConnection, OpenConnections } from './open-connections.js';
 import { isUpgrade } from './request-of.js';
 import type { RequestSession } from './request-session.js';
@@ -75,9 +76,9 @@ export class GuardedConnections implements BeforeApplicationShutdown {
   ) {}
 
   /** Registers the response of a request that a guard lets in, or its connection when it asked for one. */
-  add(session: RequestSession): void {
+  add(context: ExecutionContext, session: RequestSession): void {
     const { request, existing } = session;
-    if (existing?.principalName === undefined) return;
+    if (existing?.principalName === undefined || !mayLast(context)) return;
     const { id, principalName } = existing;
     const commit = isUpgrade(request) ? undefined : ResponseCommit.of(request);
     if (commit ? commit.isGuarded || isDestroyed(commit.response) : !this.#isNewSocket(request, id)) return;
@@ -145,6 +146,14 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     connection.id = id;
     this.open.add(connection, [id]);
   }
+}
+
+/** Not a message of a gateway, whose socket is closed anyway, nor what is answered once over a connection. */
+function mayLast(context: ExecutionContext): boolean {
+  const type = context.getType<string>();
+  if (type !== 'graphql') return type === 'http';
+  const operation = GraphqlOperation.of(context);
+  return operation.isSubscription || !isUpgrade(operation.incoming);
 }
 
 function responseOf(commit: ResponseCommit): Carrier {

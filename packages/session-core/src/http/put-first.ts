@@ -15,6 +15,12 @@ export function putFirst(interceptor: NestInterceptor, { controller, method }: H
   putFirstAmong(interceptor, target, INTERCEPTORS_METADATA);
 }
 
+/** Puts an interceptor behind all others of a method. */
+export function putLast(interceptor: NestInterceptor, method: object): void {
+  const others = enhancersOf(method, INTERCEPTORS_METADATA);
+  if (!others.includes(interceptor)) Reflect.defineMetadata(INTERCEPTORS_METADATA, [...others, interceptor], method);
+}
+
 /**
  * Puts an exception filter behind those that the handlers of a class have by decorators: the first of a class is last.
  */

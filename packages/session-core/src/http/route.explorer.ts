@@ -13,7 +13,9 @@ import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { type DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { BrowserSessions } from './browser-sessions.js';
 import type { Handler } from './put-first.js';
+import { RevocationInterceptor } from './revocation.js';
 import { SessionContext } from './session.context.js';
+import { SessionInterceptor } from './session.interceptor.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 type Module = NonNullable<ReturnType<ModulesContainer['get']>>;
@@ -79,6 +81,15 @@ export class RouteExplorer {
       ),
       ...[...providers.values()].flatMap((wrapper) => ofWrapper(wrapper, ({ method }) => isRootResolver(method))),
     ]);
+  }
+
+  /** The routes and resolvers that have interceptors of the application by decorators. */
+  interceptedHandlers(): Handler[] {
+    return [...this.modules.values()].flatMap(({ controllers, providers }) =>
+      [...controllers.values(), ...providers.values()]
+        .flatMap((wrapper) => this.#handlersOf(wrapper))
+        .filter((handler) => (isRoute(handler.method) || isRootResolver(handler.method)) && isIntercepted(handler)),
+    );
   }
 
   /** The resolvers of fields for which GraphQL calls no guards: all of them, unless the application wants that. */
@@ -150,9 +161,17 @@ const RESOLVER_TYPE = 'graphql:resolver_type';
 const ROOT_TYPES = new Set<unknown>(['Query', 'Mutation', 'Subscription']);
 const FIELD_MARKS = ['graphql:resolve_property', 'graphql:resolve_reference'];
 
+/** By an interceptor of the application: another application of the process may have put ours there. */
+function isIntercepted({ controller, method }: Handler): boolean {
+  const interceptors = [controller, method].flatMap(
+    (each) => (Reflect.getMetadata(INTERCEPTORS_METADATA, each) as object[] | undefined) ?? [],
+  );
+  return interceptors.some((each) => !(each instanceof SessionInterceptor || each instanceof RevocationInterceptor));
+}
+
 /** Whether Nest sends what a route returns, as JSON or otherwise, and no interceptor of the application is there. */
 function isSentByNest({ controller, method, name }: NamedHandler): boolean {
-  if ([controller, method].some((each) => Reflect.hasMetadata(INTERCEPTORS_METADATA, each))) return false;
+  if (isIntercepted({ controller, method })) return false;
   if (SENT_OTHERWISE.some((key) => Reflect.hasMetadata(key, method))) return false;
   const isPassedThrough = Reflect.hasMetadata(RESPONSE_PASSTHROUGH_METADATA, controller, name);
   return isPassedThrough || !parametersOf(controller, name).some((type) => WITH_RESPONSE.has(Number(type)));

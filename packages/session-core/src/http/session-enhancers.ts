@@ -1,6 +1,8 @@
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
-import { putFirst } from './put-first.js';
+import { GuardedConnections } from './guarded-connections.js';
+import { putFirst, putLast } from './put-first.js';
+import { RevocationGuard, RevocationInterceptor } from './revocation.js';
 import { RouteExplorer } from './route.explorer.js';
 import { saveBeforeNestAnswers } from './save-before-nest-answers.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
@@ -8,8 +10,9 @@ import { SessionRouteGuard } from './session-route.guard.js';
 import { SessionInterceptor } from './session.interceptor.js';
 import { SessionScope } from './session.scope.js';
 
-// One for all applications of the process, because they share the classes of controllers, which refer to it.
+// One of each for all applications of the process, because they share the classes of controllers, which refer to them.
 const interceptor = new SessionInterceptor();
+const revocation = new RevocationInterceptor();
 
 /** Puts the guard, the interceptor and the current request of sessions where the application needs them. */
 @Injectable()
@@ -20,28 +23,39 @@ export class SessionEnhancers implements OnModuleInit {
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
     @Inject(SessionRouteGuard) private readonly guard: SessionRouteGuard,
     @Inject(SessionScope) private readonly scope: SessionScope,
+    @Inject(GuardedConnections) private readonly connections: GuardedConnections,
     // Optional, because it is undocumented that Nest provides it in every module.
     @Optional() @Inject(ApplicationConfig) private readonly config?: ApplicationConfig,
   ) {}
 
   /**
-   * Puts both before those of the application. To be called in `NestModule.configure()`, where all global guards and
-   * interceptors are known and no route is registered yet. Nest serves routes without an interceptor faster, so ours is
-   * only where Nest does not send what the handler returns, or where the application has interceptors anyway.
+   * Puts guards and the interceptor that saves before those of the application. To be called in
+   * `NestModule.configure()`, where all global guards and interceptors are known and no route is registered yet. Nest
+   * serves routes without an interceptor faster, so ours are only where the application has interceptors anyway, and the
+   * one that saves also where Nest does not send what the handler returns.
    */
   install(): void {
     this.#isServing = true;
+    const isIntercepted = this.#hasGlobalInterceptors;
+    for (const { method } of this.routes.interceptedHandlers()) putLast(revocation, method);
+    if (isIntercepted) this.config?.getGlobalInterceptors().push(revocation);
+    this.config?.getGlobalGuards().unshift(new RevocationGuard(this.connections, this.#hasGlobalGuards));
     if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) {
       this.config?.getGlobalGuards().unshift(this.guard);
     }
     saveBeforeNestAnswers();
-    if (this.#hasGlobalInterceptors) this.config?.getGlobalInterceptors().unshift(interceptor);
+    if (isIntercepted) this.config?.getGlobalInterceptors().unshift(interceptor);
     else for (const handler of this.routes.handlersToIntercept()) putFirst(interceptor, handler);
   }
 
   onModuleInit(): void {
     // Not earlier, because middleware classes are known only now. Without HTTP there is no request to pay for it.
     if (this.#isServing && !this.routes.injectsContext) this.scope.leaveOut();
+  }
+
+  get #hasGlobalGuards(): boolean {
+    const { config } = this;
+    return [...(config?.getGlobalGuards() ?? []), ...(config?.getGlobalRequestGuards() ?? [])].length > 0;
   }
 
   /** They may change the session of any request after its handler: save outside. */

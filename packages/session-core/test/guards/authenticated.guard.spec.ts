@@ -398,12 +398,6 @@ it.each(['/above', '/below'])('runs before the guards of @UseGuards() on the sam
   expect([await said(ann, path), called]).toEqual([403, ['Refuses']]);
 });
 
-it('adds no global guard, which would cost every route', async () => {
-  const { app } = await start({ controllers: [ClosedController, AccountController].slice(0, 1) });
-  const config = (app as unknown as { readonly config: { getGlobalGuards(): unknown[] } }).config;
-  expect(config.getGlobalGuards()).toEqual([]);
-});
-
 it.each([
   ['5', 'is the bare number "5": name its unit'],
   ['soon', 'is not a duration'],

@@ -1,0 +1,59 @@
+import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import { GUARDS_METADATA } from '@nestjs/common/constants.js';
+import { defer, type Observable, switchMap } from 'rxjs';
+import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
+import type { GuardedConnections } from './guarded-connections.js';
+import type { RequestSession } from './request-session.js';
+import { httpSessionOfCall } from './session-of-call.js';
+
+/**
+ * Refuses a request whose user was signed out since the request began, whatever guard, pipe or handler decides by its
+ * session: a client may send a body for minutes. It comes before all guards of the application, and asks the store only
+ * when the session was loaded more than a second ago. What guards let in ends with the login.
+ */
+export class RevocationGuard implements CanActivate {
+  readonly #guarded = new WeakMap<object, boolean>();
+
+  /** `isEverythingGuarded`: whether the application has global guards. */
+  constructor(
+    private readonly connections: GuardedConnections,
+    private readonly isEverythingGuarded: boolean,
+  ) {}
+
+  /** @throws AuthenticationRequiredError when the login has ended; SessionStoreError when the store failed */
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    const session = httpSessionOfCall(context);
+    if (session?.existing?.principalName === undefined) return true;
+    if (this.isEverythingGuarded || this.#isGuarded(context)) this.connections.add(context, session);
+    return refuseEnded(session);
+  }
+
+  #isGuarded(context: ExecutionContext): boolean {
+    const handler = context.getHandler();
+    const known = this.#guarded.get(handler);
+    if (known !== undefined) return known;
+    const isGuarded = [handler, context.getClass()].some((each) => Reflect.hasMetadata(GUARDS_METADATA, each));
+    this.#guarded.set(handler, isGuarded);
+    return isGuarded;
+  }
+}
+
+/** The same behind the interceptors of the application: one that takes an upload has waited for the client. */
+export class RevocationInterceptor implements NestInterceptor {
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const session = httpSessionOfCall(context);
+    const isFresh = session === undefined || refuseEnded(session);
+    return isFresh === true ? next.handle() : defer(() => isFresh).pipe(switchMap(() => next.handle()));
+  }
+}
+
+function refuseEnded(session: RequestSession): true | Promise<true> {
+  if (session.existing?.principalName === undefined) return true;
+  const isAlive = session.isStillAlive();
+  return isAlive === true || isAlive.then(requireAlive);
+}
+
+function requireAlive(isAlive: boolean): true {
+  if (!isAlive) throw new AuthenticationRequiredError('not-authenticated');
+  return true;
+}
