@@ -93,15 +93,10 @@ export class TrackedSession implements Session {
 
   set principalName(name: string | undefined) {
     if (name !== undefined) assertPrincipalName(name);
-    const [changes, { id }] = [this.#changes, this.#stored];
     const isOther = name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     // Whoever becomes the user gets another token, as by `signIn()`.
-    if (isOther && name !== undefined && id !== undefined) changes.assertRotatable();
-    const isAnother = isOther && takesToken(changes.response);
-    const assign = () => changes.setPrincipal(name, isAnother);
-    // Unless another id is to be saved anyway.
-    if (isAnother && id !== undefined && id === changes.id) this.saver.rotate(assign);
-    else assign();
+    if (isOther && name !== undefined && !this.isNew) this.#changes.assertRotatable();
+    this.#become(name, isOther && takesToken(this.#changes.response));
   }
 
   get authenticatedAt(): number | undefined {
@@ -285,9 +280,20 @@ export class TrackedSession implements Session {
     Object.assign(this.#changes, { response, companions, refusal });
   }
 
-  /** Sets another principal, or removes it, under the same id. */
+  /**
+   * Sets another principal, or removes it. The session gets another id with it, unless one is to be saved anyway: a
+   * token from before opens nothing, and what was opened with it ends. A client that cannot be told of it keeps the id.
+   */
   setPrincipal(name: string | undefined): void {
-    this.#changes.setPrincipal(name, true);
+    this.#become(name, true);
+  }
+
+  /** `isAnother`: whether the sign-in before was that of somebody else. */
+  #become(name: string | undefined, isAnother: boolean): void {
+    const [changes, { id }] = [this.#changes, this.#stored];
+    const assign = () => changes.setPrincipal(name, isAnother);
+    if (isAnother && takesToken(changes.response) && id !== undefined && id === changes.id) this.saver.rotate(assign);
+    else assign();
   }
 
   /** From now on, a save does not renew the idle timeout. */

@@ -38,7 +38,6 @@ export class PrincipalRecorder {
     if (!rule) return;
     if (rule.passportKeys) return this.#follow(rule.passportKeys);
     const name = rule.nameIn(this.#asStored(properties));
-    // Keep the id, as express-session does: the application regenerates the session at a login.
     if (name !== session.principalName) session.setPrincipal(name);
   }
 

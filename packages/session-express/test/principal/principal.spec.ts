@@ -130,13 +130,19 @@ it('a user who signs in by signIn() is the principal, under another id, until si
   expect(await count('ann')).toBe(0);
 });
 
-it('a user whom the properties sign in stays under the same id, as with express-session', async () => {
+it('a user whom the properties sign in or out is under another id than before', async () => {
   const { client, run, count } = await start((session) => session['account'] as string);
   await run(({ session }) => void (session.cart = 1));
-  const before = client.cookie('SESSION');
-  for (const account of ['ann', 'bob']) await run(({ session }) => void (session.account = account));
-  expect(client.cookie('SESSION')).toBe(before);
-  expect(await count('bob')).toBe(1);
+  for (const account of ['ann', 'bob', undefined]) {
+    const before = client.cookie('SESSION')!;
+    await run(({ session }) => void (session.account = account));
+    expect(await run(({ session }) => [session.cart, session.account ?? null])).toEqual([1, account ?? null]);
+    expect(await count(account ?? 'bob')).toBe(account ? 1 : 0);
+    const after = client.cookie('SESSION')!;
+    client.setCookie(`SESSION=${before}`);
+    expect(await run(({ session }) => session.account ?? null)).toBeNull();
+    client.setCookie(`SESSION=${after}`);
+  }
 });
 
 describe.each(['express', 'fastify'] as const)('Sessions on %s', (platform) => {
