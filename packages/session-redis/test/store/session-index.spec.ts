@@ -310,6 +310,62 @@ describe('the end of all sessions of an index', () => {
   });
 });
 
+/** At each of whose calls, before it and after it, something else happens. */
+class InterruptedConnection extends RequestConnection {
+  inBetween: () => Promise<unknown> = () => Promise.resolve();
+
+  override async run<T>(...args: Parameters<typeof RequestConnection.prototype.run<T>>): Promise<T> {
+    await this.inBetween();
+    const reply = await super.run(...args);
+    await this.inBetween();
+    return reply;
+  }
+
+  override async write<T>(...args: Parameters<typeof RequestConnection.prototype.write<T>>): Promise<T> {
+    await this.inBetween();
+    const reply = await super.write(...args);
+    await this.inBetween();
+    return reply;
+  }
+}
+
+describe.each([1, 4])('an old session of another library, partitions: %d', (partitions) => {
+  let other: Store;
+  beforeAll(async () => {
+    other = await Store.open({ partitions });
+  });
+  afterAll(() => other.close());
+
+  it.each<[string, (ending: RedisSessionRepository) => Promise<unknown>]>([
+    ['all sessions of its principal', (ending) => ending.deleteByIndex(PRINCIPAL, 'ann')],
+    ['every session', (ending) => ending.endEverySession()],
+  ])('that arrives at any moment while somebody ends %s has ended, or is refused', async (_, end) => {
+    await other.client.flushall();
+    const interrupted = new InterruptedConnection(new SingleNode(other.client), { commandTimeout: 10 * MINUTE });
+    const takesOver = { takeover: {} as never };
+    const ending = new RedisSessionRepository(
+      interrupted,
+      () => other.scripts,
+      other.partitions,
+      {},
+      undefined,
+      undefined,
+      takesOver,
+    );
+    const arrived: { readonly id: string; readonly outcome: string }[] = [];
+    interrupted.inBetween = async () => {
+      const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+      const indexes = new Map([[PRINCIPAL, hashOfValue('ann')]]);
+      const id = other.id();
+      arrived.push({ id, outcome: await other.scripts.takeOver({ id, ...times, attributes: new Map(), indexes }, -1) });
+    };
+    await end(ending);
+    interrupted.inBetween = () => Promise.resolve();
+    expect([...new Set(arrived.map(({ outcome }) => outcome))].toSorted()).toEqual(['created', 'refused']);
+    expect(await ending.findByIds(arrived.map(({ id }) => id))).toEqual(arrived.map(() => null));
+  });
+});
+
 describe('a look-up', () => {
   /** Runs a step after each read of the index, before the sessions are loaded. */
   class SteppedConnection extends RequestConnection {
