@@ -89,3 +89,21 @@ it('nothing is written at a start that changes nothing, so that a full Redis sto
     await client.config('SET', 'maxmemory', '0');
   }
 });
+
+// What was a token once may still open a session, and commands show no id that may be a token.
+it.each([
+  [['hashed'], 'hashed'],
+  [['plain'], 'plain'],
+  [['hashed', 'plain'], 'plain'],
+  [['plain', 'hashed'], 'plain'],
+  [['hashed', 'plain', 'hashed', 'plain', 'hashed'], 'plain'],
+] as const)(
+  'after starts with `sessionIds` %j, ids are recorded as %s, also by what does not know them',
+  async (forms, ids) => {
+    for (const form of forms) {
+      await checkStore(connection, new SessionPartitions('nest:session', 1, { ids: form }));
+      await starts();
+    }
+    expect(await client.hget(partitions.meta, 'ids')).toBe(ids);
+  },
+);

@@ -91,8 +91,14 @@ describe('a key of another type in the place of an index', () => {
     await store.client.del(indexOf('ann'));
     await store.client.sadd(indexOf('ann'), over, 'unknown', first);
     await store.runOut(over);
+    const signedInAt = await store.now();
+    await store.client.hset(store.keys.session(first), {
+      creationTime: signedInAt - MINUTE,
+      authenticatedAt: signedInAt,
+    });
     const second = await open();
     expect(await listed()).toEqual([second, first]);
+    expect(await scoreOf(first)).toBe(signedInAt);
     const aside = store.keys.strayIndex(PRINCIPAL, hashOfValue('ann'));
     expect(new Set(await store.client.smembers(aside))).toEqual(new Set([first, over, 'unknown']));
     expect(await store.client.ttl(aside)).toBe(30 * 86_400);
