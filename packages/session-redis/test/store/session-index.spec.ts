@@ -344,6 +344,7 @@ describe.each([1, 4])('an old session of another library, partitions: %d', (part
 
   it.each<[string, (ending: RedisSessionRepository) => Promise<unknown>]>([
     ['all sessions of its principal', (ending) => ending.deleteByIndex(PRINCIPAL, 'ann')],
+    ['all sessions of its team', (ending) => ending.deleteByIndex('team', 'red')],
     ['every session', (ending) => ending.endEverySession()],
   ])('that arrives at any moment while somebody ends %s has ended, or is refused', async (_, end) => {
     await other.client.flushall();
@@ -361,7 +362,10 @@ describe.each([1, 4])('an old session of another library, partitions: %d', (part
     const arrived: { readonly id: string; readonly outcome: string }[] = [];
     interrupted.inBetween = async () => {
       const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
-      const indexes = new Map([[PRINCIPAL, hashOfValue('ann')]]);
+      const indexes = new Map([
+        [PRINCIPAL, hashOfValue('ann')],
+        ['team', hashOfValue('red')],
+      ]);
       const id = other.id();
       arrived.push({ id, outcome: await other.scripts.takeOver({ id, ...times, attributes: new Map(), indexes }, -1) });
     };
