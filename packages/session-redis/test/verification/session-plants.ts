@@ -94,10 +94,7 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
   },
   'session-never-ends': {
     restores: true,
-    plant: async (store, id) => {
-      await store.client.persist(store.keysOf(id).shadow(id));
-      await store.client.persist(store.keysOf(id).session(id));
-    },
+    plant: persist,
   },
   'session-hash-expiry': {
     restores: true,
@@ -173,11 +170,91 @@ export const SESSION_PLANTS: Partial<Record<Rule, Plant>> = {
   },
 };
 
+/** Takes the ends of a session from it, as a restore without times to live does. */
+async function persist(store: Store, id: string): Promise<void> {
+  await store.client.persist(store.keysOf(id).shadow(id));
+  await store.client.persist(store.keysOf(id).session(id));
+}
+
+/** The keys that are kept for a time, at most so many milliseconds. */
+const KEPT_FOR: readonly (readonly [name: string, keyIn: (keys: SessionKeys, id: string) => string, number])[] = [
+  ['the mark of a rotation', (keys, id) => keys.forwardingMark(id), MINUTE],
+  ['the turn to clean up', ({ cleanup }) => cleanup, 10 * MINUTE],
+  ['a wish of broadcast handlers', (keys) => keys.broadcastWanted('expired'), DAY],
+  ['the end of all sessions of a user', (keys) => keys.revocationMark('principal', hashOfValue('eve')), 400 * DAY],
+];
+
 /**
  * Further ways to break a rule. A namespace may have noted ends in buckets and in the sorted set, whichever the store
  * uses now.
  */
 export const FURTHER_PLANTS: readonly (readonly [name: string, Plant, Rule])[] = [
+  ...KEPT_FOR.map(
+    ([name, keyIn, life]) =>
+      [
+        `missing-expiry of ${name}`,
+        {
+          restores: true,
+          prepare: (store, id) => store.client.set(keyIn(store.keysOf(id), id), '', 'PX', life),
+          plant: (store, id) => store.client.persist(keyIn(store.keysOf(id), id)),
+        },
+        'missing-expiry',
+      ] as const satisfies (typeof FURTHER_PLANTS)[number],
+  ),
+  [
+    'missing-expiry of a ledger',
+    {
+      restores: true,
+      prepare: async (store) => {
+        const ledger = store.keys.ledger(hashOfValue('eve'));
+        await store.client.hset(ledger, 'a', '1 0 - -');
+        await store.client.pexpire(ledger, 7 * DAY);
+      },
+      plant: (store) => store.client.persist(store.keys.ledger(hashOfValue('eve'))),
+    },
+    'missing-expiry',
+  ],
+  [
+    'unexpected-expiry of the list of instances',
+    {
+      restores: true,
+      prepare: (store) => store.client.zadd(store.partitions.instances, 1, 'host:1'),
+      plant: (store) => store.client.pexpire(store.partitions.instances, DAY),
+    },
+    'unexpected-expiry',
+  ],
+  [
+    'session-never-ends of one with an absolute timeout alone',
+    {
+      restores: true,
+      prepare: (store, id) => store.save(id, { maxInactiveInterval: -1, absoluteTimeout: 86_400 }),
+      plant: persist,
+    },
+    'session-never-ends',
+  ],
+  [
+    'session-never-ends of one whose absolute timeout comes first',
+    { restores: true, prepare: (store, id) => store.save(id, { absoluteTimeout: 75 * 60 }), plant: persist },
+    'session-never-ends',
+  ],
+  [
+    'session-hash-expiry of an endless session',
+    {
+      restores: true,
+      prepare: (store, id) => store.save(id, { maxInactiveInterval: -1 }),
+      plant: (store, id) => store.client.expire(store.keysOf(id).session(id), 60),
+    },
+    'session-hash-expiry',
+  ],
+  [
+    'index-entry-without-session of a session that has ended',
+    {
+      restores: true,
+      prepare: end,
+      plant: (store, id) => store.client.zadd(indexOfEve(store.keysOf(id)), 1, id),
+    },
+    'index-entry-without-session',
+  ],
   [
     'session-hash-expiry of a hash that goes first',
     { restores: true, plant: (store, id) => store.client.expire(store.keysOf(id).session(id), 60) },
