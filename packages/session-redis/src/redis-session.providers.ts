@@ -202,10 +202,10 @@ async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessio
 
 function partitionsOf(
   { namespace, partitions, spring }: ResolvedRedisSessionOptions,
-  sessions: Pick<ResolvedSessionOptions, 'ids'> | undefined,
+  sessions: Pick<ResolvedSessionOptions, 'ids' | 'maxSessions'> | undefined,
 ): SessionPartitions {
   return new SessionPartitions(namespace, partitions, {
-    ...(sessions && { ids: sessions.ids.form }),
+    ...(sessions && { ids: sessions.ids.form, limits: sessions.maxSessions !== undefined }),
     ...(spring === 'shared' && { holds: 'shared-sessions' }),
   });
 }

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { shownCommand } from '../logging/shown-command.js';
 import { type NamespaceOwner, type Partitions, shownContent } from '../partitions/partitions.js';
 import { infoOf } from './info-of.js';
+import { redisTime } from './redis-time.js';
 import { isAnswer } from './reply.errors.js';
 import { serverIn, tooOldProblem } from './shown-server.js';
 import { FORMAT, FORMAT_FIELDS, formatProblem, raised, type StoreFormat } from './store-format.js';
@@ -50,12 +51,24 @@ export async function checkStore(connection: Connection, partitions: Partitions,
   // Once an id may have been a token, it may be one for as long as old sessions live.
   const isNew = owner.ids !== undefined && owner.ids !== ids && ids !== 'plain';
   if (isNew) await connection.run((client) => client.hset(partitions.meta, 'ids', owner.ids!), partitions.meta);
+  // With one partition there are no ledgers.
+  if (owner.limits !== undefined && count > 1) await recordLimits(connection, partitions, known.limitedSince);
+}
+
+/** Records since when every instance that starts has the option `maxSessions`: earlier ledgers may lack sessions. */
+async function recordLimits(connection: Connection, { meta, owner }: Partitions, known: string | null): Promise<void> {
+  if (!owner.limits) {
+    if (known !== null) await connection.run((client) => client.hdel(meta, LIMITED_SINCE), meta);
+  } else if (known === null) {
+    const now = await connection.run(redisTime, meta);
+    await connection.run((client) => client.hsetnx(meta, LIMITED_SINCE, now), meta);
+  }
 }
 
 async function recorded(connection: Connection, { meta }: Partitions) {
-  const reply = await connection.run((client) => client.hmget(meta, ...RECORD, 'ids'), meta);
-  const [record = null, holds = null, ...others] = reply;
-  return { record, holds, ids: others.at(-1) ?? null, format: others.slice(0, -1) };
+  const reply = await connection.run((client) => client.hmget(meta, 'ids', LIMITED_SINCE, ...RECORD), meta);
+  const [ids = null, limitedSince = null, record = null, holds = null, ...format] = reply;
+  return { record, holds, ids, limitedSince, format };
 }
 
 /** Written only when missing, so that an instance also starts on a Redis that is out of memory. */
@@ -114,6 +127,9 @@ export async function settledPartitions(
 }
 
 const RECORD = ['partitions', 'holds', ...FORMAT_FIELDS] as const;
+
+/** The field of `meta` with the time since when instances have the option `maxSessions`, in epoch milliseconds. */
+export const LIMITED_SINCE = 'limitedSince';
 
 function recordIn(
   [recorded, holds, ...format]: (string | null)[],

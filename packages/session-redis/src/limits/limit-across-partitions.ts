@@ -6,6 +6,7 @@ import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@ne
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
+import { LIMITED_SINCE } from '../connection/check-store.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { goesOn } from '../keys/goes-on.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
@@ -59,6 +60,8 @@ export class LimitAcrossPartitions {
   readonly #duration: number;
   /** Milliseconds after which a sign-in no longer waits for a place: longer than an unfinished one keeps its own. */
   readonly #patience: number;
+  /** Since when instances limit sessions. It changes only with the option, and so not for this instance. */
+  #since: string | undefined;
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
@@ -150,13 +153,19 @@ export class LimitAcrossPartitions {
   }
 
   async #reserve(request: PlaceRequest, findings: PlaceFindings): Promise<Reservation> {
-    const reservation = request.reservation(this.#duration);
+    const since = (this.#since ??= await this.#limitedSince());
+    const reservation = { ...request.reservation(this.#duration), since };
     const place = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, findings), request);
     if (place.word === 'room') {
       request.latest = place.latest;
       request.wasKnown ??= place.wasKnown;
     }
     return place;
+  }
+
+  async #limitedSince(): Promise<string | undefined> {
+    const { meta } = this.partitions;
+    return (await this.connection.run((client) => client.hget(meta, LIMITED_SINCE), meta)) ?? undefined;
   }
 
   /** All that the indexes list, with the times of the sign-ins. */

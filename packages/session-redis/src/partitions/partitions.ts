@@ -11,6 +11,8 @@ export interface NamespaceOwner {
   readonly module: string;
   /** The option `sessionIds`, which is recorded for whoever looks into the namespace. */
   readonly ids?: 'hashed' | 'plain';
+  /** Whether it has the option `maxSessions`; undefined: it signs nobody in. */
+  readonly limits?: boolean;
 }
 
 /** What a namespace holds, for a sentence. */

@@ -1,7 +1,8 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { checkStore, type Connection, settledPartitions } from '../../src/connection/check-store.js';
+import { checkStore, type Connection, LIMITED_SINCE, settledPartitions } from '../../src/connection/check-store.js';
+import { redisTime } from '../../src/connection/redis-time.js';
 import { FORMAT, type StoreFormat } from '../../src/connection/store-format.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 
@@ -89,3 +90,48 @@ it('nothing is written at a start that changes nothing, so that a full Redis sto
     await client.config('SET', 'maxmemory', '0');
   }
 });
+
+describe('since when there is a limit of sessions', () => {
+  const startWith = (owner: { readonly limits?: boolean }, count = 4) =>
+    checkStore(connection, new SessionPartitions('nest:session', count, owner));
+  const since = () => client.hget(partitions.meta, LIMITED_SINCE);
+
+  it('is recorded by the first instance that has one, and by the first one after any that has none', async () => {
+    await startWith({ limits: false });
+    expect(await since()).toBeNull();
+    await startWith({ limits: true });
+    const first = await since();
+    expect(Math.abs(Number(first) - (await redisTime(client)))).toBeLessThan(60_000);
+    await eventually(async () => expect(await redisTime(client)).toBeGreaterThan(Number(first)));
+    // A command knows of no limit.
+    for (const owner of [{ limits: true }, {}]) await startWith(owner);
+    expect(await since()).toBe(first);
+    await startWith({ limits: false });
+    expect(await since()).toBeNull();
+    await startWith({ limits: true });
+    expect(Number(await since())).toBeGreaterThan(Number(first));
+  });
+
+  it('is not recorded with one partition, whose sign-ins see all sessions', async () => {
+    await startWith({ limits: true }, 1);
+    expect(await since()).toBeNull();
+  });
+});
+
+// What was a token once may still open a session, and commands show no id that may be a token.
+it.each([
+  [['hashed'], 'hashed'],
+  [['plain'], 'plain'],
+  [['hashed', 'plain'], 'plain'],
+  [['plain', 'hashed'], 'plain'],
+  [['hashed', 'plain', 'hashed', 'plain', 'hashed'], 'plain'],
+] as const)(
+  'after starts with `sessionIds` %j, ids are recorded as %s, also by what does not know them',
+  async (forms, ids) => {
+    for (const form of forms) {
+      await checkStore(connection, new SessionPartitions('nest:session', 1, { ids: form }));
+      await starts();
+    }
+    expect(await client.hget(partitions.meta, 'ids')).toBe(ids);
+  },
+);

@@ -4,8 +4,10 @@ import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/inte
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { checkStore, LIMITED_SINCE } from '../../src/connection/check-store.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { SingleNode } from '../../src/connection/single-node.js';
+import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type LimitedChange, LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
 import type { Room } from '../../src/scripts/session/session-arguments.js';
@@ -62,10 +64,10 @@ describe.each([
   });
   afterAll(() => store.close());
 
-  async function start(whenReached: 'end-oldest' | 'refuse'): Promise<App> {
+  async function start(whenReached?: 'end-oldest' | 'refuse'): Promise<App> {
     const app = await App.start({
       adapter,
-      session: { maxSessions: { perPrincipal: 2, whenReached } },
+      session: whenReached ? { maxSessions: { perPrincipal: 2, whenReached } } : {},
       redis: { url: store.server.url, partitions },
       controllers: [AccountController],
       handlers: false,
@@ -81,6 +83,26 @@ describe.each([
     const names = [];
     for (const device of devices) names.push(((await device.get('/limited/me')).json() as { name: string }).name);
     expect(names).toEqual(['nobody', 'ann', 'ann']);
+  });
+
+  it('one more sign-in ends also what was signed in to while there was no limit, the earliest first', async () => {
+    const cookies: string[] = [];
+    for (const whenReached of ['end-oldest', undefined, 'end-oldest'] as const) {
+      for (const former of apps.splice(0)) await former.stop();
+      const app = await start(whenReached);
+      for (let i = 0; i < (whenReached ? 1 : 3); i++) {
+        const device = app.agent();
+        expect((await device.post('/limited/sign-in/zoe')).status).toBe(201);
+        cookies.push(...Object.entries(device.cookies).map(([name, value]) => `${name}=${value}`));
+      }
+    }
+    const names = [];
+    for (const cookie of cookies) {
+      const device = apps[0]!.agent();
+      device.setCookie(`${cookie}; Path=/`);
+      names.push(((await device.get('/limited/me')).json() as { name: string }).name);
+    }
+    expect(names).toEqual(['nobody', 'nobody', 'nobody', 'zoe', 'zoe']);
   });
 
   it('one more sign-in can be answered by the application, which takes it back', async () => {
@@ -163,6 +185,7 @@ describe('the ledger', () => {
   const refusing = { ...limit, whenReached: 'refuse' } as const;
   beforeEach(async () => {
     store = await Store.openSteppable({ partitions: PARTITIONS });
+    await store.client.hset(store.partitions.meta, LIMITED_SINCE, 0);
     connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: 1000 });
     const run = connection.run.bind(connection);
     // Calls that overlap leave together. Without replicas, a write is as any other call.
@@ -179,6 +202,12 @@ describe('the ledger', () => {
   function newLedger(): LimitAcrossPartitions {
     const { scripts, partitions } = store;
     return new LimitAcrossPartitions(connection, () => scripts, partitions, { commandTimeout: 1000 });
+  }
+
+  /** An instance. */
+  async function starts(owner: { readonly limits: boolean }): Promise<void> {
+    const partitions = new SessionPartitions(store.partitions.namespace, PARTITIONS, owner);
+    await checkStore({ run: (command) => command(store.client) }, partitions);
   }
 
   function creation(id = generateSessionKey().id): CreateSession & LimitedChange {
@@ -206,8 +235,8 @@ describe('the ledger', () => {
   const isLive = async (id: string) => (await store.client.exists(store.keysOf(id).shadow(id))) === 1;
 
   it('takes one round trip more, and three more where a session ends or has expired', async () => {
-    // The first sign-in asks the indexes, and makes the ledger.
-    expect(await roundTripsOf(signIn)).toBe(4);
+    // The first sign-in asks since when there are ledgers, and the indexes, and makes the ledger.
+    expect(await roundTripsOf(signIn)).toBe(5);
     const ids: string[] = [];
     const signsIn = async () => void ids.push(await signIn());
     expect(await roundTripsOf(signsIn)).toBe(2);
@@ -230,6 +259,36 @@ describe('the ledger', () => {
     }
     await signIn();
     expect(await Promise.all(before.map(isLive))).toEqual([false, false, true]);
+  });
+
+  it('counts the sessions of a time without the option, although it is there since before', async () => {
+    await store.client.hdel(store.partitions.meta, LIMITED_SINCE);
+    await starts({ limits: true });
+    ledger = newLedger();
+    const [first, second] = [await signIn(), await signIn()];
+    await starts({ limits: false });
+    await store.server.stepClock(1000);
+    // Instances without the option sign the user in, and give a session another id.
+    const before = [];
+    for (let i = 0; i < 3; i++) {
+      const change = creation();
+      await store.scripts.create(change);
+      before.push(change.id);
+      await store.server.stepClock(1000);
+    }
+    const rotated = store.id(second);
+    await store.save(second, { newId: rotated });
+    await starts({ limits: true });
+    ledger = newLedger();
+    const last = await signIn();
+    expect(await Promise.all([first, rotated, ...before, last].map(isLive))).toEqual([
+      false,
+      false,
+      false,
+      false,
+      true,
+      true,
+    ]);
   });
 
   it('counts a session that was taken over, and ends none for it', async () => {

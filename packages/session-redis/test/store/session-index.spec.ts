@@ -91,8 +91,14 @@ describe('a key of another type in the place of an index', () => {
     await store.client.del(indexOf('ann'));
     await store.client.sadd(indexOf('ann'), over, 'unknown', first);
     await store.runOut(over);
+    const signedInAt = await store.now();
+    await store.client.hset(store.keys.session(first), {
+      creationTime: signedInAt - MINUTE,
+      authenticatedAt: signedInAt,
+    });
     const second = await open();
     expect(await listed()).toEqual([second, first]);
+    expect(await scoreOf(first)).toBe(signedInAt);
     const aside = store.keys.strayIndex(PRINCIPAL, hashOfValue('ann'));
     expect(new Set(await store.client.smembers(aside))).toEqual(new Set([first, over, 'unknown']));
     expect(await store.client.ttl(aside)).toBe(30 * 86_400);
@@ -307,6 +313,66 @@ describe('the end of all sessions of an index', () => {
     }
     const mark = store.keys.revocationMark(PRINCIPAL, hashOfValue('ann'));
     expect([await store.client.get(mark), await store.client.ttl(mark)]).toEqual(['', 400 * 86_400]);
+  });
+});
+
+/** At each of whose calls, before it and after it, something else happens. */
+class InterruptedConnection extends RequestConnection {
+  inBetween: () => Promise<unknown> = () => Promise.resolve();
+
+  override async run<T>(...args: Parameters<typeof RequestConnection.prototype.run<T>>): Promise<T> {
+    await this.inBetween();
+    const reply = await super.run(...args);
+    await this.inBetween();
+    return reply;
+  }
+
+  override async write<T>(...args: Parameters<typeof RequestConnection.prototype.write<T>>): Promise<T> {
+    await this.inBetween();
+    const reply = await super.write(...args);
+    await this.inBetween();
+    return reply;
+  }
+}
+
+describe.each([1, 4])('an old session of another library, partitions: %d', (partitions) => {
+  let other: Store;
+  beforeAll(async () => {
+    other = await Store.open({ partitions });
+  });
+  afterAll(() => other.close());
+
+  it.each<[string, (ending: RedisSessionRepository) => Promise<unknown>]>([
+    ['all sessions of its principal', (ending) => ending.deleteByIndex(PRINCIPAL, 'ann')],
+    ['all sessions of its team', (ending) => ending.deleteByIndex('team', 'red')],
+    ['every session', (ending) => ending.endEverySession()],
+  ])('that arrives at any moment while somebody ends %s has ended, or is refused', async (_, end) => {
+    await other.client.flushall();
+    const interrupted = new InterruptedConnection(new SingleNode(other.client), { commandTimeout: 10 * MINUTE });
+    const takesOver = { takeover: {} as never };
+    const ending = new RedisSessionRepository(
+      interrupted,
+      () => other.scripts,
+      other.partitions,
+      {},
+      undefined,
+      undefined,
+      takesOver,
+    );
+    const arrived: { readonly id: string; readonly outcome: string }[] = [];
+    interrupted.inBetween = async () => {
+      const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+      const indexes = new Map([
+        [PRINCIPAL, hashOfValue('ann')],
+        ['team', hashOfValue('red')],
+      ]);
+      const id = other.id();
+      arrived.push({ id, outcome: await other.scripts.takeOver({ id, ...times, attributes: new Map(), indexes }, -1) });
+    };
+    await end(ending);
+    interrupted.inBetween = () => Promise.resolve();
+    expect([...new Set(arrived.map(({ outcome }) => outcome))].toSorted()).toEqual(['created', 'refused']);
+    expect(await ending.findByIds(arrived.map(({ id }) => id))).toEqual(arrived.map(() => null));
   });
 });
 

@@ -18,14 +18,34 @@ export interface RepartitionMoves {
 /** A connection on which the command fails that comes after so many, and all others then. */
 class FailingRedis extends Redis {
   left = Infinity;
+  /** Each command that was sent, by its name and its step. */
+  readonly sent: string[] = [];
+  #steps = 0;
 
   override sendCommand(...args: Parameters<Redis['sendCommand']>) {
+    const { name, args: words } = args[0];
+    if (name === 'hset' && String(words[0]).endsWith(':meta')) this.#steps++;
+    this.sent.push(`${this.#steps} ${name}`);
     if (this.left-- <= 0) {
       args[0].reject(new Error('interrupted'));
       return args[0].promise;
     }
     return super.sendCommand(...args);
   }
+}
+
+// A run that is interrupted after another command has left what it had left before it.
+const WRITES = /^\d+ (?:eval|hdel|hset|rename|restore|sadd|set|srem|unlink|xadd|xclaim|xgroup|zadd|zrem)$/;
+
+/**
+ * After how many commands to interrupt a run: right after the first and the last one of each kind in each step, so that
+ * each of them has been made for some keys and not for others, and at some other places.
+ */
+function interruptionsOf(sent: readonly string[]): number[] {
+  const kinds = [...new Set(sent)].filter((kind) => WRITES.test(kind));
+  const ends = kinds.flatMap((kind) => [sent.indexOf(kind) + 1, sent.lastIndexOf(kind) + 1]);
+  const others = Array.from({ length: 5 }, () => Math.ceil(Math.random() * sent.length));
+  return [...new Set([...ends, ...others])];
 }
 
 /** Moves a store that has some of everything, on a Redis of its own. `ends`: where it notes the ends of sessions. */
@@ -71,36 +91,41 @@ export function describeMoves(ends: ExpirationStoreName, { moves, interrupted = 
             async (key) => [key, await store.client.pexpiretime(key), await store.client.dumpBuffer(key)] as const,
           ),
         );
-        const client = new FailingRedis(url());
-        await client.ping();
-        let interruptions = 0;
-        try {
-          // At places further and further apart, others in each run: the first ones decide what is begun anew.
-          for (let commands = 1, isDone = false; !isDone; commands += 1 + Math.floor((Math.random() * commands) / 2)) {
-            await store.client.flushall();
-            await Promise.all(
-              saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
-            );
+        const restart = async () => {
+          await store.client.flushall();
+          await Promise.all(
+            saved.map(([key, end, data]) => store.client.restore(key, Math.max(end, 0), data, 'ABSTTL')),
+          );
+          const client = new FailingRedis(url());
+          await client.ping();
+          client.sent.length = 0;
+          return client;
+        };
+        const whole = await restart();
+        await new RepartitionRun(whole, next, 'one').run({});
+        whole.disconnect();
+        let completed = 0;
+        const interruptions = interruptionsOf(whole.sent);
+        for (const commands of interruptions) {
+          const client = await restart();
+          try {
             client.left = commands;
-            isDone = await new RepartitionRun(client, next, 'one').run({}).then(
-              () => true,
-              (error: Error) => {
-                expect(error.message).toBe('interrupted');
-                return false;
-              },
+            // Not every run takes as many commands.
+            await new RepartitionRun(client, next, 'one').run({}).then(
+              () => completed++,
+              (error: Error) => expect(error.message).toBe('interrupted'),
             );
             client.left = Infinity;
-            if (isDone) break;
-            interruptions++;
             // As 30 seconds later.
             await store.client.del(next.instances);
             await new RepartitionRun(client, next, 'other').run({ from: undefined });
-            expect({ commands, content: await contentOf(store.client, next) }).toEqual({ commands, content });
+            const last = whole.sent[commands - 1];
+            expect({ last, content: await contentOf(store.client, next) }).toEqual({ last, content });
+          } finally {
+            client.disconnect();
           }
-        } finally {
-          client.disconnect();
         }
-        expect(interruptions).toBeGreaterThan(10);
+        expect(interruptions.length - completed).toBeGreaterThan(20);
       },
       120_000,
     );

@@ -6,7 +6,7 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { fill } from '../support/filled.store.js';
 import { hashOfValue } from '../support/hash-of-value.js';
-import { dump } from '../support/store.dump.js';
+import { dump, expectAlike, wholeContent } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 import { DeadlinesToVerify } from './deadline-plants.js';
 import { copyElsewhere, misplace } from './session-plants.js';
@@ -53,6 +53,16 @@ describe.each(['buckets', 'sorted-set'] as const)(
       expect(await check(true)).toMatchObject({ findings: [{ rule: 'session-misplaced', examples: [id] }], left: [] });
       expect(await store.client.exists(keys.session(id), keys.shadow(id))).toBe(0);
       expect(await dump(store.client)).toEqual(before);
+    });
+
+    it('is removed without an event when the session has ended where its id says, which stays as it is', async () => {
+      const keys = await copyElsewhere(store, id);
+      await store.scripts.delete(id);
+      const there = await store.client.keys(`${keys.prefix}*`);
+      const before = await wholeContent(store.client, there);
+      expect(await check(true)).toMatchObject({ findings: [{ rule: 'session-misplaced', examples: [id] }], left: [] });
+      expect(await store.client.keys(`${keys.prefix}*`)).toEqual([]);
+      expectAlike(await wholeContent(store.client), before);
     });
 
     it('is found no more once it has ended or has run out', async () => {

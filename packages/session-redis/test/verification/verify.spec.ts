@@ -6,20 +6,25 @@ import { RULES } from '../../src/verification/rules.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
 import { type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { hashOfValue } from '../support/hash-of-value.js';
-import { dump } from '../support/store.dump.js';
+import { dump, expectAlike, wholeContent } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 import { DEADLINE_PLANTS, DeadlinesToVerify } from './deadline-plants.js';
-import { EVENT_PLANTS, readOne, SESSION_PLANTS } from './session-plants.js';
+import { EVENT_PLANTS, FURTHER_PLANTS, readOne, SESSION_PLANTS } from './session-plants.js';
 
 LeakGuard.install();
 
 const EVE = hashOfValue('eve');
-const PLANTS = Object.entries({ ...SESSION_PLANTS, ...EVENT_PLANTS });
+const PLANTS: typeof FURTHER_PLANTS = [
+  ...Object.entries({ ...SESSION_PLANTS, ...EVENT_PLANTS }).map(
+    ([rule, plant]) => [rule, plant, rule as Rule] as const,
+  ),
+  ...FURTHER_PLANTS,
+];
 
 /** Whether a plant needs no more partitions than there are. */
 const canGrow =
   (partitions: number) =>
-  ([, { needsSeveral }]: [string, { readonly needsSeveral?: true }]) =>
+  ([, { needsSeveral }]: readonly [string, { readonly needsSeveral?: true }, ...unknown[]]) =>
     !needsSeveral || partitions > 1;
 
 function storeOf({ client, partitions, expirations }: Store): VerifiedStore {
@@ -58,17 +63,23 @@ describe.each([
     const gone = await store.create({}, { interval: 1 });
     await store.create({}, { interval: -1 });
     await readOne(store, gone, 'host:1');
+    for (const [, { prepare }] of FURTHER_PLANTS) await prepare?.(store, await createSession());
+    await store.save(others[1]!, { newId: store.id(others[1]!) });
+    for (const keys of store.partitions.all) await store.scripts.raiseEpoch(keys, 5);
     await eventually(async () => expect(await store.isAlive(gone)).toBe(false));
-    const before = await dump(store.client);
+    const before = await wholeContent(store.client);
     expect(await check()).toMatchObject({ findings: [], left: [] });
     expect((await check(true)).findings).toEqual([]);
-    expect(await dump(store.client)).toEqual(before);
+    expectAlike(await wholeContent(store.client), before);
   });
 
-  it.each(PLANTS.filter(([, { only = expirations }]) => only === expirations).filter(canGrow(partitions)))(
+  const plants = PLANTS.filter(([, { only = expirations }]) => only === expirations).filter(canGrow(partitions));
+
+  it.each(plants)(
     'finds %s and mends it, and touches no other session',
-    async (rule, { plant, with: besides = [] }) => {
+    async (_, { prepare, plant, with: besides = [] }, rule) => {
       const victim = await createSession();
+      await prepare?.(store, victim);
       await plant(store, victim);
       const before = await dump(store.client);
       const found = await check();
@@ -82,6 +93,28 @@ describe.each([
       expect(await snapshots(others)).toEqual(untouched);
     },
   );
+
+  it.each(plants.filter(([, { restores }]) => restores === true || restores === expirations))(
+    'mends %s by what there was before, to the score and the time to live',
+    async (_, { prepare, plant }) => {
+      const victim = await createSession();
+      await lives(victim);
+      await prepare?.(store, victim);
+      const before = await wholeContent(store.client);
+      await plant(store, victim);
+      await check(true);
+      expectAlike(await wholeContent(store.client), before);
+    },
+  );
+
+  /** Nothing of it has happened at one time: it was created, was signed in to, and was used again. */
+  async function lives(id: string): Promise<void> {
+    const keys = store.keysOf(id);
+    const now = Number((await store.session(id))['lastAccessedTime']);
+    const authenticatedAt = now - 60 * MINUTE;
+    await store.client.hset(keys.session(id), { creationTime: now - 90 * MINUTE, authenticatedAt });
+    await store.client.zadd(keys.index(PRINCIPAL_NAME_INDEX_NAME, EVE), authenticatedAt, id);
+  }
 
   it('finds what is wrong when Redis is out of memory, and mends it', async () => {
     const planted = ['minute-without-bucket', 'wrong-type'] as const;

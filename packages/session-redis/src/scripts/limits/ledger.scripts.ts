@@ -23,6 +23,8 @@ export interface ReservationRequest {
   readonly whenReached: 'end-oldest' | 'refuse';
   /** For how many milliseconds it may be stored. */
   readonly duration: number;
+  /** A ledger that was made before, in epoch milliseconds, may lack sessions: it is not known. @default any is known */
+  readonly since?: string | undefined;
 }
 
 /** What a sign-in has learned since it asked for its place. */
@@ -84,7 +86,7 @@ export class LedgerScripts {
     request: ReservationRequest,
     { over = [], sessions }: PlaceFindings = {},
   ): Promise<Reservation> {
-    const { id, replaced = '', atMost = '', whenReached, duration } = request;
+    const { id, replaced = '', atMost = '', whenReached, duration, since = 0 } = request;
     const args: (string | number)[] = [
       id,
       replaced,
@@ -93,6 +95,7 @@ export class LedgerScripts {
       duration,
       KEPT,
       sessions ? 1 : 0,
+      since,
       over.length,
       ...over.flatMap((place) => [place.id, place.at]),
       ...(sessions ?? []).flat(),

@@ -13,12 +13,13 @@
   ARGV[5] for how many ms from now the session may be stored
   ARGV[6] how long the ledger is kept, in ms
   ARGV[7] 1: the ledger may be made
-  ARGV[8] number of places whose sessions are over. They are given up
-  ARGV[9..] id and time of each of these, as this script replied them; id and time of the sign-in of each session that must
+  ARGV[8] a ledger that was made before may lack sessions, in epoch ms; 0: none does
+  ARGV[9] number of places whose sessions are over. They are given up
+  ARGV[10..] id and time of each of these, as this script replied them; id and time of the sign-in of each session that must
             have a place
 
   Returns
-    {'unknown'}  there is no ledger
+    {'unknown'}  there is no ledger, or none that has all sessions
     {'busy'}     no place was taken, because other requests are about to store as many sessions as there may be, or this very
                  one
     {'refused', others}  no place was taken
@@ -29,13 +30,16 @@
 ]]
 -- include: arguments, clock, ledger
 local key, id, replaced, most, refuses = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'refuse'
-local duration, kept_for, may_make, first_session = ARGV[5], ARGV[6], ARGV[7] == '1', 9 + 2 * ARGV[8]
-local over, sessions = part_of(ARGV, 9, first_session - 1), part_of(ARGV, first_session, #ARGV)
+local duration, kept_for, may_make, since, first_session = ARGV[5], ARGV[6], ARGV[7] == '1', tonumber(ARGV[8]), 10 + 2 * ARGV[9]
+local over, sessions = part_of(ARGV, 10, first_session - 1), part_of(ARGV, first_session, #ARGV)
 
--- For how many ms a request that finds it busy keeps its turn until it asks again.
--- And what no sign-in takes longer than.
-local WAITING, LONGEST_STORING = 250, 3600000
-if not may_make and redis.call('EXISTS', key) == 0 then return { 'unknown' } end
+-- For how many ms a request that finds it busy keeps its turn until it asks again; what no sign-in takes longer than; and
+-- the field, like no id, that says since when the ledger has all sessions.
+local WAITING, LONGEST_STORING, MADE_AT = 250, 3600000, '@'
+local function is_known()
+  return redis.call('EXISTS', key) == 1 and tonumber(redis.call('HGET', key, MADE_AT) or 0) >= since
+end
+if not may_make and not is_known() then return { 'unknown' } end
 local now, places, stored = now_in_ms(), {}, redis.call('HGETALL', key)
 for i = 1, #stored, 2 do places[stored[i]] = place_in(stored[i], stored[i + 1]) end
 
@@ -46,6 +50,7 @@ local function is_open(place) return place ~= nil and place.latest > now and pla
 local function is_taken(place) return place.heir ~= id and is_open(places[place.heir]) end
 
 local function add_sessions()
+  if may_make and since > 0 then redis.call('HSET', key, MADE_AT, digits(math.max(now, since))) end
   for i = 1, #sessions, 2 do
     if not places[sessions[i]] then
       local place = { id = sessions[i], at = tonumber(sessions[i + 1]), latest = 0, heir = '-', before = '-' }
