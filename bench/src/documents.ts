@@ -12,14 +12,10 @@ import { lossesReport } from './losses.report.js';
 import { memoryReport } from './memory.report.js';
 import { requestsReport } from './requests.report.js';
 import { readResults, type Results } from './results.js';
-import { soakChart } from './soak.chart.js';
-import { soakReport } from './soak.report.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SUMMARY = join(ROOT, 'docs/benchmarks.md');
 const DOCUMENT = join(ROOT, 'docs/evidence/benchmarks.md');
-const SOAK_DOCUMENT = join(ROOT, 'docs/evidence/soak.md');
-const SOAK_CHART = join(ROOT, 'docs/pictures/soak.svg');
 
 /** How the results of a subject are shown. Subjects without a report are run only by name. */
 const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
@@ -32,17 +28,16 @@ const REPORTS: Readonly<Record<string, (results: Results) => string>> = {
   cluster: clusterReport,
   expirations: expirationsReport,
   deadlines: deadlinesReport,
-  soak: soakReport,
 };
 
-/** Those that run without a name: all with a report but one, which takes half an hour for itself. */
-export const USUAL = Object.keys(REPORTS).filter((subject) => subject !== 'soak');
+/** Those that run without a name. */
+export const USUAL = Object.keys(REPORTS);
 
 export function resultsFile(subject: string): string {
   return join(ROOT, 'bench/results', `${subject}.json`);
 }
 
-/** Writes the tables and the chart in docs anew, from the results. */
+/** Writes the tables in docs anew, from the results. */
 export async function writeDocuments(): Promise<void> {
   const documents = await documentsOfResults();
   for (const { file, text } of documents) await writeFile(file, text);
@@ -61,11 +56,9 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   const results = new Map(all.map((each) => [each.subject, each]));
   let summary = await readFile(SUMMARY, 'utf8');
   let text = await readFile(DOCUMENT, 'utf8');
-  let soakText = await readFile(SOAK_DOCUMENT, 'utf8');
   for (const [subject, each] of results) {
     const report = `${originOf(each)}\n\n${REPORTS[subject]!(each)}`;
-    if (subject === 'soak') soakText = replaced(soakText, subject, report);
-    else if (subject === 'memory') summary = replaced(summary, subject, report);
+    if (subject === 'memory') summary = replaced(summary, subject, report);
     else text = replaced(text, subject, report);
   }
   const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);
@@ -74,8 +67,6 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
   return [
     { file: SUMMARY, text: summary },
     { file: DOCUMENT, text },
-    { file: SOAK_DOCUMENT, text: soakText },
-    { file: SOAK_CHART, text: soakChart(results.get('soak')!) },
   ];
 }
 

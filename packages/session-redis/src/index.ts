@@ -12,7 +12,6 @@ export { SessionEncryptionError } from './encryption/session-encryption.error.js
 
 // expiry
 export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-export { moveExpirations } from './expiration/move-expirations.js';
 export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
 
 // delivery of events

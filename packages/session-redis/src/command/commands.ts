@@ -107,15 +107,6 @@ export const COMMANDS: readonly Command[] = [
     load: () => import('./spring.command.js'),
   },
   {
-    name: 'expirations',
-    text: 'Moves the ends of the sessions to buckets or to the sorted set. Set the option expirations in all instances first.',
-    options: {
-      to: { value: '<store>', text: 'the new store, buckets or sorted-set', required: true },
-      retention: { value: '<time>', text: 'the option events.retention (default 1h)' },
-    },
-    load: () => import('./expirations.command.js'),
-  },
-  {
     name: 'repartition',
     text: 'Moves all sessions and events to another number of partitions. Stop all instances first.',
     options: {

@@ -14,22 +14,21 @@ it.each(['find --principal ada', 'find', '--namespace shop find', 'find --help']
 
 it.each([
   ['', 'Usage: nest-session-redis'],
-  ['expirations buckets --to sorted-set', 'Unexpected argument "buckets".\n\nUsage: nest-session-redis expirations'],
-  ['expirations --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
+  ['repartition 1 --to 4', 'Unexpected argument "1".\n\nUsage: nest-session-redis repartition'],
+  ['repartition --principal ada', "Unknown option '--principal'. See nest-session-redis --help\n"],
   [
     '-x',
     "Unknown option '-x'. If it begins an argument, write -- before the argument. See nest-session-redis --help\n",
   ],
   ['erase --user ada --yes --user eve', '--user was given more than once. See nest-session-redis --help\n'],
   ['end --user=', '--user must not be empty.\n'],
-  ['expirations --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
+  ['repartition --to', "Option '--to <value>' argument missing. See nest-session-redis --help\n"],
   [
     'repartition --from --to 4',
     "Option '--from' argument is ambiguous. If its value begins with a hyphen, write --from=-value. See nest-session-redis --help\n",
   ],
-  ['expirations --to disk', '--to must be buckets or sorted-set, but is "disk". See nest-session-redis --help\n'],
   ['repartition --from x --to 4', '--from must be a whole number, but is "x". See nest-session-redis --help\n'],
-  ['expirations --to buckets --url redis://localhost/shop', '--url must end with the number'],
+  ['repartition --from 1 --to 4 --url redis://localhost/shop', '--url must end with the number'],
   ['repartition --from 1 --to 4 --url redis://:100%@localhost', '--url cannot be read: '],
   ['repartition --from 1 --to 4 --namespace {shop}', '--namespace must'],
   ['repartition --from 1 --to 4.5', '--to must be a whole number, but is "4.5". See nest-session-redis --help\n'],
@@ -38,7 +37,7 @@ it.each([
   expect({ code, stdout, stderr: stderr.slice(0, message.length) }).toEqual({ code: 1, stdout: '', stderr: message });
 });
 
-it.each(['repartition --from 1 --to 4', 'expirations --to buckets', 'doctor', 'list --user ann', 'groups', 'watch'])(
+it.each(['repartition --from 1 --to 4', 'doctor', 'list --user ann', 'groups', 'watch'])(
   'nest-session-redis ends with what to do when Redis cannot be reached: %s',
   async (line) => {
     const { code, stderr } = await run(`${line} --url redis://ada:secret@127.0.0.1:1`);
@@ -49,7 +48,7 @@ it.each(['repartition --from 1 --to 4', 'expirations --to buckets', 'doctor', 'l
 );
 
 it('nest-session-redis names REDIS_URL when that is wrong', async () => {
-  const { code, stderr } = await run('expirations --to buckets', { REDIS_URL: 'localhost:6379' });
+  const { code, stderr } = await run('repartition --from 1 --to 4', { REDIS_URL: 'localhost:6379' });
   expect({ code, stderr }).toEqual({ code: 1, stderr: 'REDIS_URL must be a redis:// or rediss:// url.\n' });
 });
 

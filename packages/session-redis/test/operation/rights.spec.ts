@@ -11,7 +11,6 @@ import {
 } from '@nest-session/core';
 import { ForeignSessions } from '@nest-session/core/internal';
 import {
-  moveExpirations,
   type RedisSessionModuleOptions,
   repartition,
   SessionEventGroups,
@@ -573,16 +572,6 @@ describe('without the right', () => {
       await (await start(ONLY_REQUESTS)).stop();
     },
   );
-
-  it('to HDEL, the ends of sessions are not moved, and the command says what to do', async () => {
-    await rights.grant(ALONE, ['hdel']);
-    await fill(admin, new SessionPartitions('nest:session'), 'buckets');
-    const url = `redis://app:a-long-secret@127.0.0.1:${server.port}/${database}`;
-    await expect(moveExpirations({ url, expirations: 'sorted-set' })).rejects.toMatchObject({
-      name: 'SessionStoreError',
-      message: expect.stringMatching(/^Redis failed: .*\. Grant this user of Redis the rights of /) as string,
-    });
-  });
 
   it('to WAIT, a change with the option `replicas` fails, and stands', async () => {
     await rights.grant(ALONE);
