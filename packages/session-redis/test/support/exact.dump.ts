@@ -1,0 +1,44 @@
+import type { Redis } from 'ioredis';
+
+/**
+ * The content of all keys, each by its name: with every value, score and stream position, the state of each group, and
+ * the instant at which the key goes, -1 for never. What leaves everything as it was leaves an equal dump.
+ */
+export async function exactDump(client: Redis): Promise<Record<string, unknown>> {
+  const keys = (await client.keys('*')).toSorted();
+  const contents = keys.map(async (key) => {
+    const [type, end] = [await client.type(key), await client.pexpiretime(key)];
+    return [key, { type, end, content: await contentOf(client, key, type) }];
+  });
+  return Object.fromEntries(await Promise.all(contents)) as Record<string, unknown>;
+}
+
+async function contentOf(client: Redis, key: string, type: string): Promise<unknown> {
+  switch (type) {
+    case 'hash':
+      return client.hgetall(key);
+    case 'set':
+      return (await client.smembers(key)).toSorted();
+    case 'zset':
+      return client.zrange(key, '0', '-1', 'WITHSCORES');
+    case 'stream':
+      return { entries: await client.xrange(key, '-', '+'), groups: await groupsOf(client, key) };
+    default:
+      return client.get(key);
+  }
+}
+
+/** What each group has read, and what is pending. */
+async function groupsOf(client: Redis, stream: string): Promise<unknown> {
+  const groups = (await client.xinfo('GROUPS', stream)) as string[][];
+  const states = groups.map(async (fields) => {
+    const [name, read] = ['name', 'last-delivered-id'].map((field) => fields[fields.indexOf(field) + 1]!);
+    const pending = (await client.xpending(stream, name!, '-', '+', 1000)) as [string, string, number, number][];
+    return {
+      name,
+      read,
+      pending: pending.map(([position, consumer, , deliveries]) => [position, consumer, deliveries]),
+    };
+  });
+  return Promise.all(states);
+}
