@@ -72,7 +72,7 @@ export class UserErasure {
       if (!this.#ids.has(id)) this.#erased[was]++;
       this.#ids.add(id);
     }
-    for (const partition of this.partitions.all) await this.#addFormerIds(partition);
+    await this.#addFormerIds();
     for (const partition of this.partitions.all) {
       await this.#eraseLetters(partition);
       await this.#eraseEvents(partition);
@@ -116,11 +116,12 @@ export class UserErasure {
     }
   }
 
-  /** Those that the sessions had before, as long as events tell of it. */
-  async #addFormerIds(partition: SessionKeys): Promise<void> {
+  /** Those that the sessions had before, as long as events or dead letters tell of it. */
+  async #addFormerIds(): Promise<void> {
     const former = new Map<string, string>();
-    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) {
-      for (const entry of entries) {
+    // A move to another number of partitions can put the events of one session into several of them.
+    for (const partition of this.partitions.all) {
+      for await (const entry of this.#allIn(partition)) {
         const [id, previous] = [fieldOf(entry, 'session'), fieldOf(entry, 'previous')];
         if (id !== undefined && previous !== undefined) former.set(id, previous);
       }
@@ -150,6 +151,12 @@ export class UserErasure {
     const ledger = partition.ledger(this.#principal.hash);
     const { isRehearsal } = this.options;
     this.#erased.ledgers += await (isRehearsal ? this.client.exists(ledger) : this.client.unlink(ledger));
+  }
+
+  /** The events and the dead letters, which may be there for longer. */
+  async *#allIn(partition: SessionKeys): AsyncIterable<StreamEntry> {
+    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) yield* entries;
+    for await (const entries of this.#entriesOf(partition, partition.deadLetters, LETTERS_PER_CALL)) yield* entries;
   }
 
   async *#entriesOf(partition: SessionKeys, stream: string, count: number): AsyncIterable<StreamEntry[]> {

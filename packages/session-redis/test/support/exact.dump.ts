@@ -2,15 +2,17 @@ import type { Redis } from 'ioredis';
 
 /**
  * The content of all keys, each by its name: with every value, score and stream position, the state of each group, and
- * the instant at which the key goes, -1 for never. What leaves everything as it was leaves an equal dump.
+ * the instant at which the key goes, -1 for never. What leaves everything as it was leaves an equal dump. A stream without
+ * anything is as none.
  */
 export async function exactDump(client: Redis): Promise<Record<string, unknown>> {
   const keys = (await client.keys('*')).toSorted();
   const contents = keys.map(async (key) => {
     const [type, end] = [await client.type(key), await client.pexpiretime(key)];
-    return [key, { type, end, content: await contentOf(client, key, type) }];
+    return [key, { type, end, content: await contentOf(client, key, type) }] as const;
   });
-  return Object.fromEntries(await Promise.all(contents)) as Record<string, unknown>;
+  const all = (await Promise.all(contents)).filter(([, { content }]) => content !== undefined);
+  return Object.fromEntries(all) as Record<string, unknown>;
 }
 
 async function contentOf(client: Redis, key: string, type: string): Promise<unknown> {
@@ -22,14 +24,19 @@ async function contentOf(client: Redis, key: string, type: string): Promise<unkn
     case 'zset':
       return client.zrange(key, '0', '-1', 'WITHSCORES');
     case 'stream':
-      return { entries: await client.xrange(key, '-', '+'), groups: await groupsOf(client, key) };
+      return streamOf(client, key);
     default:
       return client.get(key);
   }
 }
 
+async function streamOf(client: Redis, key: string): Promise<unknown> {
+  const [entries, groups] = [await client.xrange(key, '-', '+'), await groupsOf(client, key)];
+  return entries.length + groups.length > 0 ? { entries, groups } : undefined;
+}
+
 /** What each group has read, and what is pending. */
-async function groupsOf(client: Redis, stream: string): Promise<unknown> {
+async function groupsOf(client: Redis, stream: string): Promise<object[]> {
   const groups = (await client.xinfo('GROUPS', stream)) as string[][];
   const states = groups.map(async (fields) => {
     const [name, read] = ['name', 'last-delivered-id'].map((field) => fields[fields.indexOf(field) + 1]!);
