@@ -1,6 +1,6 @@
 import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
-import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
-import { toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
+import { DeliveryScripts, type EntryFailure, type FailReply } from '../../src/scripts/delivery/delivery.scripts.js';
+import { type StreamEntry, type StreamReply, toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES } from './event-scripts.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, type Store } from './store.fixture.js';
 
@@ -37,22 +37,29 @@ export class HandlingGroup {
   async record(partition: PartitionKeys, fields: Readonly<Record<string, string>>, fate: Fate): Promise<void> {
     const { client } = this.store;
     const { events } = partition;
-    const position = await client.xadd(events, '*', ...Object.entries(fields).flat());
+    const entry = Object.entries(fields).flat();
+    const position = (await client.xadd(events, '*', ...entry))!;
     if (fate === 'unread') return;
+    // Not by reading, which would take what is unread as well.
     const { group, consumer } = this.#self;
-    await client.xreadgroup('GROUP', group, consumer, 'STREAMS', events, '>');
+    await client.xclaim(events, group, consumer, 0, position, 'FORCE');
     if (fate === 'pending') return;
-    const entry = toStreamEntry(partition, [position!, Object.entries(fields).flat()]);
-    const failure = { done: [], reason: 'no mail', attempts: fate === 'dead' ? 1 : 9, handler: 'Reminders.mail' };
-    expect(await this.#scripts.fail(entry, this.#self, failure, RULES)).toBe(fate);
-    if (fate === 'dead') await client.xdel(events, position!);
+    const failing = toStreamEntry(partition, [position, entry]);
+    expect(await this.fail(failing, { attempts: fate === 'dead' ? 1 : 9 })).toBe(fate);
+    if (fate === 'dead') await client.xdel(events, position);
   }
 
-  /** The group has read up to the last event that is there. */
-  async readOn(): Promise<void> {
-    for (const { events } of this.store.partitions.all) {
-      const [last] = await this.store.client.xrevrange(events, '+', '-', 'COUNT', 1);
-      await this.store.client.xgroup('SETID', events, this.#self.group, last ? last[0] : '0-0');
-    }
+  /** Reads the next event. */
+  async read(partition: PartitionKeys): Promise<StreamEntry> {
+    const { group, consumer } = this.#self;
+    const args = ['GROUP', group, consumer, 'COUNT', 1, 'STREAMS', partition.events, '>'] as const;
+    const [[, [entry]]] = (await this.store.client.xreadgroup(...args)) as [[string, [StreamReply]]];
+    return toStreamEntry(partition, entry);
+  }
+
+  /** Handlers of an event fail that it has read. */
+  fail(entry: StreamEntry, failure: Partial<EntryFailure> = {}): Promise<FailReply> {
+    const usual = { done: [], reason: 'no mail', attempts: 1, handler: 'Reminders.mail' };
+    return this.#scripts.fail(entry, this.#self, { ...usual, ...failure }, RULES);
   }
 }
