@@ -53,7 +53,7 @@ export class HandlingGroup {
   async read(partition: PartitionKeys): Promise<StreamEntry> {
     const { group, consumer } = this.#self;
     const args = ['GROUP', group, consumer, 'COUNT', 1, 'STREAMS', partition.events, '>'] as const;
-    const [[, [entry]]] = (await this.store.client.xreadgroup(...args)) as [[string, [StreamReply]]];
+    const [[, [entry]]] = (await this.store.client.xreadgroup(...args)) as unknown as [[string, [StreamReply]]];
     return toStreamEntry(partition, entry);
   }
 
