@@ -12,7 +12,7 @@ import { readSpringFields } from '../spring/spring-fields.js';
 import { storedIds } from '../spring/stored-ids.js';
 import { toSharedRecord } from '../spring-shared/shared-record.js';
 import { readStoredValue } from '../spring-values/stored-value.js';
-import { type EraseOptions, UserErasure } from './user-erasure.js';
+import { type EraseOptions, UserErasure, type Whose } from './user-erasure.js';
 
 const AT_ONCE = 50;
 // Milliseconds in which Spring hears of an end, and reads the data of the session.
@@ -78,7 +78,7 @@ export class SharedUserErasure extends UserErasure {
         name,
         stored.toString(),
       ]);
-      if (!this.names(Object.fromEntries(texts) as Record<string, string>)) return [];
+      if (this.whose(Object.fromEntries(texts) as Record<string, string>) !== 'theirs') return [];
       return [{ id, was: toSharedRecord(id, all[i]!, null, now) ? 'live' : 'ended' }];
     });
   }
@@ -102,9 +102,9 @@ export class SharedUserErasure extends UserErasure {
     });
   }
 
-  protected override names(fields: Readonly<Record<string, unknown>>): boolean {
+  protected override whose(fields: Readonly<Record<string, unknown>>): Whose {
     const texts = Object.entries(fields).filter((field): field is [string, string] => typeof field[1] === 'string');
-    return super.names(dataHere(Object.fromEntries(texts)));
+    return super.whose(dataHere(Object.fromEntries(texts)));
   }
 }
 

@@ -163,6 +163,39 @@ describe.each([1, 4])('the erasure of a user, partitions: %i', (partitions) => {
       },
     );
 
+    it.each(FATES)(
+      'removes all of a session that is gone where one of them has the name, which are %s',
+      async (fate) => {
+        const before = await exactDump(store.client);
+        const first = store.id();
+        await record(first, { data: '{"sessionAttr:a":"1"}' }, fate);
+        const id = store.id(first);
+        await record(id, OF_USER['the name'], fate);
+        // It had another id before, without the name, which only a dead letter tells.
+        const fields = { type: 'id-changed', session: id, previous: first };
+        await group.record(store.keysOf(id), fields, 'dead');
+        await record(id, { data: '{"sessionAttr:a":"2"}' }, fate);
+        await erase();
+        expect(await exactDump(store.client)).toEqual(before);
+      },
+    );
+
+    it.each(FATES)('leaves those of another user whose session it was before, which are %s', async (fate) => {
+      const [visitor, otto, id] = [store.id(), store.id(), store.id()];
+      await record(visitor, { data: '{"sessionAttr:a":"1"}' }, fate);
+      await record(otto, OF_OTHERS['the name of another'], fate);
+      await record(otto, { data: '{"sessionAttr:a":"2"}' }, fate);
+      await group.record(store.keysOf(otto), { type: 'id-changed', session: otto, previous: visitor }, 'unread');
+      await group.record(store.keysOf(id), { type: 'id-changed', session: id, previous: otto }, 'unread');
+      // An application that assigns a principal keeps the id.
+      await record(id, OF_OTHERS['a name that ends with the other one in quotation marks'], fate);
+      const before = await exactDump(store.client);
+      await record(id, OF_USER['the name'], fate);
+      await record(id, { data: '{"sessionAttr:a":"3"}' }, fate);
+      expect(await erase()).toMatchObject({ [fate === 'dead' ? 'deadLetters' : 'events']: 2 });
+      expect(await exactDump(store.client)).toEqual(before);
+    });
+
     const record = (id: string, fields: Readonly<Record<string, string>>, fate: Fate) =>
       group.record(store.keysOf(id), { type: 'created', session: id, ...fields }, fate);
 
