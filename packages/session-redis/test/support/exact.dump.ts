@@ -25,6 +25,8 @@ async function contentOf(client: Redis, key: string, type: string): Promise<unkn
       return client.zrange(key, '0', '-1', 'WITHSCORES');
     case 'stream':
       return streamOf(client, key);
+    case 'list':
+      return client.lrange(key, 0, -1);
     default:
       return client.get(key);
   }
