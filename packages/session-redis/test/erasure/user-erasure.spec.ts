@@ -115,6 +115,16 @@ describe.each([1, 4])('the erasure of a user, partitions: %i', (partitions) => {
     expect([await store.session(id), await store.client.exists(indexOf(id, 'ann'))]).toEqual([{}, 0]);
   });
 
+  it('removes the records of how many sessions the user has, and no other one', async () => {
+    const ledgers = (name: string) => store.partitions.all.map((keys) => keys.ledger(hashOfValue(name)));
+    for (const key of ledgers('otto')) await store.client.hset(key, store.id(), '1 0 - -');
+    const before = await exactDump(store.client);
+    for (const key of ledgers('ann')) await store.client.hset(key, store.id(), '1 0 - -');
+    expect(await erase({ isRehearsal: true })).toMatchObject({ ledgers: partitions });
+    expect(await erase()).toEqual({ live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: partitions });
+    expect(await exactDump(store.client)).toEqual(before);
+  });
+
   describe('of events and dead letters', () => {
     let group: HandlingGroup;
     beforeEach(async () => (group = await HandlingGroup.create(store)));
