@@ -86,7 +86,7 @@ export class SharedUserErasure extends UserErasure {
     });
   }
 
-  /** Notes of who signed in: their sessions may be gone without us, or Spring may have signed in somebody else since. */
+  /** Of who signed in. The session may be gone without us, or Spring may have signed in somebody else since. */
   async #removeNotes(): Promise<void> {
     for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:signed-in:*')) {
       for (const { key } of keys) {
