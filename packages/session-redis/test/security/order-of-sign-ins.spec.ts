@@ -71,7 +71,7 @@ describe.each([
     return session.id;
   }
 
-  /** Of each place in the ledger, until when its session may be stored, and the one for whose session that is to end. */
+  /** Of each place in the ledger, until when its session may be stored, and for whose session it is to end. */
   async function places(): Promise<Record<string, string[]>> {
     const hash = hashOfValue('ann');
     const ledger = await store.client.hgetall(store.partitions.of(hash).ledger(hash));

@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 
 /**
  * The content of all keys, each by its name: with every value, score and stream position, the state of each group, and
- * the instant at which the key goes, -1 for never. What leaves everything as it was leaves an equal dump. A stream without
- * anything is as none.
+ * the instant at which the key goes, -1 for never. What leaves everything as it was leaves an equal dump. A stream
+ * without anything is as none.
  */
 export async function exactDump(client: Redis): Promise<Record<string, unknown>> {
   const keys = (await client.keys('*')).toSorted();

@@ -4,7 +4,7 @@ import { type StreamEntry, type StreamReply, toStreamEntry } from '../../src/scr
 import { SESSION_ENTRIES } from './event-scripts.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, type Store } from './store.fixture.js';
 
-/** What has become of an event: nobody has read it, an instance has it, it waits for a retry, or it is a dead letter. */
+/** What becomes of an event: nobody has read it, an instance has it, it waits for a retry, or it is a dead letter. */
 export const FATES = ['unread', 'pending', 'retry', 'dead'] as const;
 export type Fate = (typeof FATES)[number];
 
