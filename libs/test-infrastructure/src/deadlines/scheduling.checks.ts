@@ -101,6 +101,16 @@ export const SCHEDULING: DeadlineCheckGroup = {
       assert.equal((await deadlines.get(visit, 'a'))?.data, '2h');
     },
 
+    'lets the one stay that waits where both are due at one time, with ifExists: earlier and later': async (t) => {
+      const { deadlines } = await t.start();
+      const at = t.now + 3_600_000;
+      await deadlines.schedule(visit, 'a', { at, data: 'first' });
+      const kept = await deadlines.get(visit, 'a');
+      for (const ifExists of ['earlier', 'later'] as const)
+        assert.equal(await deadlines.schedule(visit, 'a', { at, data: 'second', ifExists }), 'kept');
+      assert.deepEqual(await deadlines.get(visit, 'a'), kept);
+    },
+
     'schedules many, each as schedule() does, and answers in their order': async (t) => {
       const { deadlines } = await t.start();
       await deadlines.schedule(visit, 'b', { in: '1h', data: 'old' });

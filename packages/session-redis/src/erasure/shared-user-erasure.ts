@@ -2,7 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { namespaceOfSpring } from '../configuration/spring.options.js';
 import { redisTime } from '../connection/redis-time.js';
+import { isReply } from '../connection/reply.errors.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
+import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
@@ -12,7 +14,7 @@ import { readSpringFields } from '../spring/spring-fields.js';
 import { storedIds } from '../spring/stored-ids.js';
 import { toSharedRecord } from '../spring-shared/shared-record.js';
 import { readStoredValue } from '../spring-values/stored-value.js';
-import { type EraseOptions, UserErasure } from './user-erasure.js';
+import { type EraseOptions, UserErasure, type Whose } from './user-erasure.js';
 
 const AT_ONCE = 50;
 // Milliseconds in which Spring hears of an end, and reads the data of the session.
@@ -50,6 +52,7 @@ export class SharedUserErasure extends UserErasure {
     }
     if (ended.size > 0) await pause(UNTIL_SPRING_HEARS, undefined, { signal });
     for (const id of ended) await this.client.unlink(this.#keys.spring.session(id), this.#keys.signedIn(id));
+    await this.#removeNotes();
     await this.#removeFromIndex();
   }
 
@@ -78,9 +81,19 @@ export class SharedUserErasure extends UserErasure {
         name,
         stored.toString(),
       ]);
-      if (!this.names(Object.fromEntries(texts) as Record<string, string>)) return [];
+      if (this.whose(Object.fromEntries(texts) as Record<string, string>) !== 'theirs') return [];
       return [{ id, was: toSharedRecord(id, all[i]!, null, now) ? 'live' : 'ended' }];
     });
+  }
+
+  /** Of who signed in. The session may be gone without us, or Spring may have signed in somebody else since. */
+  async #removeNotes(): Promise<void> {
+    for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:signed-in:*')) {
+      for (const { key } of keys) {
+        const text = await this.client.get(key).catch(noneIfStray);
+        if (text?.slice(text.indexOf(' ') + 1) === this.name) await this.client.unlink(key);
+      }
+    }
   }
 
   /** What it has left names nobody, but the key of the index has the name of the user. */
@@ -102,10 +115,16 @@ export class SharedUserErasure extends UserErasure {
     });
   }
 
-  protected override names(fields: Readonly<Record<string, unknown>>): boolean {
+  protected override whose(fields: Readonly<Record<string, unknown>>): Whose {
     const texts = Object.entries(fields).filter((field): field is [string, string] => typeof field[1] === 'string');
-    return super.names(dataHere(Object.fromEntries(texts)));
+    return super.whose(dataHere(Object.fromEntries(texts)));
   }
+}
+
+/** A key of another type in the place of a note names nobody. */
+function noneIfStray(error: unknown): null {
+  if (isReply(error, 'WRONGTYPE')) return null;
+  throw error;
 }
 
 function* parts<T>(all: readonly T[]): Iterable<readonly T[]> {

@@ -34,6 +34,9 @@ export interface Erased {
   readonly ledgers: number;
 }
 
+/** Whose data it is; unknown: of nobody, or encrypted. */
+export type Whose = 'theirs' | 'another' | 'unknown';
+
 const SESSION = new RegExp(`^sessions:(${ID_PATTERN})$`);
 const IDS_PER_CALL = 50;
 const EVENTS_PER_CALL = 100;
@@ -72,7 +75,7 @@ export class UserErasure {
       if (!this.#ids.has(id)) this.#erased[was]++;
       this.#ids.add(id);
     }
-    for (const partition of this.partitions.all) await this.#addFormerIds(partition);
+    await this.#addOtherIds();
     for (const partition of this.partitions.all) {
       await this.#eraseLetters(partition);
       await this.#eraseEvents(partition);
@@ -116,22 +119,37 @@ export class UserErasure {
     }
   }
 
-  /** Those that the sessions had before, as long as events tell of it. */
-  async #addFormerIds(partition: SessionKeys): Promise<void> {
+  /**
+   * Those of sessions that are gone, and those that sessions had before, as long as events or dead letters tell of
+   * them.
+   */
+  async #addOtherIds(): Promise<void> {
     const former = new Map<string, string>();
-    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) {
-      for (const entry of entries) {
+    const ofOthers = new Set<string>();
+    // A move to another number of partitions can put the events of one session into several of them.
+    for (const partition of this.partitions.all) {
+      for await (const entry of this.#allIn(partition)) {
         const [id, previous] = [fieldOf(entry, 'session'), fieldOf(entry, 'previous')];
-        if (id !== undefined && previous !== undefined) former.set(id, previous);
+        if (id === undefined) continue;
+        if (previous !== undefined) former.set(id, previous);
+        const principals = this.#principalsIn(entry);
+        if (principals.includes('theirs')) this.#ids.add(id);
+        if (principals.includes('another')) ofOthers.add(id);
       }
     }
     // A set yields what is added meanwhile.
-    for (const id of this.#ids) if (former.has(id)) this.#ids.add(former.get(id)!);
+    for (const id of this.#ids) {
+      const previous = former.get(id);
+      // Somebody may sign in where another user was signed in.
+      if (previous !== undefined && !ofOthers.has(previous)) this.#ids.add(previous);
+    }
   }
 
   async #eraseEvents(partition: SessionKeys): Promise<void> {
     for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) {
-      const theirs = entries.filter((entry) => this.#isTheirs(entry)).map(({ position }) => position);
+      // Others have ids alone.
+      const withRecords = entries.filter((entry) => recordsIn(entry).length > 0);
+      const theirs = withRecords.filter((entry) => this.#isTheirs(entry)).map(({ position }) => position);
       this.#erased.events += theirs.length;
       if (theirs.length > 0 && !this.options.isRehearsal) await this.#scripts.events(partition, theirs);
     }
@@ -139,7 +157,7 @@ export class UserErasure {
 
   async #eraseLetters(partition: SessionKeys): Promise<void> {
     for await (const entries of this.#entriesOf(partition, partition.deadLetters, LETTERS_PER_CALL)) {
-      for (const entry of entries.filter((each) => this.#isTheirs(each) || this.#isOfSession(each))) {
+      for (const entry of entries.filter((each) => this.#isTheirs(each))) {
         this.#erased.deadLetters++;
         if (!this.options.isRehearsal) await this.#streams.discardDeadLetter(partition, entry.position);
       }
@@ -150,6 +168,12 @@ export class UserErasure {
     const ledger = partition.ledger(this.#principal.hash);
     const { isRehearsal } = this.options;
     this.#erased.ledgers += await (isRehearsal ? this.client.exists(ledger) : this.client.unlink(ledger));
+  }
+
+  /** The events and the dead letters, which may be there for longer. */
+  async *#allIn(partition: SessionKeys): AsyncIterable<StreamEntry> {
+    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) yield* entries;
+    for await (const entries of this.#entriesOf(partition, partition.deadLetters, LETTERS_PER_CALL)) yield* entries;
   }
 
   async *#entriesOf(partition: SessionKeys, stream: string, count: number): AsyncIterable<StreamEntry[]> {
@@ -163,26 +187,29 @@ export class UserErasure {
     }
   }
 
-  /** Whether it has the name, or the data of a session of the user. Other events have ids alone. */
+  /** Whether it has the name, or is about a session of the user; not where another user had it before. */
   #isTheirs(entry: StreamEntry): boolean {
-    const [who, data] = [recordIn(entry, 'who'), recordIn(entry, 'data')];
-    if (who === undefined && data === undefined) return false;
-    return this.#isOfSession(entry) || [who, data].some((each) => each !== undefined && this.names(each));
+    const principals = this.#principalsIn(entry);
+    if (principals.includes('theirs')) return true;
+    const isOfSession = ['session', 'previous'].some((name) => this.#ids.has(fieldOf(entry, name) ?? ''));
+    return isOfSession && !principals.includes('another');
   }
 
-  #isOfSession(entry: StreamEntry): boolean {
-    return ['session', 'previous'].some((name) => this.#ids.has(fieldOf(entry, name) ?? ''));
+  #principalsIn(entry: StreamEntry): readonly Whose[] {
+    return recordsIn(entry).map((fields) => this.whose(fields));
   }
 
-  /** Whether the data of a session is that of the user. */
-  protected names(fields: Readonly<Record<string, unknown>>): boolean {
+  /** Whose the data of a session is. */
+  protected whose(fields: Readonly<Record<string, unknown>>): Whose {
     const { hash, text } = this.#principal;
+    const stored = String(fields[FIELD]);
     // The serializer may write anything around it.
-    if (hasText(String(fields[FIELD]), text)) return true;
+    if (hasText(stored, text)) return 'theirs';
     const indexes = parsed(String(fields['index']));
-    return (
-      Array.isArray(indexes) && indexes.some(([name, value]) => name === PRINCIPAL_NAME_INDEX_NAME && value === hash)
-    );
+    const indexed =
+      Array.isArray(indexes) && indexes.find((each) => Array.isArray(each) && each[0] === PRINCIPAL_NAME_INDEX_NAME);
+    if (indexed) return indexed[1] === hash ? 'theirs' : 'another';
+    return typeof parsed(stored) === 'string' ? 'another' : 'unknown';
   }
 
   protected look(count: number): void {
@@ -205,8 +232,10 @@ function hasText(text: string, json: string): boolean {
   return at >= 0;
 }
 
-/** Undefined without anything in it. */
-function recordIn(entry: StreamEntry, name: string): Record<string, unknown> | undefined {
-  const value = parsed(fieldOf(entry, name));
-  return value instanceof Object && Object.keys(value).length > 0 ? (value as Record<string, unknown>) : undefined;
+/** Who signed in, and the data of the session; none without anything in it. */
+function recordsIn(entry: StreamEntry): Record<string, unknown>[] {
+  const records = ['who', 'data'].map((name) => parsed(fieldOf(entry, name)));
+  return records.filter(
+    (record): record is Record<string, unknown> => record instanceof Object && Object.keys(record).length > 0,
+  );
 }

@@ -40,11 +40,7 @@ export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind
       name: /^events:dead:index$/,
       type: 'zset',
       life: 'never',
-      contents: ({ key, partition }) =>
-        lookAt(
-          (cursor) => withoutValues(client.zscan(key, cursor, 'COUNT', PER_CALL)),
-          (members) => scripts.letterRecords(partition, members),
-        ),
+      contents: (found) => letterIndex(client, scripts, found),
     },
     {
       name: /^events:dead:sizes$/,
@@ -78,6 +74,20 @@ async function* pendingEvents(
 async function groupsOf(client: Redis, { events }: PartitionKeys): Promise<string[]> {
   const groups = (await client.xinfo('GROUPS', events)) as string[][];
   return groups.map((fields) => fields[fields.indexOf('name') + 1]!);
+}
+
+/** The bytes of each kind are looked at where they are recorded, and here where that is gone. */
+async function* letterIndex(
+  client: Redis,
+  scripts: VerificationScripts,
+  { key, partition }: FoundKey<PartitionKeys>,
+): AsyncIterable<Look> {
+  yield* lookAt(
+    (cursor) => withoutValues(client.zscan(key, cursor, 'COUNT', PER_CALL)),
+    (members) => scripts.letterRecords(partition, members),
+  );
+  if ((await client.exists(`${partition.deadLetters}:sizes`)) > 0) return;
+  yield { items: 1, problems: await scripts.letterRecords(partition, []) };
 }
 
 async function* letters(scripts: VerificationScripts, partition: PartitionKeys): AsyncIterable<Look> {

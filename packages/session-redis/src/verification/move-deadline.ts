@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { DeadlineKeys } from '../keys/deadline-keys.js';
 import type { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
 
-const FIELDS = ['name', 'key', 'id', 'due', 'traceparent', 'data', 'dataKey'] as const;
+const FIELDS = ['name', 'key', 'id', 'due', 'at', 'traceparent', 'data', 'dataKey'] as const;
 
 /** The partitions between which a deadline moves. */
 export interface DeadlineMove {
@@ -11,7 +11,7 @@ export interface DeadlineMove {
 }
 
 /**
- * Moves a waiting deadline to another partition. It is there before it leaves, so it is not lost when this is
+ * Moves a waiting deadline to another partition, as it is. It is there before it leaves, so it is not lost when this is
  * interrupted. One that waits there under its key stays, as a key has one deadline.
  */
 export async function moveDeadline(
@@ -20,12 +20,12 @@ export async function moveDeadline(
   { from, to }: DeadlineMove,
   member: string,
 ): Promise<void> {
-  const [name, key, id, due, traceparent, text, dataKey] = await client.hmget(from.deadline(member), ...FIELDS);
+  const [name, key, id, due, at, traceparent, text, dataKey] = await client.hmget(from.deadline(member), ...FIELDS);
   // It was cancelled meanwhile.
   if (name == null || key == null || id == null || due == null) return;
   const data = { text: text ?? undefined, dataKey: dataKey ?? undefined };
-  const trace = { traceparent: traceparent ?? undefined };
-  const deadline = { member, key, id, due: { at: Number(due) }, ifExists: 'keep', ...trace, data } as const;
+  const asItWas = { traceparent: traceparent ?? undefined, scheduledAt: at == null ? undefined : Number(at) };
+  const deadline = { member, key, id, due: { at: Number(due) }, ifExists: 'keep', ...asItWas, data } as const;
   await scripts.schedule(to, name, [deadline], Number.MAX_SAFE_INTEGER);
   await scripts.cancel(from, name, member);
 }

@@ -5,16 +5,18 @@ import { SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
 import { SharedKeys } from '../../src/spring/shared-keys.js';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { SpringWriter } from '../support/spring-writer.js';
+import { exactDump } from '../support/exact.dump.js';
 import { Store, updateOf } from '../support/store.fixture.js';
 
 LeakGuard.install();
+
+const partitions = new SessionPartitions('spring:session:nest', 1, { holds: 'shared-sessions' });
 
 let store: Store;
 beforeEach(async () => (store = await Store.open()));
 afterEach(() => store.close());
 
 it('the erasure of a user beside Spring finds each session, however often all of them are rotated meanwhile', async () => {
-  const partitions = new SessionPartitions('spring:session:nest', 1, { holds: 'shared-sessions' });
   const scripts = new SharedScripts(store.client, new SharedKeys('spring:session', partitions.all[0]!, 0));
   const spring = new SpringWriter(store.client);
   const create = (count: number, name: string) =>
@@ -36,4 +38,22 @@ it('the erasure of a user beside Spring finds each session, however often all of
   await Promise.all(rotations);
   for (const id of ids) expect(await store.client.exists(spring.session(id))).toBe(0);
   expect(await store.client.exists(spring.index('ann'))).toBe(0);
+});
+
+it('the erasure of a user beside Spring removes what is noted of who signed in, also beside the session of another', async () => {
+  const keys = new SharedKeys('spring:session', partitions.all[0]!, 0);
+  const spring = new SpringWriter(store.client);
+  const [theirs, gone, others] = [
+    await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' }),
+    store.id(),
+    await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' }),
+  ];
+  await store.client.set(keys.signedIn(others), '1000 otto ann', 'PX', 60_000);
+  await store.client.rpush(keys.signedIn(store.id()), 'planted');
+  const before = await exactDump(store.client);
+  // Spring has signed in somebody else, or has removed the session.
+  for (const id of [theirs, gone]) await store.client.set(keys.signedIn(id), '1000 ann', 'PX', 60_000);
+  const options = { isRehearsal: false, signal: new AbortController().signal, onProgress: () => undefined };
+  await new SharedUserErasure(store.client, partitions, 'ann', options).run();
+  expect(await exactDump(store.client)).toEqual(before);
 });

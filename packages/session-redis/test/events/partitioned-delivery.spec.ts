@@ -336,6 +336,28 @@ describe('SessionEventGroups', () => {
     expect(positions).toEqual(['5-1', '5-1']);
   });
 
+  it.each(['replay', 'discard'] as const)(
+    '%ss all dead letters that are there, and none that comes meanwhile',
+    async (way) => {
+      await groups.create('mail');
+      // More than one read returns, and none in some partitions.
+      for (let i = 1; i <= 30; i++) for (const partition of [0, 3]) await setAside(partition, `${i}-1`);
+      const one = groups[way].bind(groups);
+      let later = 0;
+      const meanwhile = async (id: string) => {
+        // Not for ever, where that matters.
+        if (later++ < 100) for (const partition of [0, 1, 3]) await setAside(partition, `${30 + later}-1`);
+        return one(id);
+      };
+      Object.assign(groups, { [way]: meanwhile });
+      expect(await groups[`${way}All`]()).toBe(60);
+      expect(later).toBe(60);
+      const left = await groups.deadLetters({ limit: 1000 });
+      expect(left).toHaveLength(180);
+      expect(Math.min(...left.map(({ at }) => at))).toBe(31);
+    },
+  );
+
   it.each(['', '1-1', '1-1-99', 'x', '1-1-x', `1-1-${PARTITIONS}`, '1-1-0; DEL', '9'.repeat(30)])(
     'knows no dead letter with the id %j',
     async (id) => {

@@ -36,10 +36,14 @@ afterEach(async () => {
 afterAll(() => store.close());
 
 function start(group: string, ...providers: Type[]): Promise<EventInstance> {
-  return opened({
+  return opened(optionsOf(group, ...providers));
+}
+
+function optionsOf(group: string, ...providers: Type[]): EventInstanceOptions {
+  return {
     redis: { url: store.server.url, events: { group, attempts: 2 }, cleanup: { cron: NEVER } },
     providers,
-  });
+  };
 }
 
 async function opened(options: EventInstanceOptions): Promise<EventInstance> {
@@ -102,8 +106,7 @@ describe('list()', () => {
       @OnSessionEvent(SessionCreatedEvent)
       note() {}
     }
-    const redis = { url: store.server.url, events: { group: 'slow', attempts: 2 }, cleanup: { cron: NEVER } };
-    await opened({ redis, providers: [Slow], pace: { longestBackOff: 300_000 } });
+    await opened({ ...optionsOf('slow', Slow), pace: { longestBackOff: 300_000 } });
     const { Reminders } = reminders();
     const failing = await start('failing', Reminders);
     await eventually(async () => (await groups.list()).length === 2);

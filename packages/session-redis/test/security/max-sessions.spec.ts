@@ -424,6 +424,24 @@ describe('the ledger', () => {
     expect(await reserve('second')).toMatchObject({ ends: 'b', stays: 'c' });
   });
 
+  it('gives up no place that another sign-in has taken since', async () => {
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const one = { replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 } as const;
+    const sessions = [['old', '1'] as const];
+    const ending = [{ id: 'old' }];
+    expect(await scripts.reserve(ANN, { ...one, id: 'slow' }, { sessions })).toMatchObject({ word: 'room', ending });
+    await store.server.stepClock(5001);
+    const next = await scripts.reserve(ANN, { ...one, id: 'next' });
+    expect(next).toMatchObject({ word: 'room', ending: [{ id: 'old' }, { id: 'slow' }] });
+    const ledger = () => store.client.hgetall(store.partitions.of(ANN).ledger(ANN));
+    const before = await ledger();
+    await scripts.settle(ANN, 'slow', false, ['old']);
+    const { slow: _, ...others } = before;
+    expect(await ledger()).toEqual(others);
+    await scripts.settle(ANN, 'next', true, ['old']);
+    expect(Object.keys(await ledger())).toEqual(['next']);
+  });
+
   it('waits for the sign-in of an instance that died only until its time has passed', async () => {
     const limited = { ...limit, atMost: 1 };
     const first = await signIn(limited);

@@ -6,9 +6,25 @@ import { COMMANDS } from '../../src/command/commands.js';
 
 /** What a command prints with `--json`, called in this process, whose logger it replaces. */
 export async function calledCommand(words: readonly string[]): Promise<string> {
-  const result = new PassThrough();
-  const line = readCommandLine([...words, '--json'], COMMANDS);
-  const output = new CommandOutput(true, result, new PassThrough());
-  await callCommand(line.command!, line, output, new AbortController().signal);
-  return String(result.read());
+  const { result } = await called([...words, '--json'], true);
+  return result;
+}
+
+/** All that a command prints, as text and with `--json`, and what it throws. */
+export async function toldByCommand(words: readonly string[]): Promise<string> {
+  const all = [];
+  for (const isJson of [false, true]) {
+    const told = await called([...words, ...(isJson ? ['--json'] : [])], isJson).catch((error: unknown) =>
+      String(error),
+    );
+    all.push(typeof told === 'string' ? told : told.result + told.notes);
+  }
+  return all.join('\n');
+}
+
+async function called(words: readonly string[], isJson: boolean) {
+  const [result, notes] = [new PassThrough(), new PassThrough()];
+  const line = readCommandLine(words, COMMANDS);
+  await callCommand(line.command!, line, new CommandOutput(isJson, result, notes), new AbortController().signal);
+  return { result: String(result.read() ?? ''), notes: String(notes.read() ?? '') };
 }

@@ -16,40 +16,6 @@ export async function dump(client: Redis, besides: readonly string[] = []): Prom
   return contents.map((text) => text.replaceAll(/\d{13}(?:-\d+)?/g, '<time>')).sort();
 }
 
-/** Keys as they are. */
-interface WholeContent {
-  /** Type and content by key. */
-  readonly contents: Readonly<Record<string, unknown>>;
-  /** When each goes, in epoch milliseconds; -1 for never. */
-  readonly ends: ReadonlyMap<string, number>;
-}
-
-/** The content of all keys but `besides`, to the last score and time. */
-export async function wholeContent(client: Redis, besides: readonly string[] = []): Promise<WholeContent> {
-  const keys = (await client.keys('*')).filter((key) => !besides.includes(key));
-  const contents = keys.map(async (key) => {
-    const type = await client.type(key);
-    const content =
-      type === 'zset' ? await client.zrange(key, '0', '-1', 'WITHSCORES') : await contentOf(client, key, type);
-    return [key, { type, content }] as const;
-  });
-  const ends = keys.map(async (key) => [key, await client.pexpiretime(key)] as const);
-  return { contents: Object.fromEntries(await Promise.all(contents)), ends: new Map(await Promise.all(ends)) };
-}
-
-// Milliseconds. What is kept for some time from now on is kept for a little longer each time.
-const TOLERANCE = 30_000;
-
-/** Fails unless both are the same. Only ends may be some seconds apart. */
-export function expectAlike(one: WholeContent, other: WholeContent): void {
-  expect(one.contents).toEqual(other.contents);
-  for (const [key, end] of one.ends) {
-    const expected = other.ends.get(key)!;
-    const isLike = end < 0 || expected < 0 ? end === expected : Math.abs(end - expected) <= TOLERANCE;
-    expect({ key, end: isLike ? expected : end }).toEqual({ key, end: expected });
-  }
-}
-
 async function contentOf(client: Redis, key: string, type: string): Promise<unknown> {
   switch (type) {
     case 'hash':

@@ -56,8 +56,10 @@ export class DeadlinesToVerify {
 
   async schedule(key: string, wait: number): Promise<void> {
     const member = memberOf(NAME, key);
-    const data = { text: '"a"', dataKey: undefined };
-    const deadline = { member, key, id: key, due: { in: wait }, ifExists: 'replace', data } as const;
+    // Redis does not look into the data and their key.
+    const data = { text: 'AAAA', dataKey: '1:data-key' };
+    const rest = { ifExists: 'replace', traceparent: '00-trace-span-01', data } as const;
+    const deadline = { member, key, id: `id of ${key}`, due: { in: wait }, ...rest };
     await this.#scripts.schedule(this.partitions.of(member), NAME, [deadline], 100);
   }
 
@@ -71,23 +73,34 @@ export class DeadlinesToVerify {
     expect(entries).toHaveLength(1);
   }
 
-  /** Moves the victim to another partition than its key says. */
-  async misplace(): Promise<DeadlineKeys> {
+  /** Copies the victim to another partition than its key says. */
+  async copyElsewhere(): Promise<DeadlineKeys> {
     const to = this.partitions.all.find((keys) => keys !== this.keys)!;
     const due = (await this.client.zscore(this.due, this.member))!;
-    await this.client.rename(this.hash, to.deadline(this.member));
-    await this.client.zrem(this.due, this.member);
+    await this.client.copy(this.hash, to.deadline(this.member));
     await this.client.zadd(to.due(NAME), due, this.member);
     await this.client.zadd(to.names, 'LT', due, NAME);
     return to;
   }
 
-  /** The keys of those that wait. */
-  async waiting(): Promise<string[]> {
-    const page = { before: undefined, after: undefined, limit: 100 };
-    const places = await Promise.all(this.partitions.all.map((keys) => this.#scripts.list(keys, NAME, page)));
-    const found = places.flat().map(({ keys, member }) => this.client.hget(keys.deadline(member), 'key'));
-    return (await Promise.all(found)).filter((key) => key !== null);
+  /** Moves it there. */
+  async misplace(): Promise<DeadlineKeys> {
+    const to = await this.copyElsewhere();
+    await this.client.del(this.hash);
+    await this.client.zrem(this.due, this.member);
+    return to;
+  }
+
+  /** What a dump of Redis has of the others: their hashes, and where they wait. */
+  ofOthers(dump: Record<string, unknown>): Record<string, unknown> {
+    const mine = Object.entries(dump).flatMap(([key, value]) => {
+      if (key === this.hash || key.includes(':events')) return [];
+      const { content, ...rest } = value as { readonly content: unknown };
+      if (!Array.isArray(content)) return [[key, value]];
+      const at = content.indexOf(this.member);
+      return [[key, { ...rest, content: at < 0 ? content : content.toSpliced(at, 2) }]];
+    });
+    return Object.fromEntries(mine) as Record<string, unknown>;
   }
 
   async close(): Promise<void> {
@@ -102,6 +115,8 @@ interface DeadlinePlant {
   readonly with?: readonly Rule[];
   /** With several partitions alone. */
   readonly needsSeveral?: true;
+  /** What it breaks cannot be as it was: something was lost, or has fired. */
+  readonly changes?: true;
 }
 
 /** How what is recorded of deadlines breaks. */
@@ -110,11 +125,18 @@ export const DEADLINE_PLANTS: Partial<Record<Rule, DeadlinePlant>> = {
   'deadline-expires': { plant: ({ client, hash }) => client.pexpire(hash, HOUR) },
   'deadline-not-scheduled': { plant: ({ client, due, member }) => client.zrem(due, member) },
   'fired-deadline-stays': {
+    changes: true,
     plant: async (deadlines) => {
       await deadlines.fire();
       await deadlines.client.persist(deadlines.hash);
     },
   },
-  'due-without-deadline': { plant: ({ client, hash }) => client.del(hash) },
+  'due-without-deadline': { changes: true, plant: ({ client, hash }) => client.del(hash) },
   'name-not-scheduled': { plant: ({ client, keys }) => client.zrem(keys.names, NAME) },
 };
+
+/** Other ways in which it breaks: another time, where above there is none. */
+export const OTHER_DEADLINE_PLANTS: [rule: Rule, plant: DeadlinePlant][] = [
+  ['deadline-not-scheduled', { plant: ({ client, due, member }) => client.zincrby(due, HOUR, member) }],
+  ['name-not-scheduled', { plant: ({ client, keys }) => client.zincrby(keys.names, HOUR, NAME) }],
+];

@@ -6,7 +6,8 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { fill } from '../support/filled.store.js';
 import { hashOfValue } from '../support/hash-of-value.js';
-import { dump, expectAlike, wholeContent } from '../support/store.dump.js';
+import { exactDump, expectAlike } from '../support/exact.dump.js';
+import { dump } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
 import { DeadlinesToVerify } from './deadline-plants.js';
 import { copyElsewhere, misplace } from './session-plants.js';
@@ -59,10 +60,10 @@ describe.each(['buckets', 'sorted-set'] as const)(
       const keys = await copyElsewhere(store, id);
       await store.scripts.delete(id);
       const there = await store.client.keys(`${keys.prefix}*`);
-      const before = await wholeContent(store.client, there);
+      const before = await exactDump(store.client, there);
       expect(await check(true)).toMatchObject({ findings: [{ rule: 'session-misplaced', examples: [id] }], left: [] });
       expect(await store.client.keys(`${keys.prefix}*`)).toEqual([]);
-      expectAlike(await wholeContent(store.client), before);
+      expectAlike(await exactDump(store.client), before);
     });
 
     it('is found no more once it has ended or has run out', async () => {
@@ -107,25 +108,26 @@ describe('a deadline in another partition than its key says', () => {
   const check = (repair: boolean) => verify(deadlines.store, { repair });
   const misplaced = [{ rule: 'deadline-misplaced', count: 1, examples: [expect.any(String)] }];
 
-  it('moves to its partition as it is, and waits nowhere else', async () => {
-    const { client, hash, member, due } = deadlines;
-    const before = [await client.hgetall(hash), await client.zscore(due, member)];
-    const keys = await deadlines.misplace();
-    expect(await check(true)).toMatchObject({ findings: misplaced, left: [] });
-    const [fields, time] = [await client.hgetall(hash), await client.zscore(due, member)];
-    expect([{ ...fields, at: before[0]!['at' as never] }, time]).toEqual(before);
-    expect(await client.exists(keys.deadline(member))).toBe(0);
-    expect(await client.zscore(keys.due('order'), member)).toBeNull();
-  });
+  it.each(['data', 'encrypted data', 'none'] as const)(
+    'moves to its partition as it is, and waits nowhere else, with %s',
+    async (data) => {
+      const { client, hash } = deadlines;
+      if (data !== 'encrypted data') await client.hdel(hash, 'dataKey', 'traceparent');
+      if (data === 'none') await client.hdel(hash, 'data');
+      const before = await exactDump(client);
+      await deadlines.misplace();
+      expect(await check(true)).toMatchObject({ findings: misplaced, left: [] });
+      expect(await exactDump(client)).toEqual(before);
+    },
+  );
 
   it('is removed when another one waits there under its key, which stays', async () => {
-    const { client, hash, member } = deadlines;
-    const keys = await deadlines.misplace();
-    await deadlines.schedule('victim', 2 * 3_600_000);
-    const before = await client.hgetall(hash);
+    const { client, member } = deadlines;
+    const before = await exactDump(client);
+    const keys = await deadlines.copyElsewhere();
+    await client.hset(keys.deadline(member), { id: 'another', data: 'BBBB', dataKey: '1:another' });
     expect(await check(true)).toMatchObject({ findings: misplaced, left: [] });
-    expect(await client.hgetall(hash)).toEqual(before);
-    expect(await client.exists(keys.deadline(member))).toBe(0);
+    expect(await exactDump(client)).toEqual(before);
   });
 
   it('fires where it is when it is due within a minute', async () => {

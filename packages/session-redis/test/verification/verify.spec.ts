@@ -6,9 +6,10 @@ import { RULES } from '../../src/verification/rules.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
 import { type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { hashOfValue } from '../support/hash-of-value.js';
-import { dump, expectAlike, wholeContent } from '../support/store.dump.js';
+import { exactDump, expectAlike } from '../support/exact.dump.js';
+import { dump } from '../support/store.dump.js';
 import { MINUTE, Store } from '../support/store.fixture.js';
-import { DEADLINE_PLANTS, DeadlinesToVerify } from './deadline-plants.js';
+import { DEADLINE_PLANTS, DeadlinesToVerify, OTHER_DEADLINE_PLANTS } from './deadline-plants.js';
 import { EVENT_PLANTS, FURTHER_PLANTS, readOne, SESSION_PLANTS } from './session-plants.js';
 
 LeakGuard.install();
@@ -67,10 +68,10 @@ describe.each([
     await store.save(others[1]!, { newId: store.id(others[1]!) });
     for (const keys of store.partitions.all) await store.scripts.raiseEpoch(keys, 5);
     await eventually(async () => expect(await store.isAlive(gone)).toBe(false));
-    const before = await wholeContent(store.client);
+    const before = await exactDump(store.client);
     expect(await check()).toMatchObject({ findings: [], left: [] });
     expect((await check(true)).findings).toEqual([]);
-    expectAlike(await wholeContent(store.client), before);
+    expectAlike(await exactDump(store.client), before);
   });
 
   const plants = PLANTS.filter(([, { only = expirations }]) => only === expirations).filter(canGrow(partitions));
@@ -100,10 +101,10 @@ describe.each([
       const victim = await createSession();
       await lives(victim);
       await prepare?.(store, victim);
-      const before = await wholeContent(store.client);
+      const before = await exactDump(store.client);
       await plant(store, victim);
       await check(true);
-      expectAlike(await wholeContent(store.client), before);
+      expectAlike(await exactDump(store.client), before);
     },
   );
 
@@ -180,16 +181,21 @@ describe.each([1, 4])('verify() of deadlines, partitions: %i', (partitions) => {
     expect((await check()).findings).toEqual([]);
   });
 
-  it.each(Object.entries(DEADLINE_PLANTS).filter(canGrow(partitions)))(
-    'finds %s and mends it',
-    async (rule, { plant, with: besides = [] }) => {
+  const PLANTS_OF_DEADLINES = [...Object.entries(DEADLINE_PLANTS), ...OTHER_DEADLINE_PLANTS];
+  it.each(PLANTS_OF_DEADLINES.filter(canGrow(partitions)))(
+    'finds %s and mends it, and leaves everything as it was before',
+    async (rule, { plant, changes, with: besides = [] }) => {
+      const sound = await exactDump(deadlines.client);
       await plant(deadlines);
-      const before = await dump(deadlines.client);
+      const before = await exactDump(deadlines.client);
+      expect(before).not.toEqual(sound);
       expect((await check()).findings.map((each) => each.rule)).toEqual([rule, ...besides].toSorted());
-      expect(await dump(deadlines.client)).toEqual(before);
+      expect(await exactDump(deadlines.client)).toEqual(before);
       expect(await check(true)).toMatchObject({ left: [] });
       expect((await check()).findings).toEqual([]);
-      expect(await deadlines.waiting()).toEqual(expect.arrayContaining(deadlines.others));
+      const mended = await exactDump(deadlines.client);
+      if (changes) expect(deadlines.ofOthers(mended)).toEqual(deadlines.ofOthers(sound));
+      else expect(mended).toEqual(sound);
     },
   );
 });

@@ -15,6 +15,8 @@ import { defineScripts, loadScripts, type ScriptsByName } from '../define-script
 export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
   readonly member: string;
   readonly data: StoredData;
+  /** When it was scheduled, in epoch milliseconds, for one that moves; undefined: now. */
+  readonly scheduledAt?: number | undefined;
 }
 
 /** The data of a deadline as Redis has them. */
@@ -97,9 +99,9 @@ export class DeadlineScripts {
     most: number,
   ): Promise<Scheduled> {
     const all = [keys.due(name), keys.names, keys.events, ...deadlines.map(({ member }) => keys.deadline(member))];
-    const args = deadlines.flatMap(({ member, due, ifExists, id, key, traceparent = '', data }) => {
+    const args = deadlines.flatMap(({ member, due, ifExists, id, key, traceparent = '', scheduledAt = '', data }) => {
       const { text = '', dataKey = data.text === undefined ? NO_DATA : '' } = data;
-      return [member, ...timeArguments(due), ifExists, id, key, traceparent, dataKey, text];
+      return [member, ...timeArguments(due), ifExists, id, key, traceparent, scheduledAt, dataKey, text];
     });
     const reply = await this.#scripts.scheduleDeadlines(all.length, all, name, most, args);
     const [wait, ...replies] = reply as [number | '', ...ScheduleReply[]];

@@ -8,8 +8,9 @@
   KEYS[4..] hash of each deadline, all different
   ARGV[1] name
   ARGV[2] at most how many of the name may wait
-  ARGV[3..] nine for each deadline: its member of the sorted set; 'in' or 'at'; ms; 'replace', 'keep', 'earlier' or 'later'; id;
-            key; trace, empty: none; data key of the data, empty: they are not encrypted, '-': there are none; the data
+  ARGV[3..] ten for each deadline: its member of the sorted set; 'in' or 'at'; ms; 'replace', 'keep', 'earlier' or 'later'; id;
+            key; trace, empty: none; when it was scheduled, in epoch ms, empty: now; data key of the data, empty: they are not
+            encrypted, '-': there are none; the data
 
   Returns the ms until the first one is due that is scheduled now, empty when none is; and one word for each deadline
     'scheduled'
@@ -24,12 +25,12 @@ local waiting, first = read_typed('zset', 'ZCARD', due), nil
 read_typed('zset', 'ZCARD', names)
 
 local function deadline_at(i)
-  local hash, at = KEYS[4 + i], 3 + 9 * i
+  local hash, at = KEYS[4 + i], 3 + 10 * i
   local known, has_fired = waiting_at(hash, ARGV[at])
   return {
     hash = hash, member = ARGV[at], time = time_of(ARGV[at + 1], ARGV[at + 2], now), if_exists = ARGV[at + 3],
     known = known, has_fired = has_fired, id = ARGV[at + 4], key = ARGV[at + 5], trace = ARGV[at + 6],
-    data_key = ARGV[at + 7], data = ARGV[at + 8],
+    scheduled_at = tonumber(ARGV[at + 7]) or now, data_key = ARGV[at + 8], data = ARGV[at + 9],
   }
 end
 
@@ -40,11 +41,12 @@ local function stays(deadline)
 end
 
 local function write_deadline(deadline)
-  local fields = { 'name', name, 'key', deadline.key, 'id', deadline.id, 'due', digits(deadline.time), 'at', digits(now) }
+  local fields = { 'name', name, 'key', deadline.key, 'id', deadline.id, 'due', digits(deadline.time) }
   local absent = { 'fired' }
   local function add(field, value, is_there)
     if is_there then fields[#fields + 1], fields[#fields + 2] = field, value else absent[#absent + 1] = field end
   end
+  add('at', digits(deadline.scheduled_at), true)
   add('traceparent', deadline.trace, deadline.trace ~= '')
   add('data', deadline.data, deadline.data_key ~= '-')
   add('dataKey', deadline.data_key, deadline.data_key ~= '-' and deadline.data_key ~= '')
