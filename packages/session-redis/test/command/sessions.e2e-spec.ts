@@ -167,6 +167,11 @@ describe('the command, on sessions in several partitions', () => {
     handlers.ended.length = 0;
     let id = await signIn('frank');
     while (!id.startsWith('-')) id = await signIn('frank');
+    const key = new SessionPartitions('nest:session', partitions).of(id).session(id);
+    const accessed = (await client.hget(key, 'lastAccessedTime'))!;
+    await client.hdel(key, 'lastAccessedTime');
+    expect((await runCommand(['show', id], env)).stdout).toMatch(/^state +unreadable: no request finds it/m);
+    await client.hset(key, 'lastAccessedTime', accessed);
     expect(await runCommand(['end', id], env)).toEqual({ code: 0, stdout: `Session ${id} has ended.\n`, stderr: '' });
     await eventually(() => expect(handlers.ended).toEqual([[id, 'revoked']]));
     expect(await repository().findById(id)).toBeNull();
