@@ -45,6 +45,8 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
         client.pttl(keys.session(id)),
         client.get(keys.forwardingMark(id)),
         client.hget(keys.epoch, 'at'),
+        // Refuses a stray key in its place.
+        client.get(keys.shadow(id)),
       ]),
     keys.prefix,
   );
