@@ -52,7 +52,7 @@ export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
-export { type InspectedSession, inspectSessions } from './repository/inspect-sessions.js';
+export { type InspectedSession, inspectSessions, lookBy } from './repository/inspect-sessions.js';
 export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
 export { attributesForRequest, type SetCookieAttributes } from './resolvers/attributes-for-request.js';
 export { cookieValues } from './resolvers/cookie.codec.js';

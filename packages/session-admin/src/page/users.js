@@ -101,9 +101,15 @@ function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirati
   ]);
 }
 
-async function open(details, { id, principalName }) {
+/** Whose session it is. A name that cannot be read, as without its key, is the one that was searched for. */
+function userOf({ principalName }) {
+  return principalName ?? (search.by === 'username' ? search.text : search.username);
+}
+
+async function open(details, shown) {
   if (details.children.length > 1) return;
-  const session = await read(`sessions/${encodeURIComponent(id)}`, { username: principalName ?? undefined });
+  const { id, principalName } = shown;
+  const session = await read(`sessions/${encodeURIComponent(id)}`, { username: userOf(shown) });
   if (details.children.length > 1) return;
   const { creationTime, maxInactiveInterval, absoluteExpirationTime, device, size, attributes } = session;
   details.append(
@@ -126,12 +132,13 @@ function attributeOf({ size, value, isUnreadable }) {
   return value === undefined ? bytes(size) : make('pre', { tabIndex: 0, textContent: JSON.stringify(value, null, 2) });
 }
 
-async function end({ id, principalName, isOwn }, name) {
+async function end(session, name) {
+  const { id, isOwn } = session;
   const text = isOwn
     ? 'This is your own session: you have to sign in again. This cannot be undone.'
     : `Whoever uses it has to sign in again. What it holds is lost. This cannot be undone.`;
   if (!(await confirmed({ title: `End the session of ${name}?`, text, yes: 'End it' }))) return;
-  await remove(`sessions/${encodeURIComponent(id)}`, { username: principalName ?? undefined });
+  await remove(`sessions/${encodeURIComponent(id)}`, { username: userOf(session) });
   tell('The session has ended.');
   removeCard('sessions', id);
   if (search.by === 'username') await list(search, 0);

@@ -1,6 +1,12 @@
 import { Inject, Injectable, NotFoundException, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, SessionRepository, Sessions } from '@nest-session/core';
-import { type InspectedSession, inspectSessions, requestOf, requestSessionOf } from '@nest-session/core/internal';
+import {
+  type InspectedSession,
+  inspectSessions,
+  PRINCIPAL_ATTRIBUTE,
+  requestOf,
+  requestSessionOf,
+} from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import {
@@ -84,7 +90,7 @@ export class UserSessions {
   async find(shownId: string, username: string | undefined): Promise<SessionOfUser> {
     const id = await this.#storedId(shownId, username);
     const [found] = id === undefined ? [] : await inspectSessions(this.#repository, [id]);
-    if (!found || (username !== undefined && readablePrincipal(found) !== username))
+    if (!found || (username !== undefined && !(await this.#isOf(username, found))))
       throw new NotFoundException(NO_SESSION);
     return { ...found, id: found.record.id, shownId };
   }
@@ -97,6 +103,14 @@ export class UserSessions {
   /** Ends all sessions of a user. Resolves to their number. */
   endAll(username: string): Promise<number> {
     return this.#indexed.endAll(username);
+  }
+
+  /** Whether it is a session of a user. The index decides where the name cannot be read, as without its key. */
+  async #isOf(username: string, found: InspectedSession): Promise<boolean> {
+    const name = readablePrincipal(found);
+    if (name !== undefined || !this.areIndexed || !holdsPrincipal(found)) return name === username;
+    for await (const { id } of this.#indexed.ofPrincipal(username)) if (id === found.record.id) return true;
+    return false;
   }
 
   /**
@@ -133,6 +147,11 @@ export class UserSessions {
       throw new NotFoundException('The store of the sessions has no index of users');
     return this.#sessions;
   }
+}
+
+/** Whether a name is stored, also one that cannot be read. */
+function holdsPrincipal({ record }: InspectedSession): boolean {
+  return [...record.attributes].some(([name]) => name === PRINCIPAL_ATTRIBUTE);
 }
 
 async function idsFrom(

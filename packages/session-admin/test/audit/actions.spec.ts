@@ -1,4 +1,5 @@
 import { jest } from '@jest/globals';
+import { Sessions } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
@@ -70,6 +71,21 @@ describe.each(PLATFORMS)('every action on %s', (platform) => {
     const admin = await app.admin();
     expect((await admin.request('DELETE', `${PATH}/sessions?username=nobody`)).json()).toEqual({ ended: 0 });
     expect((await admin.request('DELETE', `${PATH}/sessions/${'x'.repeat(43)}`)).status).toBe(404);
+    expect(app.events).toEqual([]);
+  });
+
+  it('that came too late is none: the session ended between the look at it and its end', async () => {
+    let between: (() => Promise<unknown>) | undefined;
+    const by = async () => {
+      await between?.();
+      return 'ada';
+    };
+    const app = await AdminApp.start({ platform, admin: { guards: 'none', by } });
+    const bob = await app.signIn('bob');
+    between = () => app.nest.get(Sessions, { strict: false }).end(bob.id);
+    const address = `${PATH}/sessions/${bob.id}`;
+    expect((await app.agent().get(address)).status).toBe(200);
+    expect((await app.agent().request('DELETE', address)).status).toBe(404);
     expect(app.events).toEqual([]);
   });
 

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { jest } from '@jest/globals';
+import type { CanActivate } from '@nestjs/common';
+import type { Session } from '@nest-session/core';
 import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -69,15 +71,18 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
       const app = await start();
       const admin = await app.admin();
       const bob = await app.signIn('bob');
-      await bob.agent.post('/cart/secret-of-bob');
+      // Three bytes a character.
+      await bob.agent.post(`/cart/${encodeURIComponent('中中-secret-of-bob')}`);
       const response = await admin.get(`${PATH}/sessions/${bob.id}`);
+      const size = Buffer.byteLength('cart["中中-secret-of-bob"]');
       expect(response.status).toBe(200);
       expect(response.json()).toMatchObject({
         id: bob.id,
         attributeNames: ['cart'],
         expired: false,
         isOwn: false,
-        attributes: [{ name: 'cart', size: 'cart["secret-of-bob"]'.length }],
+        size,
+        attributes: [{ name: 'cart', size }],
       });
       expect(response.text).not.toContain('secret-of-bob');
     });
@@ -91,6 +96,22 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
         [false, false],
         [true, true],
       ]);
+    });
+
+    it('marks the session of the administrator, also where a guard has given it another id', async () => {
+      const rotating: CanActivate = {
+        canActivate: (context) => {
+          context.switchToHttp().getRequest<{ session: Session }>().session.changeSessionId();
+          return true;
+        },
+      };
+      const app = await start({ admin: { guards: [rotating] } });
+      const { agent } = await app.signIn('ada');
+      await app.signIn('ada');
+      for (let i = 0; i < 2; i++) {
+        const { sessions } = (await agent.get(`${PATH}/sessions?username=ada`)).json<Listed>();
+        expect(sessions.map(({ isOwn }) => isOwn)).toEqual([false, true]);
+      }
     });
 
     it('ends a session, whose browser is signed out then', async () => {

@@ -12,7 +12,7 @@ import {
 } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { from, tap, throwError } from 'rxjs';
+import { EMPTY, from, of, tap, throwError } from 'rxjs';
 import { OnSessionEventGap, type SessionEventGap } from '../../src/events/on-session-event-gap.decorator.js';
 import { OnSessionEvent, type SessionEventClass } from '../../src/events/on-session-event.decorator.js';
 import { SessionEventHandlingError } from '../../src/events/session-event-handling.error.js';
@@ -143,6 +143,23 @@ describe('SessionEventDispatcher', () => {
     await expect(dispatcher.dispatch(expired)).rejects.toThrow(SessionEventHandlingError);
     expect(log).toEqual(['sent 1', 'sent 2']);
     expect(error).toHaveBeenCalledTimes(1);
+  });
+
+  it.each([
+    ['empty', EMPTY],
+    ['of undefined', of(undefined)],
+    ['of an error, as a value', of(new Error('a value'))],
+  ])('takes an Observable that completes for done, also one that is %s', async (_, observable) => {
+    @Injectable()
+    class Mails {
+      @OnSessionEvent(SessionExpiredEvent)
+      send() {
+        return observable;
+      }
+    }
+    const dispatcher = await start([Mails]);
+    await dispatcher.dispatch(expired);
+    expect(error).not.toHaveBeenCalled();
   });
 
   it('runs every handler to its end, then names those that failed', async () => {

@@ -105,6 +105,35 @@ describe('a session with bounds', () => {
     expect(writer.attributes).toEqual([{ a: `"${'x'.repeat(98)}"`, b: `"${'x'.repeat(94)}"`, c: '1' }]);
   });
 
+  // Each with as many bytes as UTF-8 gives a character; the last one has two UTF-16 units.
+  it.each([
+    ['a', 1],
+    ['ä', 2],
+    ['中', 3],
+    ['😀', 4],
+  ])('counts bytes of UTF-8, however few characters they are: %s', (character, bytes) => {
+    const boundFor = (change: (session: Session) => void): SessionBound | undefined => {
+      try {
+        change(created());
+      } catch (error) {
+        return (error as SessionBoundError).bound;
+      }
+      return undefined;
+    };
+    for (let count = 1; count <= 120; count++) {
+      const text = character.repeat(count);
+      expect([
+        count,
+        boundFor((session) => session.setAttribute(text, 1)),
+        boundFor((session) => session.setAttribute('a', text)),
+      ]).toEqual([
+        count,
+        count * bytes > 10 ? 'maxAttributeNameSize' : undefined,
+        count * bytes + 2 > 100 ? 'maxAttributeSize' : undefined,
+      ]);
+    }
+  });
+
   it('has room again for what was removed, in the same request and in a later one', async () => {
     const session = writer.restore(attributes(3));
     session.removeAttribute('a0');

@@ -186,6 +186,16 @@ describe('the takeover of a session of connect-redis', () => {
     );
   });
 
+  it('brings values that are false, zero or empty', async () => {
+    const values = { no: false, zero: 0, text: '', list: [], object: {} };
+    const { browser } = await oldSession({ data: JSON.stringify({ ...DATA, ...values }) });
+    expect(await runIn(browser, ({ session }) => ({ ...session, cookie: undefined }))).toEqual({
+      passport: { user: 'ann' },
+      cart: ['book'],
+      ...values,
+    });
+  });
+
   it('brings more than a session may hold, and no key __proto__', async () => {
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`item ${i}`, 1]));
     const data = JSON.stringify({ ...DATA, ...many, large: 'x'.repeat(70_000) });

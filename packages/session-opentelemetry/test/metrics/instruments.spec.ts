@@ -82,6 +82,19 @@ it('nest_session.sessions.created counts new sessions, and nest_session.session.
   expect(size).toEqual({ attributes: OF_STORE, value: 1, sum: `items["${'a'.repeat(300)}"]`.length });
 });
 
+it('nest_session.session.size measures bytes, also of a session that holds nothing any more', async () => {
+  const repository = of(await ShopApp.start(), SessionRepository);
+  const session = repository.createSession();
+  session.setAttribute('items', '中中');
+  await session.save();
+  const found = (await repository.findById(session.id))!;
+  found.removeAttribute('items');
+  await found.save();
+  expect((await repository.findById(session.id))!.attributeNames).toEqual([]);
+  const [size] = await sdk.series('nest_session.session.size');
+  expect(size).toEqual({ attributes: OF_STORE, value: 2, sum: Buffer.byteLength('items"中中"') });
+});
+
 it('nest_session.sessions.ended tells why sessions ended', async () => {
   const session = { maxSessions: { perPrincipal: 1 }, timeout: '30m' };
   const shop = await ShopApp.start({ session, store: [TestSessionModule.forRoot()], handlers: false });
@@ -113,6 +126,22 @@ it('nest_session.sessions.ended tells why sessions ended', async () => {
   await ended('idle');
   expect(await sdk.series('nest_session.sessions.ended')).toHaveLength(7);
 });
+
+it.each([
+  { seconds: 600, idle: 1800, after: '11m', reason: 'absolute' },
+  { seconds: 600, idle: 600, after: '11m', reason: 'absolute' },
+  { seconds: 600, idle: -1, after: '11m', reason: 'absolute' },
+  { seconds: 1800, idle: 600, after: '11m', reason: 'idle' },
+  { seconds: -1, idle: 600, after: '11m', reason: 'idle' },
+] as const)(
+  'nest_session.sessions.ended tells which timeout ended a session: %j',
+  async ({ after, reason, ...timeouts }) => {
+    const shop = await ShopApp.start({ store: [TestSessionModule.forRoot()], handlers: false });
+    await (await shop.visit()).post('/sign-in/carl', timeouts);
+    await shop.clock.advance(after);
+    await expectSeries('nest_session.sessions.ended', [[{ 'nest_session.end.reason': reason }, 1]]);
+  },
+);
 
 it('nest_session.event.process.duration and .delay have each handler, but not the one that counts ends', async () => {
   const shop = await ShopApp.start();

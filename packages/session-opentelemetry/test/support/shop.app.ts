@@ -38,9 +38,10 @@ class ShopController {
   }
 
   @Post('sign-in/:name')
-  signIn(@Session() session: Session, @Param('name') name: string, @Body() body: { seconds?: number } = {}) {
+  signIn(@Session() session: Session, @Param('name') name: string, @Body() body: { seconds?: number; idle?: number }) {
     session.signIn(name);
-    if (body.seconds !== undefined) session.absoluteTimeout = body.seconds;
+    if (body?.seconds !== undefined) session.absoluteTimeout = body.seconds;
+    if (body?.idle !== undefined) session.maxInactiveInterval = body.idle;
   }
 
   @Post('leave')

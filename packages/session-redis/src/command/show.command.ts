@@ -45,6 +45,8 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
         client.pttl(keys.session(id)),
         client.get(keys.forwardingMark(id)),
         client.hget(keys.epoch, 'at'),
+        // Refuses a stray key in its place.
+        client.get(keys.shadow(id)),
       ]),
     keys.prefix,
   );
@@ -58,15 +60,19 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
   const attributes = names.filter((name) => name.startsWith(ATTRIBUTE_FIELD)).sort();
   const ended = text('ended');
   const [creationTime, authenticatedAt] = [number('creationTime'), number('authenticatedAt')];
+  const [lastAccessedTime, maxInactiveInterval] = [number('lastAccessedTime'), number('maxInactiveInterval')];
+  // Requests find no other one.
+  const isReadable = [creationTime, lastAccessedTime, maxInactiveInterval].every(Number.isFinite);
   const isOver = beganAt({ creationTime: creationTime ?? Infinity, authenticatedAt }) <= Number(epoch ?? -Infinity);
   return {
     id: shownId(id),
-    live: ttl !== NO_KEY && ended === undefined && !isOver,
+    live: ttl !== NO_KEY && ended === undefined && !isOver && isReadable,
+    ...(isReadable ? {} : { unreadable: true }),
     ...(ended !== undefined && { ended }),
     creationTime,
     authenticatedAt,
-    lastAccessedTime: number('lastAccessedTime'),
-    maxInactiveInterval: number('maxInactiveInterval'),
+    lastAccessedTime,
+    maxInactiveInterval,
     absoluteExpiry: number('absoluteExpiry'),
     timeToLive: ttl < 0 ? undefined : ttl,
     keptFor: kept < 0 ? undefined : kept,
@@ -78,9 +84,9 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
 
 function* linesOf(found: Found): Iterable<string> {
   if (!('attributes' in found)) return yield `${found.id} has another id now: ${found.forwardedTo}`;
-  const { id, live, ended = NOT_RECORDED, attributes, device } = found;
+  const { id, live, attributes, device } = found;
   yield `${'session'.padEnd(WIDTH)}${id}`;
-  yield `${'state'.padEnd(WIDTH)}${live ? 'live' : `ended: ${ended}`}`;
+  yield `${'state'.padEnd(WIDTH)}${stateOf(found)}`;
   for (const [title, at] of Object.entries({
     created: found.creationTime,
     'signed in': found.authenticatedAt,
@@ -97,6 +103,13 @@ function* linesOf(found: Found): Iterable<string> {
   yield* rows.length === 0 ? ['It has no attributes.'] : columns(['ATTRIBUTE', 'SIZE'], rows);
 }
 
+function stateOf({ live, ended, unreadable }: Extract<Found, { live: boolean }>): string {
+  if (live) return 'live';
+  if (ended === undefined && unreadable) return UNREADABLE;
+  return `ended: ${ended ?? NOT_RECORDED}`;
+}
+
 const WIDTH = 16;
+const UNREADABLE = 'unreadable: no request finds it, because it lacks a time. To mend it, run verify --repair';
 // It has expired, or every session that began until a time is over.
 const NOT_RECORDED = 'nobody has recorded the end yet';

@@ -1,5 +1,6 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
 import { beganAt } from '@nest-session/core/internal';
+import { isReply } from '../connection/reply.errors.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
@@ -59,13 +60,22 @@ export async function sessionsOfUser(
 
 async function read({ connection }: OpenStore, { keys, id }: Entry, hash: string): Promise<SessionInfo | undefined> {
   const fields = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval', 'authenticatedAt', 'device', 'index'];
-  const [texts, ttl] = await connection.run(
-    (client) => Promise.all([client.hmget(keys.session(id), ...fields), client.pttl(keys.shadow(id))]),
-    keys.prefix,
-  );
+  const found = await connection.run((client) => {
+    const [hash, shadow] = [keys.session(id), keys.shadow(id)];
+    // Only reading a shadow key tells it from a stray key.
+    const replies = Promise.all([client.hmget(hash, ...fields), client.pttl(shadow), client.get(shadow)]);
+    return replies.catch(noneIfStray);
+  }, keys.prefix);
+  if (!found) return undefined;
+  const [texts, ttl] = found;
   const [created, accessed, interval, signedIn, device, index] = texts;
   // It may have got another user since the index was read.
   if (ttl === NO_KEY || !hasIndexEntry(index, PRINCIPAL_NAME_INDEX_NAME, hash)) return undefined;
   const orNull = (text: string | null | undefined) => text ?? null;
   return toListedInfo([id, ttl, orNull(created), orNull(accessed), orNull(interval), orNull(signedIn), orNull(device)]);
+}
+
+/** A stray key in the place of a session must not hide the others. */
+function noneIfStray(error: unknown): undefined {
+  if (!isReply(error, 'WRONGTYPE')) throw error;
 }

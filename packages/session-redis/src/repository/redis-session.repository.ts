@@ -1,6 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
-import { SessionExtension } from '@nest-session/core/internal';
+import { lookBy, SessionExtension } from '@nest-session/core/internal';
 import type {
   CreateReply,
   CreateSession,
@@ -12,7 +12,12 @@ import type {
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { redisTime } from '../connection/redis-time.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import { type LoadedRecord, type NewDataKey, SessionEncryption } from '../encryption/session-encryption.js';
+import {
+  type LoadedRecord,
+  type NewDataKey,
+  SessionEncryption,
+  type StoredRecord,
+} from '../encryption/session-encryption.js';
 import { LimitedWrites } from '../limits/limited-writes.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { goesOn } from '../keys/goes-on.js';
@@ -85,6 +90,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
     this.#listed = new ListedSessions(connection, scripts, partitions);
     this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
+    lookBy(this, (ids) => this.#lookAt(ids));
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
@@ -126,7 +132,19 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return ids.flatMap((id) => records.get(id) ?? []);
   }
 
-  async #loadIn(keys: SessionKeys, ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
+  /** A session without its key is shown beside the others, and says what cannot be read when that is read. */
+  async #lookAt(ids: readonly string[]): Promise<LoadedRecord[]> {
+    const open = (record: StoredRecord) => this.#encryption.decrypted(record);
+    const found = this.#partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, undefined, open));
+    return (await Promise.all(found)).flat();
+  }
+
+  async #loadIn(
+    keys: SessionKeys,
+    ids: readonly string[],
+    only?: readonly string[],
+    open = (record: StoredRecord) => this.#encryption.loaded(record),
+  ): Promise<LoadedRecord[]> {
     const replies = await this.#connection.run((client) => {
       const asked = this.#epochs.isStale(keys) ? [this.#epochs.ask(client, keys)] : [];
       return Promise.all([...ids.flatMap((id) => readSession(client, keys, id, only)), ...asked]);
@@ -135,7 +153,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       const fields = replies[2 * i] as string[];
       const ttl = replies[2 * i + 1] as number;
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
-      return record && !this.#epochs.ends(keys, record) ? this.#encryption.loaded(record) : undefined;
+      return record && !this.#epochs.ends(keys, record) ? open(record) : undefined;
     });
     const live = records.filter((record) => record !== undefined);
     return live.some(lacksEnd) ? this.#withoutStrays(keys, live) : live;

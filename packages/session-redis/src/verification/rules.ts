@@ -21,7 +21,7 @@ export const RULES: Readonly<Record<Rule, RuleText>> = {
     mending: 'the session ends, with an event; a copy of one that is where its id says is removed without an event',
   },
   'session-unreadable': {
-    problem: 'a session hash does not say when the session began, or when it ends',
+    problem: 'a session hash does not say when the session began, was used last, or ends',
     mending: 'the session ends, with an event',
   },
   'session-never-ends': {

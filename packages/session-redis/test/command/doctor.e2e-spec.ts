@@ -6,6 +6,7 @@ import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@
 import { LeakGuard, SteppableRedisServer, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
+import { CHECK_NAMES } from '../../src/command/doctor/check-names.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { jsonOf, runCommand, startCommand } from '../support/command.process.js';
 import { documentedLines } from '../support/documented.rights.js';
@@ -89,6 +90,34 @@ describe('doctor', () => {
       if (name === 'notify-keyspace-events') expect(await findings('--ignore notifications')).toEqual([]);
     } finally {
       await client.config('SET', name, before);
+    }
+  });
+
+  it.each([
+    ['sorted-set', 'sorted-set', []],
+    // As a move that was interrupted leaves it.
+    ['sorted-set', 'buckets', ['warning']],
+    ['buckets', 'sorted-set', ['warning']],
+    ['buckets', 'buckets', ['warning']],
+  ])('needs key events unless the ends of all partitions are in sorted sets: %s, %s', async (...states) => {
+    const layout = new SessionPartitions('moving', 2);
+    const expected = states.pop() as string[];
+    await client.hset(layout.meta, 'version', '3', 'partitions', '2', 'holds', 'sessions', 'ids', 'hashed');
+    for (const [i, { ends, bucketList }] of layout.all.entries()) {
+      const later = Date.now() + 3_600_000;
+      await (states[i] === 'buckets'
+        ? client.zadd(bucketList, later, later)
+        : client.zadd(ends, later, 'a'.repeat(43)));
+    }
+    const [, before] = (await client.config('GET', 'notify-keyspace-events')) as [string, string];
+    await client.config('SET', 'notify-keyspace-events', '');
+    try {
+      const others = CHECK_NAMES.filter((name) => name !== 'notifications').join(',');
+      const found = await findings(`--namespace moving --ignore ${others}`);
+      expect(found.map((each) => each.split(' ')[0])).toEqual(expected);
+    } finally {
+      await client.config('SET', 'notify-keyspace-events', before);
+      await client.del(layout.meta, ...layout.all.flatMap(({ ends, bucketList }) => [ends, bucketList]));
     }
   });
 

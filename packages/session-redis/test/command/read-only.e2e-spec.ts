@@ -129,3 +129,41 @@ it.each(['verify', 'erase --user ann --yes', 'spring'])('without its rights, %s 
     ),
   });
 });
+
+it('commands that change something refuse data that only a newer version may write, and change nothing', async () => {
+  const sessions = new SessionPartitions('nest:session', 2);
+  const env = { REDIS_URL: server.url };
+  await client.hset(sessions.meta, 'version', '4', 'minReader', '3', 'minWriter', '4');
+  await client.xgroup('CREATE', sessions.all[0]!.events, 'left', '$', 'MKSTREAM');
+  const letter = '1-1-0';
+  try {
+    const before = await contents();
+    const lines = [
+      `end ${live}`,
+      'end --user ann --yes',
+      'end --begun-before now --yes',
+      'erase --user ann --yes',
+      'groups --remove left --yes',
+      `dead-letters --replay ${letter}`,
+      'dead-letters --replay all',
+      `dead-letters --discard ${letter} --yes`,
+      'dead-letters --discard all --yes',
+      'verify --repair',
+      'expirations --to sorted-set',
+      'repartition --from 2 --to 4',
+    ];
+    for (const line of lines) {
+      const { code, stdout, stderr } = await runCommand(line, env);
+      expect([line, code, stdout, stderr]).toEqual([line, 1, '', expect.stringMatching(/format 4 may write it/)]);
+    }
+    // Whoever only looks need not know it.
+    for (const line of ['stats', 'list --user ann', `show ${live}`, 'groups', 'dead-letters']) {
+      expect([line, (await runCommand(line, env)).code]).toEqual([line, 0]);
+    }
+    expect(await contents()).toEqual(before);
+  } finally {
+    await client.hset(sessions.meta, 'version', '3');
+    await client.hdel(sessions.meta, 'minReader', 'minWriter');
+    await client.xgroup('DESTROY', sessions.all[0]!.events, 'left');
+  }
+});

@@ -4,6 +4,7 @@ import {
   OnSessionEvent,
   SessionCreatedEvent,
   SessionDeletedEvent,
+  SessionIdChangedEvent,
   Sessions,
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -27,6 +28,14 @@ class Handlers {
 
   @OnSessionEvent(SessionCreatedEvent)
   hear() {}
+}
+
+@Injectable()
+class FailingHandler {
+  @OnSessionEvent(SessionIdChangedEvent)
+  fail() {
+    throw new Error('on purpose');
+  }
 }
 
 interface Listed {
@@ -121,10 +130,20 @@ describe('the command, on sessions in several partitions', () => {
   });
 
   it('shows one session with names and sizes, and no value', async () => {
-    const id = await signIn('carol');
+    const session = repository().createSession();
+    session.setAttribute('cart', SECRET);
+    // Three bytes a character.
+    session.setAttribute('名', '中中');
+    session.signIn('carol');
+    await session.save();
+    const { id } = session;
     const { code, json } = await jsonOf<{ attributes: { name: string; bytes: number }[] }>(`show ${id}`, env);
     expect([code, json]).toEqual([0, expect.objectContaining({ id, live: true, maxInactiveInterval: 1800 })]);
-    expect(json.attributes).toContainEqual({ name: 'cart', bytes: JSON.stringify(SECRET).length });
+    expect(json.attributes).toEqual([
+      { name: 'cart', bytes: JSON.stringify(SECRET).length },
+      { name: 'nest-session.principal', bytes: '"carol"'.length },
+      { name: '名', bytes: Buffer.byteLength('"中中"') },
+    ]);
     const { stdout } = await runCommand(['show', id], env);
     expect(stdout).toMatch(/state +live/);
     for (const text of [stdout, JSON.stringify(json)]) {
@@ -148,6 +167,11 @@ describe('the command, on sessions in several partitions', () => {
     handlers.ended.length = 0;
     let id = await signIn('frank');
     while (!id.startsWith('-')) id = await signIn('frank');
+    const key = new SessionPartitions('nest:session', partitions).of(id).session(id);
+    const accessed = (await client.hget(key, 'lastAccessedTime'))!;
+    await client.hdel(key, 'lastAccessedTime');
+    expect((await runCommand(['show', id], env)).stdout).toMatch(/^state +unreadable: no request finds it/m);
+    await client.hset(key, 'lastAccessedTime', accessed);
     expect(await runCommand(['end', id], env)).toEqual({ code: 0, stdout: `Session ${id} has ended.\n`, stderr: '' });
     await eventually(() => expect(handlers.ended).toEqual([[id, 'revoked']]));
     expect(await repository().findById(id)).toBeNull();
@@ -166,7 +190,23 @@ describe('the command, on sessions in several partitions', () => {
       stderr: 'The user has 2 sessions. Add --yes to end all of them.\n',
     });
     expect(await repository().findByPrincipalName('grace')).toHaveLength(2);
+    const monitor = await client.monitor();
+    const written: string[] = [];
+    monitor.on('monitor', (_time: string, [name = '', key = '', ...others]: string[], source: string) => {
+      if (source === 'lua') written.push([name.toLowerCase(), key, ...others].join(' '));
+    });
     expect((await jsonOf('end --user grace --yes', env)).json).toEqual({ ended: 2 });
+    // A takeover that comes in between would leave a session behind.
+    const shadows = ids.map((id) => new SessionPartitions('nest:session', partitions).of(id).shadow(id));
+    const isEnd = (line: string) => shadows.some((shadow) => line.includes(shadow)) && /^(del|unlink) /.test(line);
+    await eventually(() => expect(written.some(isEnd)).toBe(true));
+    monitor.disconnect();
+    const [lastNote, firstEnd] = [
+      written.findLastIndex((line) => line.includes(':revoked:')),
+      written.findIndex(isEnd),
+    ];
+    expect(lastNote).toBeGreaterThanOrEqual(0);
+    expect(firstEnd).toBeGreaterThan(lastNote);
     await eventually(() => expect(new Set(handlers.ended)).toEqual(new Set(ids.map((id) => [id, 'revoked']))));
     expect(await repository().findById(other)).not.toBeNull();
     // Nor does a later request bring one back from connect-redis.
@@ -201,6 +241,9 @@ describe('the command, on sessions in several partitions', () => {
     await eventually(() => expect(handlers.ended).toContainEqual([old, 'everybody']));
     const living = await repository().findByIds([old, session.id, late]);
     expect(living.map((each) => each?.id)).toEqual([undefined, session.id, late]);
+    // Created before that time, and signed in to later.
+    expect((await jsonOf(`show ${session.id}`, env)).json).toMatchObject({ live: true });
+    expect((await jsonOf<Listed>('list --user kim', env)).json.sessions.map((each) => each.id)).toEqual([session.id]);
     // It says the time in effect.
     const { stdout } = await runCommand('end --begun-before 2026-01-01T00:00Z --yes', env);
     expect(stdout.split('\n')).toEqual([
@@ -273,14 +316,30 @@ describe('the command, where session ids are tokens', () => {
     const server = await RedisServer.start();
     const env = { REDIS_URL: server.url };
     const redis = { url: server.url, expirations: 'sorted-set' } as const;
-    const app = await EventInstance.start({ redis, session: { sessionIds: 'plain' }, providers: [Handlers] });
+    const app = await EventInstance.start({
+      redis: { ...redis, events: { attempts: 1 } },
+      session: { sessionIds: 'plain' },
+      providers: [Handlers, FailingHandler],
+    });
     try {
       const repository = app.module.get(IndexedSessionRepository, { strict: false });
       const session = repository.createSession();
       session.signIn('ann');
       await session.save();
+      const former = session.id;
+      session.changeSessionId();
+      await session.save();
       const { id } = session;
+      const letters = await eventually(async () => {
+        const { json } = await jsonOf<{ deadLetters: { event: object }[] }>('dead-letters', env);
+        expect(json.deadLetters).toHaveLength(1);
+        return json.deadLetters;
+      });
+      const shown = expect.stringMatching(/^sha256:/) as string;
+      expect(letters).toMatchObject([{ event: { type: 'id-changed', session: shown, previous: shown } }]);
       const outputs = [
+        await runCommand('dead-letters', env),
+        await runCommand(['show', former], env),
         await runCommand('list --user ann', env),
         await runCommand('list --user ann --json', env),
         await runCommand(['show', id], env),
@@ -292,7 +351,7 @@ describe('the command, where session ids are tokens', () => {
         await runCommand('dead-letters --json', env),
       ];
       const told = outputs.map(({ stdout, stderr }) => stdout + stderr).join('');
-      expect(told).not.toContain(id.slice(1, 20));
+      for (const token of [id, former]) expect(told + JSON.stringify(letters)).not.toContain(token.slice(1, 20));
       const [fingerprint, ...others] = told.match(/sha256:[\w-]{16}/g)!;
       expect(others.length).toBeGreaterThan(4);
       expect(await runCommand(['show', fingerprint!], env)).toMatchObject({

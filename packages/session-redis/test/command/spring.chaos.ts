@@ -1,4 +1,4 @@
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisCluster, RedisServer } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { jsonOf, runCommand } from '../support/command.process.js';
@@ -136,6 +136,31 @@ it('shows no token, no value and no name of a user', async () => {
     for (const secret of [id!, 'short', 'a secret name', 'Ann', 'blue', '"ann"', 'ROLE_']) {
       expect([options, secret, stdout.includes(secret)]).toEqual([options, secret, false]);
     }
+  }
+});
+
+it('shows no token of what is left after the repair either', async () => {
+  await loadSpring(client, recordedKeys('one-json-plain', '01-create-one-attribute'));
+  const token = 'a-token-that-is-gone';
+  const proxy = await TcpProxy.start(server);
+  try {
+    const repaired = runCommand('spring --repair --json', { REDIS_URL: proxy.url });
+    let isOver = false;
+    void repaired.finally(() => (isOver = true));
+    // Broken again before each look at the keys: also after the last repair.
+    for (;;) {
+      proxy.hold('request', 'scan');
+      await Promise.race([proxy.untilHeld('request'), repaired]);
+      if (isOver) break;
+      await client.sadd(`${INDEX}:zoe`, JSON.stringify(token));
+      proxy.release();
+    }
+    const { code, stdout } = await repaired;
+    const found = [{ rule: 'index-member-without-session', count: 1, examples: [expect.stringMatching(/^sha256:/)] }];
+    expect([code, JSON.parse(stdout)]).toEqual([3, expect.objectContaining({ findings: found, left: found })]);
+    expect(stdout).not.toContain(token);
+  } finally {
+    await proxy.stop();
   }
 });
 

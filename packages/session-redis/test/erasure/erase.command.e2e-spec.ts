@@ -16,6 +16,7 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { hashOfPrincipal } from '../../src/repository/hashed-indexes.js';
 import { verify } from '../../src/verification/verify.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { everything } from '../support/everything.js';
@@ -125,5 +126,16 @@ describe.each([1, 4])('nest-session-redis erase, partitions: %i', (partitions) =
     for (const id of others) expect(await client.hget(store.partitions.of(id).session(id), 'ended')).toBeNull();
     expect((await verify({ ...store, options: resolveRedisSessionOptions({}) })).findings).toEqual([]);
     expect((await erase(server.url)).code).toBe(0);
+    if (partitions === 1) return;
+    // As a former erasure that was interrupted leaves it: nothing else of the user is there.
+    const ledger = store.partitions.all[0]!.ledger(hashOfPrincipal(NAME));
+    await client.hset(ledger, ids[0]!, Date.now());
+    const alone = { live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: 1 };
+    const rehearsal = await erase(server.url, '--json');
+    expect([rehearsal.code, JSON.parse(rehearsal.stdout)]).toEqual([2, { ...alone, erased: false }]);
+    expect(await client.exists(ledger)).toBe(1);
+    const again = await erase(server.url, '--yes', '--json');
+    expect([again.code, JSON.parse(again.stdout)]).toEqual([0, { ...alone, erased: true }]);
+    expect(await client.exists(ledger)).toBe(0);
   });
 });

@@ -63,25 +63,35 @@ describe('nest-session-redis verify', () => {
     expect(await store.client.pttl(store.keysOf(id).session(id))).toBeGreaterThan(0);
   });
 
-  it('says that something is left after the repair, and exits with 3', async () => {
-    const id = await store.create({ a: '1' });
-    const proxy = await TcpProxy.start(store.server);
-    const repaired = run('--url', proxy.url, '--repair');
-    let isOver = false;
-    void repaired.finally(() => (isOver = true));
-    // Broken again before each look at the keys: also after the last repair.
-    for (;;) {
-      proxy.hold('request', 'scan');
-      await Promise.race([proxy.untilHeld('request'), repaired]);
-      if (isOver) break;
-      await store.client.persist(store.keysOf(id).session(id));
-      proxy.release();
-    }
-    const { code, stdout } = await repaired;
-    await proxy.stop();
-    expect(code).toBe(3);
-    expect(stdout).toContain('\nStill there after the repair: session-hash-expiry 1.\n');
-  });
+  // With plain ids, the id is the token.
+  it.each(['hashed', 'plain'])(
+    'says that something is left after the repair, and exits with 3: %s ids',
+    async (ids) => {
+      await store.client.hset(store.partitions.meta, 'ids', ids);
+      const id = await store.create({ a: '1' });
+      const proxy = await TcpProxy.start(store.server);
+      const repaired = run('--url', proxy.url, '--repair', ...(ids === 'plain' ? ['--json'] : []));
+      let isOver = false;
+      void repaired.finally(() => (isOver = true));
+      // Broken again before each look at the keys: also after the last repair.
+      for (;;) {
+        proxy.hold('request', 'scan');
+        await Promise.race([proxy.untilHeld('request'), repaired]);
+        if (isOver) break;
+        await store.client.persist(store.keysOf(id).session(id));
+        proxy.release();
+      }
+      const { code, stdout } = await repaired;
+      await proxy.stop();
+      expect(code).toBe(3);
+      if (ids === 'hashed') return expect(stdout).toContain('\nStill there after the repair: session-hash-expiry 1.\n');
+      const found = [
+        { rule: 'session-hash-expiry', count: 1, examples: [expect.stringMatching(/^sha256:[\w-]{16}$/)] },
+      ];
+      expect(JSON.parse(stdout)).toEqual({ findings: found, left: found, looked: expect.any(Number) });
+      expect(stdout).not.toContain(id);
+    },
+  );
 
   it('refuses a rate of nothing', async () => {
     expect(await run('--url', url, '--rate', '0')).toEqual({

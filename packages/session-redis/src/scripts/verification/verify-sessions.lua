@@ -15,7 +15,7 @@
 
   Returns the id of each session and what is wrong with it, in turn
     'session-misplaced'        no request finds it in this partition. Mended: it ends; a copy is gone, without an event
-    'session-unreadable'       its hash says neither when it began nor when it ends. Mended: it ends
+    'session-unreadable'       no request finds it: its hash lacks when it began, was used last or ends. Mended: it ends
     'session-never-ends'       it has a timeout, but no end. Mended: it ends when its timeouts say
     'session-hash-expiry'      its hash goes before the session, or never. Mended: it goes after the grace period
     'end-not-scheduled'        nothing notices its end. Mended: it stands in a bucket
@@ -86,7 +86,7 @@ end
 local function verify_end(session, shadow)
   local ends_at, hash_end = redis.call('PEXPIRETIME', shadow), redis.call('PEXPIRETIME', session.key)
   if ends_at < 0 and (session.interval >= 0 or session.absolute_expiry) then
-    ends_at = end_after(session.accessed_at or session.created_at, session.interval, session.absolute_expiry)
+    ends_at = end_after(session.accessed_at, session.interval, session.absolute_expiry)
     -- It may have been over for longer than the grace period: whoever records the end has to find the data.
     note(session.id, 'session-never-ends', function() set_end(session.key, shadow, math.max(ends_at, now), grace) end)
     return ends_at
@@ -131,7 +131,7 @@ local function verify(id)
     verify_schedule(session, now)
   elseif kind ~= 'all' then
     note(id, 'session-misplaced', function() end_misplaced(session, shadow) end)
-  elseif not (session.created_at and session.interval) then
+  elseif not (session.created_at and session.accessed_at and session.interval) then
     note(id, 'session-unreadable', function()
       redis.call('DEL', shadow)
       verify_schedule(session, now)
