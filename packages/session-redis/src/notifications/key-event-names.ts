@@ -46,7 +46,7 @@ const EVENTS_OF_COMMANDS: ReadonlyMap<string, KeyEventName> = new Map(
   Object.entries({
     del: ['delete', 'unlink'],
     evicted: ['evict'],
-    expire: ['expireat', 'pexpire', 'pexpireat'],
+    expire: ['expireat', 'pexpire', 'pexpireat', 'getex'],
     hset: ['hmset', 'hsetnx'],
     incrby: ['incr', 'decr', 'decrby'],
     copy_to: ['copy'],

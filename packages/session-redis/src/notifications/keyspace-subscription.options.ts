@@ -94,6 +94,8 @@ export interface ResolvedSubscription {
   /** The flags that `notify-keyspace-events` must contain. */
   readonly flags: string;
   readonly hears: (event: KeyEventName) => boolean;
+  /** Events that may be those of a later Redis, or of a module. */
+  readonly unknown: readonly KeyEventName[];
   readonly concurrency: number;
   readonly canaries: readonly string[];
 }
@@ -131,6 +133,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
     patterns: channels.filter(isPattern),
     flags: (keys === undefined ? 'E' : 'K') + classesOf(events),
     hears: (event) => all || events.includes(event),
+    unknown: events.filter((event) => event !== '*' && eventLike(event) === undefined),
     concurrency,
     canaries: asList(canary),
   };

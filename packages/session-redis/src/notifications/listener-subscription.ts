@@ -44,6 +44,12 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     private readonly remove: (subscription: ListenerSubscription) => void,
   ) {
     this.#resolved = resolveSubscription(options, database);
+    for (const event of this.#resolved.unknown) {
+      logger.warn(
+        `Redis 7 has no key event ${JSON.stringify(event)}: unless a later Redis or a module of it has, the handler of ` +
+          'listen() does not hear of it. The name decides nothing about the flags, so Redis sends events of all kinds',
+      );
+    }
     this.#queue = new NotificationQueue(this.#resolved.concurrency, options.handler, options.onError);
   }
 

@@ -429,6 +429,7 @@ describe('a subscription', () => {
     [' set', 'which is no event of Redis: write "set"'],
     ['unlink', 'which is no event of Redis: write "del"'],
     ['SETEX', 'which is no event of Redis: write "set"'],
+    ['getex', 'which is no event of Redis: write "expire"'],
     ['__keyevent@0__:expired', 'which is no event of Redis: write "expired"'],
   ])('of the event %j, which nobody would hear, is rejected with what to write', (event, problem) => {
     for (const keys of [undefined, 'cart:*']) {
@@ -440,8 +441,12 @@ describe('a subscription', () => {
     expect(listener.health.state).toBe('stopped');
   });
 
-  it('may be of an event of a module of Redis', async () => {
+  it('may be of an event of a module of Redis, and a log line names each that may be a slip', async () => {
     const subscription = listener.listen({ events: ['json.set', 'constructor', 'set'], handler });
+    expect(logged).toEqual([
+      expect.stringContaining('no key event "json.set"'),
+      expect.stringContaining('no key event "constructor"'),
+    ]);
     await isListening(subscription);
     await subscription.close();
   });

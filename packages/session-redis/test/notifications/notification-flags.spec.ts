@@ -49,6 +49,16 @@ it.each([
   expect(await flags()).toEqual(new Set(after));
 });
 
+it('requireFlags keeps the flags of another connection of the process that needs others at the same time', async () => {
+  const other = client.duplicate();
+  for (let round = 0; round < 20; round++) {
+    await client.config('SET', 'notify-keyspace-events', '');
+    await Promise.all([requireFlags(client, 'Kx'), requireFlags(other, 'Eg')]);
+    expect(await flags()).toEqual(new Set('KxEg'));
+  }
+  other.disconnect();
+});
+
 it('requireFlags reports no change where Redis does not show a flag that is set', async () => {
   await client.config('SET', 'notify-keyspace-events', 'AEn');
   expect(await requireFlags(client, 'En')).toBe(false);
