@@ -11,7 +11,8 @@ import {
   SESSION_HEALTH,
   SESSION_READER,
 } from '@nest-session/core/internal';
-import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { ofSessionModule } from './configuration/of-session-module.js';
 import type { Redis } from 'ioredis';
 import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cleanup/cleanup.providers.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
@@ -25,7 +26,6 @@ import {
   BACKGROUND_SESSION_SCRIPTS,
   REDIS_SESSION_OPTIONS,
   REQUEST_SESSION_SCRIPTS,
-  SESSION_EVENT_DISPATCHER,
   SESSION_REPOSITORY_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
@@ -73,9 +73,6 @@ import { SWEEP_PROVIDERS } from './sweep.providers.js';
 
 const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
 
-const SESSION_MODULE_MISSING =
-  'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';
-
 /** The repository of sessions in our own form. */
 const OWN_REPOSITORY = Symbol('OWN_REPOSITORY');
 
@@ -121,12 +118,6 @@ const VALUES: Provider[] = [
   listener(SHADOW_KEY_LISTENER, 'subscriber'),
   // On a connection of its own: the application's key events must not delay those of shadow keys.
   listener(KeyspaceNotificationListener, 'notifications'),
-  // Optional, so that the error names the missing module.
-  {
-    provide: SESSION_EVENT_DISPATCHER,
-    inject: [{ token: SessionEventDispatcher, optional: true }],
-    useFactory: ofSessionModule<SessionEventDispatcher>,
-  },
   {
     provide: SESSION_REPOSITORY_OPTIONS,
     inject: [REDIS_SESSION_OPTIONS, { token: SESSION_OPTIONS, optional: true }],
@@ -220,11 +211,6 @@ function listener(provide: symbol | typeof KeyspaceNotificationListener, name: k
     inject: [connectionToken(name), connectionToken('background')],
     useFactory: (nodes: RedisNodes, commands: Redis) => new KeyspaceNotificationListener(nodes, commands),
   };
-}
-
-function ofSessionModule<T>(provided: T | undefined): T {
-  if (provided === undefined) throw new InvalidSessionOptionsError('RedisSessionModule', [SESSION_MODULE_MISSING]);
-  return provided;
 }
 
 function repositoryOptions(

@@ -1,7 +1,6 @@
 /** Tokens of values. A class is its own token, unless it has several instances. */
 export const REDIS_SESSION_OPTIONS = Symbol('REDIS_SESSION_OPTIONS');
-/** Provided by `SessionModule`; without it they fail with an error that says so. */
-export const SESSION_EVENT_DISPATCHER = Symbol('SESSION_EVENT_DISPATCHER');
+/** Needs `SessionModule`; without it, the error says so. */
 export const SESSION_REPOSITORY_OPTIONS = Symbol('SESSION_REPOSITORY_OPTIONS');
 
 /**

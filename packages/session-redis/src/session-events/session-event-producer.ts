@@ -17,11 +17,12 @@ import {
 import {
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
-  type SessionEventDispatcher,
+  SessionEventDispatcher,
   SessionSnapshot,
 } from '@nest-session/core/store';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { REDIS_SESSION_OPTIONS, SESSION_EVENT_DISPATCHER } from '../configuration/redis-session.tokens.js';
+import { ofSessionModule } from '../configuration/of-session-module.js';
+import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
 import { toSessionRecord } from '../repository/session-hash.js';
 import { dataHere } from './shared-event-data.js';
@@ -47,12 +48,17 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   readonly kind = SESSION_ENTRIES;
   readonly groupsClass = 'SessionEventGroups';
 
+  readonly handlers: SessionEventDispatcher;
+
   constructor(
-    @Inject(SESSION_EVENT_DISPATCHER) readonly handlers: SessionEventDispatcher,
+    // Optional, so that the error names the missing module. No provider of this module may give it as well: Nest would
+    // call its hooks here, before those of the application.
+    @Optional() @Inject(SessionEventDispatcher) handlers: SessionEventDispatcher | undefined,
     @Inject(REDIS_SESSION_OPTIONS) private readonly stored: StoredSessions,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids' | 'serializer'>,
   ) {
     super();
+    this.handlers = ofSessionModule(handlers);
   }
 
   toEvent(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEvent | undefined {

@@ -1,12 +1,15 @@
 import { Injectable, Module } from '@nestjs/common';
+import { ModulesContainer } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { MapSessionModule, SessionModule, SessionRepository } from '@nest-session/core';
+import { DeadlineModule } from '@nest-session/core/deadlines';
 import {
   RedisSessionModule,
   type RedisSessionModuleOptions,
   type RedisSessionOptionsFactory,
   RedisSessionRepository,
 } from '@nest-session/redis';
+import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -20,6 +23,37 @@ beforeAll(async () => {
   server = await RedisServer.start();
 });
 afterAll(() => server.stop());
+
+const HOOKS = [
+  'onModuleInit',
+  'onApplicationBootstrap',
+  'onModuleDestroy',
+  'beforeApplicationShutdown',
+  'onApplicationShutdown',
+] as const;
+
+it.each<[string, RedisSessionModuleOptions]>([
+  ['buckets', {}],
+  ['a sorted set in partitions', { expirations: 'sorted-set', partitions: 2 }],
+])('Nest calls the hooks of each service once: %s', async (_, options) => {
+  const sessions = [SessionModule.forRoot(), RedisSessionModule.forRoot({ url: server.url, ...options })];
+  const deadlines = [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ url: server.url })];
+  const app = await Test.createTestingModule({ imports: [...sessions, ...deadlines] }).compile();
+  try {
+    const wrappers = [...app.get(ModulesContainer, { strict: false }).values()].flatMap(({ providers }) => [
+      ...providers.values(),
+    ]);
+    const names = new Map<object, string[]>();
+    for (const { instance, isAlias, name } of wrappers as { instance: any; isAlias?: boolean; name: unknown }[]) {
+      if (isAlias || !HOOKS.some((hook) => typeof instance?.[hook] === 'function')) continue;
+      names.set(instance, [...(names.get(instance) ?? []), String(name)]);
+    }
+    expect(names.size).toBeGreaterThan(3);
+    expect([...names.values()].filter(({ length }) => length > 1)).toEqual([]);
+  } finally {
+    await app.close();
+  }
+});
 
 describe('configuration', () => {
   class Factory implements RedisSessionOptionsFactory {

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
@@ -53,52 +53,57 @@ it('the cleanup logs the sessions that earlier passes should have found, and not
   expect(counts()).not.toContain('0');
 });
 
-it('the application may have cron jobs with the names of those of the library', async () => {
-  const ticks: string[] = [];
+it.each([
+  ['before', true],
+  ['before', false],
+  ['after', true],
+  ['after', false],
+] as const)(
+  'the application may have cron jobs with the names of those of the library: ScheduleModule %s it, with deadlines: %s',
+  async (order, hasDeadlines) => {
+    const ticks: string[] = [];
 
-  @Injectable()
-  class TheirJobs {
-    @Cron('* * * * * *', { name: 'session-cleanup' })
-    sessions() {
-      ticks.push('sessions');
+    @Injectable()
+    class TheirJobs {
+      @Cron('* * * * * *', { name: 'session-cleanup' })
+      sessions() {
+        ticks.push('sessions');
+      }
+
+      @Cron('* * * * * *', { name: 'deadline-cleanup' })
+      deadlines() {
+        ticks.push('deadlines');
+      }
     }
 
-    @Cron('* * * * * *', { name: 'deadline-cleanup' })
-    deadlines() {
-      ticks.push('deadlines');
+    const log = new LogRecorder();
+    const deadlines = [DeadlineModule.forRoot(), RedisDeadlineModule.forRoot({ url: proxy.url })];
+    const ours = [
+      SessionModule.forRoot(),
+      RedisSessionModule.forRoot({ url: proxy.url, notifications: 'off', cleanup: EACH_SECOND }),
+      ...(hasDeadlines ? deadlines : []),
+    ];
+    const schedule = ScheduleModule.forRoot();
+    const imports = order === 'before' ? [schedule, ...ours] : [...ours, schedule];
+    @Module({ imports, providers: [TheirJobs] })
+    class AppModule {}
+    const app = await NestFactory.createApplicationContext(AppModule, { logger: log, abortOnError: false });
+    try {
+      const registry = app.get(SchedulerRegistry, { strict: false });
+      const names = hasDeadlines ? ['session-cleanup', 'deadline-cleanup'] : ['session-cleanup'];
+      const theirs = names.map((name) => registry.getCronJob(name));
+      expect(log.matching(/has a cron job/).toSorted()).toEqual(
+        names.toSorted().map((name): unknown => expect.stringContaining(`"${name}" of its own`)),
+      );
+      await eventually(() => expect(new Set(ticks)).toEqual(new Set(['sessions', 'deadlines'])));
+      await eventually(async () => expect(await store.client.exists(store.keys.cleanup)).toBe(1));
+      await app.get(CleanupJob, { strict: false }).stop();
+      expect(names.map((name) => registry.getCronJob(name))).toEqual(theirs);
+    } finally {
+      await app.close();
     }
-  }
-
-  const log = new LogRecorder();
-  const app = await NestFactory.createApplicationContext(
-    {
-      module: class {},
-      imports: [
-        SessionModule.forRoot(),
-        RedisSessionModule.forRoot({ url: proxy.url, notifications: 'off', cleanup: EACH_SECOND }),
-        DeadlineModule.forRoot(),
-        RedisDeadlineModule.forRoot({ url: proxy.url }),
-        ScheduleModule.forRoot(),
-      ],
-      providers: [TheirJobs],
-    },
-    { logger: log, abortOnError: false },
-  );
-  try {
-    const registry = app.get(SchedulerRegistry, { strict: false });
-    const names = ['session-cleanup', 'deadline-cleanup'];
-    const theirs = names.map((name) => registry.getCronJob(name));
-    expect(log.matching(/has a cron job/).toSorted()).toEqual(
-      names.toSorted().map((name): unknown => expect.stringContaining(`"${name}" of its own`)),
-    );
-    await eventually(() => expect(new Set(ticks)).toEqual(new Set(['sessions', 'deadlines'])));
-    await eventually(async () => expect(await store.client.exists(store.keys.cleanup)).toBe(1));
-    await app.get(CleanupJob, { strict: false }).stop();
-    expect(names.map((name) => registry.getCronJob(name))).toEqual(theirs);
-  } finally {
-    await app.close();
-  }
-});
+  },
+);
 
 it('the cleanup trims the events', async () => {
   const instance = await start({ events: { maxLength: 1 } });
