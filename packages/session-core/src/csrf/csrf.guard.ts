@@ -1,8 +1,8 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { isGuardedBy } from '../http/is-guarded-by.js';
+import { isGuardedBy, OWN_GUARD } from '../http/is-guarded-by.js';
 import { requestOf } from '../http/request-of.js';
 import { ResponseCommit } from '../http/response-commit.js';
 import { isCsrfTokenOf } from './csrf-token.js';
@@ -21,6 +21,7 @@ const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
  * `{ provide: APP_GUARD, useExisting: CsrfGuard }`, and mark exceptions with `@SkipCsrf()`.
  */
 @Injectable()
+@SetMetadata(OWN_GUARD, true)
 export class CsrfGuard implements CanActivate {
   /** @internal Inject it. */
   constructor(

@@ -1,13 +1,13 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable, Optional } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, Optional, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { SessionStateError } from '../errors/session.errors.js';
-import { isGuardedBy } from '../http/is-guarded-by.js';
+import { isGuardedBy, OWN_GUARD } from '../http/is-guarded-by.js';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
 import { SESSION_MODULE_MISSING } from '../http/session.decorators.js';
 import { requestSessionOfCall } from '../http/session-of-call.js';
-import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from './authentication-rule.js';
+import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from '../http/authentication-rule.js';
 
 // The guard may run several times for one request: for all routes, the class and the handler. All runs get the same
 // context object. A refusal is not remembered, because a guard of the application may call this one and catch the
@@ -20,6 +20,7 @@ const passed = new WeakSet<ExecutionContext>();
  * `{ provide: APP_GUARD, useExisting: AuthenticatedGuard }`, and mark exceptions with `@Public()`.
  */
 @Injectable()
+@SetMetadata(OWN_GUARD, true)
 export class AuthenticatedGuard implements CanActivate {
   readonly #sessions: RequestSessions;
 

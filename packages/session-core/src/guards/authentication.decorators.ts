@@ -3,7 +3,7 @@ import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 import { putFirstAmong } from '../http/put-first.js';
 import { parseDuration } from '../option-reading/duration.js';
 import { AuthenticatedGuard } from './authenticated.guard.js';
-import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from './authentication-rule.js';
+import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from '../http/authentication-rule.js';
 
 /**
  * Requires a signed-in user, which is a session with a principal. Other clients get a 401 response before the handler

@@ -5,7 +5,7 @@ import type { Handler } from '../http/put-first.js';
 import { RouteExplorer } from '../http/route.explorer.js';
 import { AuthenticatedGuard } from './authenticated.guard.js';
 import { isGuardedBy } from '../http/is-guarded-by.js';
-import { AUTHENTICATION, type AuthenticationRule, PUBLIC } from './authentication-rule.js';
+import { AUTHENTICATION, type AuthenticationRule, PUBLIC } from '../http/authentication-rule.js';
 
 /**
  * Refuses to start with GraphQL fields that look protected but are not: by default, Nest calls no guards for fields.

@@ -1,20 +1,22 @@
 import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from '@nestjs/common';
-import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 import { defer, type Observable, switchMap } from 'rxjs';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
+import { AUTHENTICATION, type AuthenticationRule, PUBLIC } from './authentication-rule.js';
 import type { GuardedConnections } from './guarded-connections.js';
+import { guardsOf, hasForeignGuard } from './is-guarded-by.js';
 import type { RequestSession } from './request-session.js';
 import { httpSessionOfCall } from './session-of-call.js';
 
 /**
  * Refuses a request whose user was signed out since the request began, whatever guard, pipe or handler decides by its
  * session: a client may send a body for minutes. It comes before all guards of the application, and asks the store only
- * when the session was loaded more than a second ago. What guards let in ends with the login.
+ * when the session was loaded more than a second ago. What a guard of the application lets in ends with the login;
+ * AuthenticatedGuard sees to that itself.
  */
 export class RevocationGuard implements CanActivate {
   readonly #guarded = new WeakMap<object, boolean>();
 
-  /** `isEverythingGuarded`: whether the application has global guards. */
+  /** `isEverythingGuarded`: whether a global guard is the application's. */
   constructor(
     private readonly connections: GuardedConnections,
     private readonly isEverythingGuarded: boolean,
@@ -24,15 +26,18 @@ export class RevocationGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const session = httpSessionOfCall(context);
     if (session?.existing?.principalName === undefined) return true;
-    if (this.isEverythingGuarded || this.#isGuarded(context)) this.connections.add(context, session);
+    if (this.#isGuarded(context)) this.connections.add(context, session);
     return refuseEnded(session);
   }
 
   #isGuarded(context: ExecutionContext): boolean {
-    const handler = context.getHandler();
+    const [handler, controller] = [context.getHandler(), context.getClass()];
     const known = this.#guarded.get(handler);
     if (known !== undefined) return known;
-    const isGuarded = [handler, context.getClass()].some((each) => Reflect.hasMetadata(GUARDS_METADATA, each));
+    const rules = [handler, controller].map((each) => Reflect.getMetadata(AUTHENTICATION, each) as AuthenticationRule);
+    const isPublic = rules.find((rule) => rule !== undefined) === PUBLIC;
+    const isListed = hasForeignGuard([...guardsOf(controller), ...guardsOf(handler)]);
+    const isGuarded = isListed || (this.isEverythingGuarded && !isPublic);
     this.#guarded.set(handler, isGuarded);
     return isGuarded;
   }

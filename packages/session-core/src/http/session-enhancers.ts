@@ -1,6 +1,7 @@
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
 import { GuardedConnections } from './guarded-connections.js';
+import { hasForeignGuard } from './is-guarded-by.js';
 import { putFirst, putLast } from './put-first.js';
 import { RevocationGuard, RevocationInterceptor } from './revocation.js';
 import { RouteExplorer } from './route.explorer.js';
@@ -39,7 +40,7 @@ export class SessionEnhancers implements OnModuleInit {
     const isIntercepted = this.#hasGlobalInterceptors;
     for (const { method } of this.routes.interceptedHandlers()) putLast(revocation, method);
     if (isIntercepted) this.config?.getGlobalInterceptors().push(revocation);
-    this.config?.getGlobalGuards().unshift(new RevocationGuard(this.connections, this.#hasGlobalGuards));
+    this.config?.getGlobalGuards().unshift(new RevocationGuard(this.connections, this.#hasForeignGuard));
     if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) {
       this.config?.getGlobalGuards().unshift(this.guard);
     }
@@ -53,9 +54,10 @@ export class SessionEnhancers implements OnModuleInit {
     if (this.#isServing && !this.routes.injectsContext) this.scope.leaveOut();
   }
 
-  get #hasGlobalGuards(): boolean {
+  get #hasForeignGuard(): boolean {
     const { config } = this;
-    return [...(config?.getGlobalGuards() ?? []), ...(config?.getGlobalRequestGuards() ?? [])].length > 0;
+    const ofRequests = config?.getGlobalRequestGuards().map(({ metatype }) => metatype as object) ?? [];
+    return hasForeignGuard([...(config?.getGlobalGuards() ?? []), ...ofRequests]);
   }
 
   /** They may change the session of any request after its handler: save outside. */

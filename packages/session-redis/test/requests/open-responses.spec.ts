@@ -2,8 +2,10 @@ import { jest } from '@jest/globals';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import {
+  type CanActivate,
   Controller,
   type DynamicModule,
+  type ExecutionContext,
   Get,
   type INestApplication,
   Param,
@@ -11,6 +13,7 @@ import {
   Res,
   Sse,
   StreamableFile,
+  UseGuards,
 } from '@nestjs/common';
 import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -117,6 +120,24 @@ class GuardedController {
   }
 }
 
+/** As an application writes it. */
+class OwnGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    return context.switchToHttp().getRequest<{ session: Session }>().session.principalName !== undefined;
+  }
+}
+
+/** Guarded by the application, and not by AuthenticatedGuard. */
+@Controller('own')
+@Public()
+@UseGuards(OwnGuard)
+class OwnGuardedController {
+  @Sse('events')
+  events() {
+    return ticks();
+  }
+}
+
 const ticks = () => interval(10).pipe(map((data) => ({ data })));
 
 function endless(): Readable {
@@ -130,7 +151,7 @@ function endless(): Readable {
   );
 }
 
-const STREAMS = ['/events', '/raw', '/file', '/all/events'];
+const STREAMS = ['/events', '/raw', '/file', '/all/events', '/own/events'];
 
 /** A response that has begun, and how it ends. */
 class Stream {
@@ -198,7 +219,7 @@ async function start({ store, adapter }: Kind): Promise<INestApplication> {
   const module: DynamicModule = {
     module: AppModule,
     imports: [SessionModule.forRoot(), STORES[store]()],
-    controllers: [NewsController, GuardedController],
+    controllers: [NewsController, GuardedController, OwnGuardedController],
     providers: [{ provide: APP_GUARD, useExisting: AuthenticatedGuard }],
   };
   const app = await NestFactory.create(module, ADAPTERS[adapter](), { logger: false, abortOnError: false });
