@@ -1,9 +1,9 @@
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisCluster } from '@nest-session/testing';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import slotOf from 'cluster-key-slot';
 import { Cluster } from 'ioredis';
-import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { TimedApplication, untilEnded } from '../support/timed.application.js';
 import { TIMER_SERVERS } from '../support/timer.servers.js';
 
