@@ -98,7 +98,13 @@ describe.each(TIMER_SERVERS)('%s', (_name, open) => {
       const workers: WorkerProcess[] = [];
       const start = async (url: string) => {
         const { notifications, cleanup } = ONLY_TIMERS;
-        const settings = { NOTIFICATIONS: notifications, CRON: cleanup.cron, PARTITIONS: '4', TIMER, TIMER_SERVER: server.address };
+        const settings = {
+          NOTIFICATIONS: notifications,
+          CRON: cleanup.cron,
+          PARTITIONS: '4',
+          TIMER,
+          TIMER_SERVER: server.address,
+        };
         const worker = await WorkerProcess.start({ REDIS_URL: url, ...settings });
         workers.push(worker);
         return worker;
