@@ -31,8 +31,8 @@ export class SessionEnhancers implements OnModuleInit {
   /**
    * Puts guards and the interceptor that saves before those of the application. To be called in
    * `NestModule.configure()`, where all global guards and interceptors are known and no route is registered yet. Nest
-   * serves routes without an interceptor faster, so ours are only where the application has interceptors anyway, and the
-   * one that saves also where Nest does not send what the handler returns.
+   * serves routes without an interceptor faster: ours are only where the application has some anyway, and the one that
+   * saves also where Nest does not send what the handler returns.
    */
   install(): void {
     this.#isServing = true;
