@@ -116,11 +116,13 @@ function deadLinks(folder) {
 function wantedEntries({ exports }) {
   const names = Object.keys(exports).flatMap((path) => (path === './package.json' ? [] : [path.slice('./'.length)]));
   const subpaths = names.filter((name) => name !== '');
+  // A package of several things has no main entry that would load all of them.
+  const hasMain = names.includes('');
   const fields = {
-    main: './dist/cjs/index.js',
-    types: './dist/cjs/index.d.ts',
+    main: hasMain ? './dist/cjs/index.js' : undefined,
+    types: hasMain ? './dist/cjs/index.d.ts' : undefined,
     exports: {
-      '.': conditionsOf('index'),
+      ...(hasMain && { '.': conditionsOf('index') }),
       ...Object.fromEntries(subpaths.map((name) => [`./${name}`, conditionsOf(name)])),
       './package.json': './package.json',
     },

@@ -6,12 +6,14 @@ import { NODES, OTHER_SERVERS, programOf, withNode } from './other-versions.mjs'
 import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
 
+// What calls Redis.
+const ON_REDIS = 'packages/session-(redis|timers)/test/';
 // The npm packages with these servers are built without TLS.
-const WITHOUT_TLS = 'packages/session-redis/test/(?!connection/(tls|address-options))';
+const WITHOUT_TLS = `${ON_REDIS}(?!connection/(tls|address-options))`;
 
-const CLUSTER = 'packages/session-redis/test/.*cluster';
+const CLUSTER = `${ON_REDIS}.*cluster`;
 // The instances there are processes, with the ioredis of the workspace.
-const CLUSTER_IN_PROCESS = 'packages/session-redis/test/(?!faults/cluster-instances).*cluster';
+const CLUSTER_IN_PROCESS = `${ON_REDIS}(?!faults/cluster-instances).*cluster`;
 
 const words = process.argv.slice(2);
 
@@ -22,8 +24,8 @@ await main(async () => {
     ...OTHER_SERVERS.map((name) => onServer(name, async () => ({ REDIS_SERVER: await programOf(name) }), WITHOUT_TLS)),
     ...OTHER_SERVERS.map((name) => clusterOn(name, CLUSTER, async () => ({ REDIS_SERVER: await programOf(name) }))),
     clusterOn('ioredis-5', CLUSTER_IN_PROCESS, async () => ({ IOREDIS: await programOf('ioredis-5') })),
-    withBullMq5('test', 'packages/session-redis/test/timers/timers.app'),
-    withBullMq5('chaos', 'packages/session-redis/test/faults/.*timers'),
+    withBullMq5('test', 'packages/session-timers/test/timers/timers.app'),
+    withBullMq5('chaos', 'packages/session-timers/test/faults/'),
     npm('test:acl', { report: 'jest' }),
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:orms', { report: 'checks' }),
@@ -43,7 +45,7 @@ function onNode(script, name) {
   return { ...step, title: `${step.title} on ${name}` };
 }
 
-function onServer(name, env, files = 'packages/session-redis/test/') {
+function onServer(name, env, files = ON_REDIS) {
   const step = npm('test', { args: [files], report: 'jest', env });
   return { ...step, title: `${step.title} on ${name}` };
 }

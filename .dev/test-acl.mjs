@@ -1,6 +1,6 @@
-// npm run test:acl: the tests of session-redis on servers where each namespace has a user with the rights of
-// docs/securing-redis.md. All connections of the library log in as that user (acl-login.mjs), those of the tests do
-// not. It fails when Redis denies the library something, also where no test notices. Arguments are those of Jest.
+// npm run test:acl: the tests of session-redis and session-timers on servers where each namespace has a user with the
+// rights of docs/securing-redis.md. All connections of the library log in as that user (acl-login.mjs), those of the
+// tests do not. It fails when Redis denies the library something, also where no test notices. Arguments are those of Jest.
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ await main(async () => {
     await chmod(server, 0o755);
     await writeFile(denied, '');
     const args = process.argv.slice(2);
-    const paths = args.every((arg) => arg.startsWith('-')) ? ['packages/session-redis/test/'] : [];
+    const paths = args.every((arg) => arg.startsWith('-')) ? ['packages/session-(redis|timers)/test/'] : [];
     const jest = [...paths, ...args, `--setupFiles=${LOGIN}`];
     const env = { REDIS_SERVER: server, PRELOADED_BY_WORKERS: LOGIN, ACL_DENIED: denied };
     const code = await run('npm', ['test', '--', ...jest], env);
@@ -40,8 +40,8 @@ await main(async () => {
 async function withUsers(redisServer) {
   const text = await readFile(join(root, 'docs/securing-redis.md'), 'utf8');
   const all = [...text.matchAll(/^ACL SETUSER app (.+)$/gm)].flatMap(([, line]) => line.match(/"[^"]*"|\S+/g));
-  // Only the user of that namespace reaches it.
-  const rules = all.filter((rule) => !rule.startsWith('~spring:'));
+  // Only the user of that namespace reaches it; and what takes the password away comes after the tests.
+  const rules = all.filter((rule) => !/^(~spring:|<)/.test(rule));
   // The documentation says it of the option `partitions`, without a line of its own.
   const [channel] = rules.filter((rule) => rule.startsWith('&__keyspace@'));
   rules.push(channel.replace('nest:session:', 'nest:session:{*}:'));

@@ -3,8 +3,8 @@ import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { OnSessionEvent, SessionExpiredEvent, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 
 const NEVER = '0 0 0 29 2 *';
 

@@ -25,8 +25,8 @@ import {
 } from '@nest-session/core/deadlines';
 import { SessionTelemetryModule } from '@nest-session/opentelemetry';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
-import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
 import { BeanstalkdServer, LeakGuard, LogRecorder, Sentinel } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisCluster, RedisServer } from '@nest-session/testing';

@@ -50,7 +50,9 @@ it('messages and READMEs of packages name pages of the documentation by their ti
   const titles = [...texts].flatMap(([path, text]) =>
     /^docs\/[\w-]+\.md$/.test(path) ? [/^# (.*)$/m.exec(text)?.[1]] : [],
   );
-  const sources = await Promise.all(['core', 'redis', 'express', 'websockets'].map((name) => sourcesOf(name)));
+  const sources = await Promise.all(
+    ['core', 'redis', 'express', 'websockets', 'timers'].map((name) => sourcesOf(name)),
+  );
   const published = [...texts].flatMap(([path, text]) => (PUBLISHED.test(path) ? [text] : []));
   const named = [...sources.flat(), ...published].flatMap((text) =>
     [...text.matchAll(/\bpage "([^"]+)" of the documentation|\bseePage\('([^']+)'\)/g)].map(

@@ -5,8 +5,8 @@ import { DeadlineModule, type DeadlineOptionsFactory } from '@nest-session/core/
 import { ExpressSessionModule, type ExpressSessionOptionsFactory } from '@nest-session/express-session';
 import { SessionTelemetryModule, type SessionTelemetryOptionsFactory } from '@nest-session/opentelemetry';
 import { RedisSessionModule, type RedisSessionOptionsFactory } from '@nest-session/redis';
-import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
+import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { RedisDeadlineModule, type RedisDeadlineOptionsFactory } from '@nest-session/redis/deadlines';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';

@@ -18,6 +18,7 @@ const PACKAGES = [
   'packages/session-websockets',
   'packages/session-opentelemetry',
   'packages/session-admin',
+  'packages/session-timers',
   'libs/testing',
 ];
 

@@ -17,6 +17,7 @@ const PACKAGES = [
   'session-websockets',
   'session-opentelemetry',
   'session-admin',
+  'session-timers',
 ];
 /** Files that hand on what others write. */
 const HELPERS = ['/logging/', '/warn-once.ts'];

@@ -16,6 +16,7 @@ export class FailureLog {
     private readonly recovered: string,
   ) {}
 
+  /** Logs the reason, unless it is known by now. */
   failed(error: unknown): void {
     if (toldReasons.has(Object(error) as object)) return;
     const lasts = this.#reasons.isKnown;
@@ -24,6 +25,7 @@ export class FailureLog {
     logger.error(line + adviceFor(error));
   }
 
+  /** Logs that the work succeeds again, if it had failed. */
   succeeded(): void {
     if (this.#reasons.isKnown) logger.log(this.recovered);
     this.#reasons.clear();

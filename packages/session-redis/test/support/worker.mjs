@@ -6,8 +6,6 @@ import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { OnSessionEvent, SessionEvent, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, SessionExpirationSweeper } from '@nest-session/redis';
-import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 
 class Handlers {
   async handle(event) {
@@ -23,12 +21,8 @@ OnSessionEvent(SessionEvent)(
   Object.getOwnPropertyDescriptor(Handlers.prototype, 'handle'),
 );
 
-/** The timer that `TIMER` names, such as `beanstalkd 11300`. */
-function timer() {
-  const [kind, port] = process.env.TIMER.split(' ');
-  const address = { host: '127.0.0.1', port: Number(port) };
-  return kind === 'bullmq' ? new BullMqSessionTimer({ connection: address }) : new BeanstalkdSessionTimer(address);
-}
+/** Of the module whose URL is `TIMER`: it may be that of another package. */
+const { timer } = process.env.TIMER ? await import(process.env.TIMER) : {};
 
 class WorkerModule {}
 Module({
@@ -37,7 +31,7 @@ Module({
     RedisSessionModule.forRoot({
       url: process.env.REDIS_URL,
       notifications: process.env.NOTIFICATIONS,
-      expirations: process.env.TIMER ? timer() : process.env.EXPIRATIONS,
+      expirations: timer ?? process.env.EXPIRATIONS,
       grace: process.env.GRACE,
       partitions: Number(process.env.PARTITIONS ?? 1),
       cleanup: { cron: process.env.CRON },

@@ -1,14 +1,16 @@
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { EventInstance } from '../support/event-instance.fixture.js';
-import { recordedExpirations } from '../support/key-event.fixture.js';
-import { Store } from '../support/store.fixture.js';
+import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
+import { recordedExpirations } from '../../../session-redis/test/support/key-event.fixture.js';
+import { Store } from '../../../session-redis/test/support/store.fixture.js';
 import { ONLY_TIMERS, TimedApplication, untilEnded } from '../support/timed.application.js';
 import { TIMER_SERVERS, type TestTimerServer } from '../support/timer.servers.js';
-import { WorkerProcess } from '../support/worker.process.js';
+import { WorkerProcess } from '../../../session-redis/test/support/worker.process.js';
 
 // A worker of BullMQ whose server is away leaves a timer of six seconds.
 LeakGuard.install({ grace: 10_000 });
+
+const TIMER = new URL('../support/worker-timer.mjs', import.meta.url).href;
 
 describe.each(TIMER_SERVERS)('%s', (_name, open) => {
   let store: Store;
@@ -96,7 +98,13 @@ describe.each(TIMER_SERVERS)('%s', (_name, open) => {
       const workers: WorkerProcess[] = [];
       const start = async (url: string) => {
         const { notifications, cleanup } = ONLY_TIMERS;
-        const settings = { NOTIFICATIONS: notifications, CRON: cleanup.cron, PARTITIONS: '4', TIMER: server.address };
+        const settings = {
+          NOTIFICATIONS: notifications,
+          CRON: cleanup.cron,
+          PARTITIONS: '4',
+          TIMER,
+          TIMER_SERVER: server.address,
+        };
         const worker = await WorkerProcess.start({ REDIS_URL: url, ...settings });
         workers.push(worker);
         return worker;

@@ -1,9 +1,7 @@
 import { OptionReader } from '@nest-session/core/internal';
+import type { AskAboutSession, SessionTimer } from '@nest-session/redis';
+import { FailureLog, RETRY, settledWithin, untilSound } from '@nest-session/redis/internal';
 import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
-import { RETRY, untilSound } from '../connection/until-sound.js';
-import { FailureLog } from '../logging/failure.log.js';
-import { settledWithin } from '../timing/settled-within.js';
-import type { AskAboutSession, SessionTimer } from './session-timer.js';
 import { SharedTimerError } from './shared-timer.error.js';
 
 /** The options of a BullMqSessionTimer. */

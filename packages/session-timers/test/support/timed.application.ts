@@ -7,9 +7,9 @@ import {
   type SessionTimer,
 } from '@nest-session/redis';
 import { eventually } from '@nest-session/testing';
-import { EventInstance } from './event-instance.fixture.js';
-import { type RecordedStore, recordedExpirations } from './key-event.fixture.js';
-import type { Store } from './store.fixture.js';
+import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
+import { type RecordedStore, recordedExpirations } from '../../../session-redis/test/support/key-event.fixture.js';
+import type { Store } from '../../../session-redis/test/support/store.fixture.js';
 
 /** No tick of the cleanup job, and no key event: only a timer notices that time is up, and what a test starts. */
 export const ONLY_TIMERS = { notifications: 'off', cleanup: { cron: '0 0 0 29 2 *' } } as const;

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { Redis } from 'ioredis';
-import { LineRecorder } from '../support/line.recorder.js';
+import { LineRecorder } from '../../../session-redis/test/support/line.recorder.js';
 
 // A worker of BullMQ whose server is away leaves a timer of six seconds.
 LeakGuard.install({ grace: 10_000 });

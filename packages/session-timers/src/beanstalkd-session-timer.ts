@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { OptionReader } from '@nest-session/core/internal';
-import { FailureLog } from '../logging/failure.log.js';
+import type { AskAboutSession, SessionTimer } from '@nest-session/redis';
+import { FailureLog } from '@nest-session/redis/internal';
 import { type BeanstalkdAddress, BeanstalkdConnection, type ReservedJob } from './beanstalkd.connection.js';
-import type { AskAboutSession, SessionTimer } from './session-timer.js';
 import { SharedTimerError } from './shared-timer.error.js';
 
 /** The options of a BeanstalkdSessionTimer. */

@@ -1,17 +1,17 @@
 import type { SessionTimer } from '@nest-session/redis';
-import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { BeanstalkdServer } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
+import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
-import { BeanstalkdConnection } from '../../src/timers/beanstalkd.connection.js';
+import { BeanstalkdConnection } from '../../src/beanstalkd.connection.js';
 
 /** The server of a timer, without persistence. */
 export interface TestTimerServer {
-  /** What `TIMER` of a worker process names. */
+  /** What `TIMER_SERVER` of a worker process names. */
   readonly address: string;
   timer(): SessionTimer;
   /** Puts jobs past every timer: an id and a delay in whole seconds each. */

@@ -1,8 +1,8 @@
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { documentedLines } from '../support/documented.rights.js';
-import { Store } from '../support/store.fixture.js';
+import { documentedLines } from '../../../session-redis/test/support/documented.rights.js';
+import { Store } from '../../../session-redis/test/support/store.fixture.js';
 import { TimedApplication, untilEnded } from '../support/timed.application.js';
 import { TIMER_SERVERS } from '../support/timer.servers.js';
 

@@ -1,9 +1,9 @@
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { BeanstalkdSessionTimer } from '@nest-session/redis/beanstalkd';
 import { BeanstalkdServer, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { BeanstalkdConnection } from '../../src/timers/beanstalkd.connection.js';
+import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
+import { BeanstalkdConnection } from '../../src/beanstalkd.connection.js';
 import { askBeanstalkd, connectionsTo } from '../support/timer.servers.js';
 
 LeakGuard.install();

@@ -1,9 +1,8 @@
-import { BullMqSessionTimer } from '@nest-session/redis/bullmq';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisCluster } from '@nest-session/testing';
-import slotOf from 'cluster-key-slot';
+import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { Cluster } from 'ioredis';
-import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { TimedApplication, untilEnded } from '../support/timed.application.js';
 import { TIMER_SERVERS } from '../support/timer.servers.js';
 
@@ -34,19 +33,19 @@ const address = () => ({ cluster: { nodes: cluster.addresses } });
 
 /** Slots of sessions move to another primary and back, and a replica takes over. */
 async function reshape(): Promise<void> {
-  const slots = partitions.all.slice(0, 4).map(({ prefix }) => slotOf(prefix));
-  for (const slot of slots) {
+  const slots = await Promise.all(partitions.all.map(({ prefix }) => client.cluster('KEYSLOT', prefix)));
+  for (const slot of slots.slice(0, 4)) {
     const home = await cluster.primaryOf(slot);
-    const other = await cluster.primaryOf(slotOf(partitions.all.find(({ prefix }) => !isNear(prefix, slot))!.prefix));
+    const other = await cluster.primaryOf(slots.find((each) => !isNear(each, slot))!);
     await cluster.moveSlots([slot], other);
     await cluster.moveSlots([slot], home);
   }
   await cluster.failover(await cluster.primaryOf(slots[0]!));
 }
 
-/** Whether a slot is so near that the same primary may have it. */
-function isNear(prefix: string, slot: number): boolean {
-  return Math.abs(slotOf(prefix) - slot) < 16_384 / 3;
+/** Whether two slots are so near that the same primary may have them. */
+function isNear(one: number, other: number): boolean {
+  return Math.abs(one - other) < 16_384 / 3;
 }
 
 async function endWhileReshaped(): Promise<void> {
