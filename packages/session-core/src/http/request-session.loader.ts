@@ -97,8 +97,8 @@ export class RequestSessionLoader {
       const { sessions, counts } = found;
       const loadError = all.length > 1 ? this.#conflictIn(request, found) : undefined;
       if (loadError) return { presented: first.token, presentedIds, loadError };
-      const unknown = sessions.indexOf(null);
-      if (unknown >= 0) this.#reportUnknown(request, all[unknown]);
+      // Each is a guess of its own.
+      if (sessions.includes(null)) all.forEach((each, i) => sessions[i] === null && this.#reportUnknown(request, each));
       const { token, id, foreign } = all[counts] ?? all.at(-1) ?? first;
       const existing = sessions[counts] ?? null;
       const loaded = foreign ? await this.#move(foreign, id, existing) : existing;
@@ -123,9 +123,9 @@ export class RequestSessionLoader {
     return isRefused ? new ConflictException(CONFLICT) : undefined;
   }
 
-  #reportUnknown(request: IncomingMessage, presented: PresentedToken | undefined): void {
+  #reportUnknown(request: IncomingMessage, presented: PresentedToken): void {
     // What stands for a session of another library is not kept here yet.
-    if (presented && !presented.foreign) {
+    if (!presented.foreign) {
       this.options.securityEvents.report('unknown-token', { request, sessionId: presented.id });
     }
   }
