@@ -1,34 +1,86 @@
+import { shownStack } from '../logging/shown-error.js';
 import { logger } from '../logging/session.logger.js';
 import { requestFactsOf } from '../resolvers/request-facts.js';
+import type { TrackedSession } from '../session/tracked-session.js';
 import type { RequestSession } from './request-session.js';
 
 /**
- * Warns of a change that was made after the end of the response and is not being saved. Returns whether it was lost.
+ * What becomes of changes that were made after the headers were sent, and that the application does not save itself: an
+ * end is saved, because it needs no header and its user must not stay signed in. All others are lost, and the log says
+ * so.
  */
-export async function reportLateChange({ existing, request }: RequestSession): Promise<boolean> {
-  try {
-    await existing?.saver.last;
-  } catch {
-    // The caller of `save()` has the error.
-    return false;
+export class LateChanges {
+  readonly #session: RequestSession;
+  #isOver = false;
+  #isNoted = false;
+  #isReported = false;
+
+  constructor(session: RequestSession) {
+    this.#session = session;
   }
-  if (!existing?.isSet) return false;
-  const { method, path } = requestFactsOf(request);
-  logger.warn(
-    `Session ${existing.shownId} was changed after the response to ${method} ${path} had ended, ` +
-      'so the change is lost unless you call `await session.save()`. Is an `await` missing in the handler?',
-  );
-  return true;
+
+  /** Called at each change. */
+  note(): void {
+    if (this.#isNoted) return;
+    this.#isNoted = true;
+    // When the turn ends, so that the application can save it in the same one.
+    setImmediate(() => void this.#settle());
+  }
+
+  /** Called when the response has ended, or the client has left. `isUnsaved`: whether there are changes to save. */
+  async close(isUnsaved: () => boolean): Promise<void> {
+    this.#isOver = true;
+    if (!isUnsaved()) return;
+    const { existing } = this.#session;
+    // The client may have left during a save.
+    await hasFailed(existing);
+    if (!existing || !isUnsaved()) return;
+    if (existing.endsLogin) return this.#end(existing);
+    this.#isReported = true;
+    logger.warn(`Changes of session ${existing.shownId} are ${LOST}`);
+  }
+
+  async #settle(): Promise<void> {
+    const { existing } = this.#session;
+    const isRefused = await hasFailed(existing);
+    this.#isNoted = false;
+    if (!existing?.isSet) return;
+    if (existing.endsLogin) await this.#end(existing);
+    // The caller of a `save()` that has failed has the error.
+    else if (this.#isOver && !isRefused && !this.#isReported) this.#report(existing);
+  }
+
+  async #end(session: TrackedSession): Promise<void> {
+    try {
+      await session.save();
+    } catch (error) {
+      const message = `Session ${session.shownId} was ended after the response to ${this.#shownRequest} had begun, and `;
+      logger.error(`${message}could not be ended in the store, so it lives on`, shownStack(error));
+    }
+  }
+
+  #report(session: TrackedSession): void {
+    this.#isReported = true;
+    logger.warn(
+      `Session ${session.shownId} was changed after the response to ${this.#shownRequest} had ended, ` +
+        'so the change is lost unless you call `await session.save()`. Is an `await` missing in the handler?',
+    );
+  }
+
+  get #shownRequest(): string {
+    const { method, path } = requestFactsOf(this.#session.request);
+    return `${method} ${path}`;
+  }
 }
 
-/**
- * Warns of changes that were made after the headers were sent, unless they are being saved: the client may have left.
- */
-export function reportUnsaved({ existing }: RequestSession, isUnsaved: () => boolean): void {
-  const report = () => {
-    if (isUnsaved()) logger.warn(`Changes of session ${existing?.shownId} are ${LOST}`);
-  };
-  Promise.resolve(existing?.saver.last).then(report, report);
+/** Waits for the saves of a session. Resolves to whether the last one has failed. */
+async function hasFailed(session: TrackedSession | undefined): Promise<boolean> {
+  try {
+    await session?.saver.last;
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 const LOST =

@@ -37,6 +37,8 @@ export class RequestSessionLoader {
     private readonly resolver: SessionIdResolver,
     private readonly options: Options,
     private readonly extension: Pick<SessionExtension, 'takeover'> = {},
+    /** The text of the client of a request; undefined: none is recorded. */
+    private readonly deviceOf?: ((request: IncomingMessage) => string) | undefined,
   ) {
     // Made once: every request passes it on.
     this.#reportRefusal = (request, reason) => {
@@ -66,12 +68,19 @@ export class RequestSessionLoader {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
-    const { takeover } = this.extension;
-    const foreign = takeover && this.#isOfOneSession(request) ? takeover.find(request) : undefined;
+    const foreign = this.#foreignOf(request);
     const id = foreign && this.options.ids.find(foreign.token);
     // Last: a session that is already kept here counts.
     if (foreign && id !== undefined) presented.push({ token: foreign.token, id, foreign });
     return presented;
+  }
+
+  /** What a request presents of another library. */
+  #foreignOf(request: IncomingMessage): ForeignSession | undefined {
+    const { takeover } = this.extension;
+    const foreign = takeover && this.#isOfOneSession(request) ? takeover.find(request) : undefined;
+    const { deviceOf } = this;
+    return foreign && deviceOf ? { ...foreign, move: (id) => foreign.move(id, deviceOf(request)) } : foreign;
   }
 
   /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
@@ -88,8 +97,8 @@ export class RequestSessionLoader {
       const { sessions, counts } = found;
       const loadError = all.length > 1 ? this.#conflictIn(request, found) : undefined;
       if (loadError) return { presented: first.token, presentedIds, loadError };
-      const unknown = sessions.indexOf(null);
-      if (unknown >= 0) this.#reportUnknown(request, all[unknown]);
+      // Each is a guess of its own.
+      if (sessions.includes(null)) all.forEach((each, i) => sessions[i] === null && this.#reportUnknown(request, each));
       const { token, id, foreign } = all[counts] ?? all.at(-1) ?? first;
       const existing = sessions[counts] ?? null;
       const loaded = foreign ? await this.#move(foreign, id, existing) : existing;
@@ -114,9 +123,9 @@ export class RequestSessionLoader {
     return isRefused ? new ConflictException(CONFLICT) : undefined;
   }
 
-  #reportUnknown(request: IncomingMessage, presented: PresentedToken | undefined): void {
+  #reportUnknown(request: IncomingMessage, presented: PresentedToken): void {
     // What stands for a session of another library is not kept here yet.
-    if (presented && !presented.foreign) {
+    if (!presented.foreign) {
       this.options.securityEvents.report('unknown-token', { request, sessionId: presented.id });
     }
   }

@@ -147,10 +147,10 @@ export class RequestSessions implements OnModuleInit {
     // would give the wrong reason.
     const repository = this.#findRepository();
     const { resolver, options, extension, telemetry } = this;
-    const loader = new RequestSessionLoader(repository, resolver, options, extension);
-    const known = new KnownSessionLoader(repository, loader, options, extension);
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
+    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest);
+    const known = new KnownSessionLoader(repository, loader, options, extension);
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };

@@ -7,7 +7,7 @@ import type { Session } from '../session/session.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
-import { reportLateChange, reportUnsaved } from './late-change.js';
+import { LateChanges } from './late-change.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
 import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
@@ -54,8 +54,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #isRenewed = false;
   #isHandled = false;
   #isSaveTaken = false;
-  #isOver = false;
-  #isLateChangeNoted = false;
+  /** Whether the session was changed while the response waited. */
+  #isChangedLate = false;
+  /** Defined once the headers were sent. */
+  #late: LateChanges | undefined;
 
   /** Without `found`, because the request presents no token, its response passes until something uses the session. */
   constructor(
@@ -135,14 +137,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     return this.visitor.known?.toString('base64url');
   }
 
-  /** Called at each change of the session. After the end of the response, it warns of one that nobody saves. */
+  /** Called at each change of the session. */
   noteChange(): void {
-    if (!this.#isOver || this.#isLateChangeNoted) return;
-    this.#isLateChangeNoted = true;
-    // When the turn ends, so that the application can save it in the same one.
-    setImmediate(() => {
-      void reportLateChange(this.session).then((isLost) => (this.#isLateChangeNoted = isLost));
-    });
+    if (this.#late) this.#late.note();
+    else this.#isChangedLate ||= this.hasBegun;
   }
 
   /** Whether the application has begun to respond. From then on, only `begin()` waits for a save. */
@@ -213,11 +211,9 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   passed(): void {
     if (this.headersSent) return;
     this.#headers = 'sent';
-    this.whenClosed(() => {
-      this.#isOver = true;
-      const isUnsaved = () => this.session.isUnsaved(this.#isHandled);
-      if (isUnsaved()) reportUnsaved(this.session, isUnsaved);
-    });
+    const late = (this.#late = new LateChanges(this.session));
+    if (this.#isChangedLate) late.note();
+    this.whenClosed(() => void late.close(() => this.session.isUnsaved(this.#isHandled)));
   }
 
   /** Calls a listener when the response has ended, or the client has disconnected. */

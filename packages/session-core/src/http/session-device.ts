@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 import type { ResolvedDeviceOptions } from '../configuration/device.options.js';
 import { addressOf } from '../resolvers/proxied-request.js';
+import { networkOfIPv6, plainAddress } from '../security-events/network-of.js';
 import { type SessionDevice, writeDevice } from '../session/session-info.js';
 
 // With the longest address, which has 45 characters, a device takes less than 200 bytes in every store.
@@ -23,23 +24,10 @@ function shownAddressOf(request: IncomingMessage, options: ResolvedDeviceOptions
   return options.address === 'full' ? address : networkOf(address);
 }
 
-/** An address without a zone, and an IPv4 address as such, also when the socket speaks IPv6. */
-function plainAddress(address: string): string {
-  const [plain = ''] = address.split('%');
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain);
-  return mapped?.[1] ?? plain;
-}
-
 /** The first 24 bits of an IPv4 address, and the first 48 of an IPv6 address; the rest is 0. */
 function networkOf(address: string): string {
   if (isIPv4(address)) return address.replace(/\d+$/, '0');
-  // URL knows the one form of an IPv6 address.
-  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const [head = '', tail] = canonical.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  const rest = tail === undefined || tail === '' ? [] : tail.split(':');
-  const all = [...groups, ...Array<string>(8 - groups.length - rest.length).fill('0'), ...rest];
-  return new URL(`http://[${all.slice(0, 3).join(':')}::]`).hostname.slice(1, -1);
+  return networkOfIPv6(address, 3);
 }
 
 /** What tells browsers and systems apart, without what all of them say. */

@@ -14,9 +14,10 @@ export interface ForeignSession {
   /**
    * Moves the session to an id of this library, unless that was done before. From then on the other library does not
    * have it. Asks the store. Resolves to whether this call has stored the session.
+   * @param device the text of the client that presented it; unset: none is recorded
    * @throws SessionStoreError when the store failed
    */
-  move(id: string): Promise<boolean>;
+  move(id: string, device?: string): Promise<boolean>;
   /** Makes the client forget what it presented. Never throws. */
   expire(response: ServerResponse): void;
 }

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { InvalidSessionOptionsError, SessionStateError } from '../errors/session.errors.js';
@@ -68,8 +68,11 @@ export class SessionMiddleware implements OnModuleInit {
     if (this.sessions.excludes(request)) return next();
     const loading = store.loader.load(request);
     if (!loading) return this.#enter(new ResponseCommit(request, response, store.parts), next);
+    const isBodyLost = bodyWatchOf(request);
     void loading.then((found) => {
       if (isDestroyed(response) && !isServedWithoutClient(request)) return;
+      // Nobody is there to be answered, so the connection must not wait for it.
+      if (isBodyLost?.()) return void response.destroy();
       const commit = new ResponseCommit(request, response, store.parts, found);
       const { session } = commit;
       // A session with five seconds left must outlive a handler of ten.
@@ -99,8 +102,24 @@ type Http2Request = IncomingMessage & { readonly stream?: { readonly endAfterHea
  */
 function isServedWithoutClient({ method, headers, stream }: Http2Request): boolean {
   if (method === 'GET' || method === 'HEAD') return false;
-  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-  return !hasBody && stream?.endAfterHeaders !== false;
+  return !announcesBody(headers) && stream?.endAfterHeaders !== false;
+}
+
+function announcesBody(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/**
+ * Tells later whether the client left before anybody has read the body: the parsers of Express then skip it, and the
+ * handler would run as if nothing had been sent. The response shows it later, or never where it waits for another one
+ * of its connection. Undefined for a request without a body.
+ */
+function bodyWatchOf(request: IncomingMessage): (() => boolean) | undefined {
+  const { headers, socket } = request;
+  if (!announcesBody(headers)) return undefined;
+  // Adapters of serverless platforms give a body that is read already, on a socket that never was readable.
+  const { readable } = socket;
+  return () => !request.readableEnded && (request.aborted || socket.destroyed || (readable && !socket.readable));
 }
 
 /** Tells those who listen from now on that the client has left. All others were told when it left. */

@@ -14,7 +14,13 @@ export abstract class ForeignSessions {
    * over before, or if it may be older than the last call that ended every session, or all sessions of its principal.
    * Resolves to whether this call has stored the session.
    * @param read returns the session in the text of the entry, or undefined if the text holds none
+   * @param device what the session shows as its device; unset: nothing
    * @throws SessionStoreError when the store failed
    */
-  abstract move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean>;
+  abstract move(
+    key: string,
+    id: string,
+    read: (text: string) => ForeignSessionData | undefined,
+    device?: string,
+  ): Promise<boolean>;
 }

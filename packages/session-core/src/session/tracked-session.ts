@@ -6,7 +6,7 @@ import { SafePromise } from './safe-promise.js';
 import type { SessionAttributeName } from './session-attributes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionResponse } from './session-response.js';
-import type { SessionTimeouts } from './session-timeouts.js';
+import { endsNow, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import { SessionSaver } from './session.saver.js';
@@ -255,6 +255,12 @@ export class TrackedSession implements Session {
   /** Whether this object has ended the session, or ends it at its next save. */
   get isOver(): boolean {
     return this.#changes.isOver;
+  }
+
+  /** Whether the next save ends the session, or leaves nobody signed in who was. */
+  get endsLogin(): boolean {
+    const isSignedOut = this.storedPrincipal !== undefined && this.peekAttribute(PRINCIPAL_ATTRIBUTE) === undefined;
+    return this.isOver || isSignedOut || endsNow(this.#changes.timeouts);
   }
 
   /** The response of the request on whose behalf the session changes. */

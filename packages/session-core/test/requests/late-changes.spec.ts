@@ -1,4 +1,4 @@
-import { Controller, Get, Param, Res } from '@nestjs/common';
+import { Controller, Get, Param, Post, Res } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
@@ -7,10 +7,13 @@ import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
-afterEach(closeApps);
-
 /** Continues what the handler left running. */
-let goOn: () => void;
+let goOn = () => {};
+afterEach(() => {
+  goOn();
+  return closeApps();
+});
+
 let isDone: boolean;
 let isClosed: boolean;
 let refusal: Error | undefined;
@@ -54,10 +57,60 @@ class CartController {
     isDone = true;
   }
 
+  @Post('in')
+  signIn(@Session() session: Session) {
+    session.signIn('ann');
+  }
+
+  /** Ends the session after the first byte, and goes on with the response until `goOn()`. */
+  @Post('begun/:how')
+  async endBegun(@Session() session: Session, @Param('how') how: string, @Res() reply: RawReply) {
+    const response = rawOf(reply);
+    const later = new Promise<void>((resolve) => (goOn = resolve));
+    response.write('begun');
+    end(session, how);
+    await later;
+    response.end();
+  }
+
+  /** Ends the session while the response waits for its save, and goes on with the response until `goOn()`. */
+  @Post('waiting/:how')
+  async endWaiting(@Session() session: Session, @Param('how') how: string, @Res() reply: RawReply) {
+    const response = rawOf(reply);
+    const later = new Promise<void>((resolve) => (goOn = resolve));
+    session.setAttribute('cart', ['apple']);
+    response.write('begun');
+    end(session, how);
+    await later;
+    response.end();
+  }
+
+  /** Ends the session after the response. */
+  @Post('over/:how')
+  endOver(@Session() session: Session, @Param('how') how: string) {
+    const later = new Promise<void>((resolve) => (goOn = resolve));
+    void later.then(() => {
+      if (how === 'changed before') session.setAttribute('cart', ['apple']);
+      return new Promise(setImmediate).then(() => end(session, how));
+    });
+  }
+
+  @Get('name')
+  name(@Session() session: Session) {
+    return { name: session.principalName ?? null };
+  }
+
   @Get('read')
   read(@Session() session: Session) {
     return { cart: session.getAttribute('cart') };
   }
+}
+
+function end(session: Session, how: string): void {
+  if (how === 'invalidate()') session.invalidate();
+  else if (how === 'a timeout of 0') session.maxInactiveInterval = 0;
+  else if (how === 'principalName') session.principalName = undefined;
+  else session.signOut();
 }
 
 const LATE =
@@ -115,5 +168,66 @@ describe.each(['express', 'fastify'] as const)('a change after the first byte, o
     await eventually(() => expect(isDone).toBe(true));
     expect((await client.get('/read')).json()).toEqual({ cart: ['apple'] });
     expect(log.matching(/^warn/)).toEqual([]);
+  });
+});
+
+const NOT_ENDED = /^error Session \S+ was ended after the response to POST \/begun\/\S+ had begun, and could not/;
+
+describe.each(['express', 'fastify'] as const)('an end after the first byte, on %s', (platform) => {
+  async function signedIn() {
+    const started = await startApp({ platform, controllers: [CartController] });
+    const client = started.agent();
+    await client.post('/in');
+    const { cookie } = client.headersFor('/name');
+    const name = async () => (await started.agent().get('/name', { headers: { cookie } })).json<object>();
+    expect(await name()).toEqual({ name: 'ann' });
+    return { ...started, client, name };
+  }
+
+  const ways = ['signOut()', 'invalidate()', 'a timeout of 0', 'principalName'];
+
+  it.each(ways)('is saved while the response goes on: %s', async (how) => {
+    const { client, name, log } = await signedIn();
+    const answer = client.post(`/begun/${encodeURIComponent(how)}`);
+    await eventually(async () => expect(await name()).toEqual({ name: null }));
+    goOn();
+    expect((await answer).text).toBe('begun');
+    await name();
+    expect(log.matching(/^(warn|error)/)).toEqual([]);
+  });
+
+  it.each(ways)('is saved when the response has waited for another save: %s', async (how) => {
+    const { client, name, log, store } = await signedIn();
+    const gate = store.gate('update');
+    const answer = client.post(`/waiting/${encodeURIComponent(how)}`);
+    await gate.reached();
+    gate.open();
+    await eventually(async () => expect(await name()).toEqual({ name: null }));
+    goOn();
+    expect((await answer).text).toBe('begun');
+    await name();
+    expect(log.matching(/^(warn|error)/)).toEqual([]);
+  });
+
+  it.each([...ways, 'changed before'])('is saved after the end of the response: %s', async (how) => {
+    const { client, name, log } = await signedIn();
+    await client.post(`/over/${encodeURIComponent(how)}`);
+    await name();
+    goOn();
+    await eventually(async () => expect(await name()).toEqual({ name: null }));
+    expect(log.matching(/^(warn|error)/)).toHaveLength(how === 'changed before' ? 1 : 0);
+  });
+
+  it('is in the log as an error when the store fails, and is tried again when the response ends', async () => {
+    const { client, name, log, store } = await signedIn();
+    store.break('delete');
+    const answer = client.post('/begun/signOut()');
+    await eventually(() => expect(log.matching(NOT_ENDED)).toHaveLength(1));
+    expect(await name()).toEqual({ name: 'ann' });
+    store.repair();
+    goOn();
+    await answer;
+    await eventually(async () => expect(await name()).toEqual({ name: null }));
+    expect(log.matching(NOT_ENDED)).toHaveLength(1);
   });
 });

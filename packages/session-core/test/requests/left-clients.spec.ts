@@ -1,6 +1,7 @@
 import { type EventEmitter, once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { connect, constants } from 'node:http2';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { Body, Controller, Delete, Get, type INestApplication, Post, Req, Res, Sse } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -94,7 +95,7 @@ describe.each(['express', 'fastify'] as const)(
       });
       const client = agent();
       await client.post('/in');
-      return { client, store, leave: (ask: Ask) => leave(ask, store, agent()) };
+      return { client, store, other: agent(), leave: (ask: Ask) => leave(ask, store, agent()) };
     }
 
     type Ask = (init: { signal: AbortSignal }) => Promise<unknown>;
@@ -130,6 +131,39 @@ describe.each(['express', 'fastify'] as const)(
     it('has no handler called without the body that it sent', async () => {
       const { client, leave } = await start(listen);
       await leave((init) => client.post('/body', { a: 1 }, init));
+      expect(seen).toEqual([]);
+    });
+
+    /** Sends posts with a body at once, and leaves. They are loaded when that happens to the connection on the server. */
+    async function leaveWithBody(posts: number, happened: 'end' | 'close') {
+      const sockets: Socket[] = [];
+      const listenToSockets = (app: INestApplication) =>
+        (app.getHttpServer() as EventEmitter).on('connection', (socket: Socket) => sockets.push(socket));
+      const { client, store, other } = await start(listenToSockets);
+      const { cookie } = client.headersFor('/body');
+      const body = '{"dryRun":true}';
+      const head = ['Host: x', `Cookie: ${cookie}`, 'Content-Type: application/json', `Content-Length: ${body.length}`];
+      const gate = store.gate('load');
+      const before = store.lookUps.length;
+      const leaving = connectTcp(Number(new URL(client.origin).port), '127.0.0.1');
+      leaving.write(`POST /body HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n${body}`.repeat(posts));
+      await eventually(() => expect(store.lookUps.length).toBe(before + posts));
+      const left = new Promise<void>((resolve) => {
+        // In the same turn, because the connection is closed a moment after its end.
+        sockets.at(-1)!.once(happened, () => resolve(gate.open()));
+      });
+      leaving.destroy();
+      await left;
+      await other.post('/in');
+    }
+
+    it('has no handler called without its body, before the response knows', async () => {
+      await leaveWithBody(1, 'end');
+      expect(seen).toEqual([]);
+    });
+
+    it('has no handler called for those that wait for the first response of their connection', async () => {
+      await leaveWithBody(3, 'close');
       expect(seen).toEqual([]);
     });
 

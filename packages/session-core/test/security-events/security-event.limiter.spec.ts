@@ -44,17 +44,17 @@ describe('SecurityEventLimiter', () => {
     }
   });
 
-  it('tells a hundred clients apart, even after others came before them', () => {
+  it('tells five hundred clients apart, even after others came before them', () => {
     for (let round = 0; round < 3; round++) {
-      const addresses = Array.from({ length: 100 }, (_, i) => `10.${round}.0.${i}`);
+      const addresses = Array.from({ length: 500 }, (_, i) => `10.${round}.${i >> 8}.${i & 255}`);
       from(...addresses);
       expect(news()).toEqual(addresses.map((address) => [address, 0]));
       jest.advanceTimersByTime(2 * WINDOW);
     }
   });
 
-  it('counts more clients than a hundred together, and blames none of them', () => {
-    from(...Array.from({ length: 100 }, (_, i) => `10.0.0.${i}`));
+  it('counts more clients than five hundred together, and blames none of them', () => {
+    from(...Array.from({ length: 500 }, (_, i) => `10.0.${i >> 8}.${i & 255}`));
     delivered.splice(0);
     const facts = { method: 'GET', path: '/orders', reason: 'malformed', limit: 'cookies', principalName: 'ann' };
     for (let i = 1; i <= 3; i++) limiter.add('unknown-token', { ...facts, remoteAddress: `10.1.0.${i}` });
@@ -65,6 +65,31 @@ describe('SecurityEventLimiter', () => {
     expect([known?.remoteAddress, known?.suppressed]).toEqual(['10.0.0.7', 0]);
     expect([others?.remoteAddress, others?.principalName, others?.suppressed]).toEqual([undefined, undefined, 1]);
     expect(others).toMatchObject({ method: 'GET', path: '/orders', reason: 'malformed', limit: 'cookies' });
+  });
+
+  it('lets no clients that go on hide another one for longer than a window', () => {
+    const noise = Array.from({ length: 500 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
+    from(...noise, '192.0.2.1');
+    expect(news().at(-1)).toEqual([undefined, 0]);
+    from(...noise, '192.0.2.1');
+    jest.advanceTimersByTime(WINDOW);
+    news();
+    from('192.0.2.1', ...noise, '192.0.2.1');
+    expect(news()[0]).toEqual(['192.0.2.1', 0]);
+    jest.advanceTimersByTime(WINDOW);
+    expect(news()).toContainEqual(['192.0.2.1', 0]);
+  });
+
+  it('takes the addresses of one network of IPv6 for one client, and no addresses of IPv4', () => {
+    from('2001:db8:0:1::1', '2001:db8:0:1:ffff::2', '2001:db8:0:2::1', '::ffff:10.0.0.1', '::ffff:10.0.0.2');
+    expect(news().map(([address]) => address)).toEqual([
+      '2001:db8:0:1::1',
+      '2001:db8:0:2::1',
+      '::ffff:10.0.0.1',
+      '::ffff:10.0.0.2',
+    ]);
+    limiter.flush();
+    expect(news()).toEqual([['2001:db8:0:1:ffff::2', 0]]);
   });
 
   it('tells clients apart whose address and user only look the same together', () => {

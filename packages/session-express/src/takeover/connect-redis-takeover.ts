@@ -31,7 +31,7 @@ export class ConnectRedisTakeover implements SessionTakeover {
     if (!presented) return undefined;
     return {
       token: tokenOf(presented),
-      move: (id) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => this.#decode(text)),
+      move: (id, device) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => this.#decode(text), device),
       expire: (response) => this.#expire(response),
     };
   }

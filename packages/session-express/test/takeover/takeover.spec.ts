@@ -196,6 +196,16 @@ describe('the takeover of a session of connect-redis', () => {
     });
   });
 
+  it('shows the device that presented it, as a session that began here does', async () => {
+    await app.app.close();
+    await start({}, { devices: true });
+    const { browser } = await oldSession();
+    await browser.get('/plain', { headers: { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0' } });
+    const device = { address: '127.0.0.0', userAgent: '(X11; Linux x86_64) Firefox/140.0' };
+    for await (const session of app.app.get(Sessions).ofPrincipal('ann')) expect(session.device).toEqual(device);
+    await eventually(() => expect(PlainController.created.map((event) => event.device)).toEqual([device]));
+  });
+
   it('brings more than a session may hold, and no key __proto__', async () => {
     const many = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`item ${i}`, 1]));
     const data = JSON.stringify({ ...DATA, ...many, large: 'x'.repeat(70_000) });

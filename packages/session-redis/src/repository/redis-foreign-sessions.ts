@@ -48,14 +48,19 @@ export class RedisForeignSessions extends ForeignSessions {
     this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
   }
 
-  async move(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean> {
+  async move(
+    key: string,
+    id: string,
+    read: (text: string) => ForeignSessionData | undefined,
+    device?: string,
+  ): Promise<boolean> {
     const [text, timeToLive] = await this.#connection.run(
       (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
       key,
     );
     const data = text === null ? undefined : read(text);
     if (!data) return false;
-    const session = this.#sessionOf(id, data);
+    const session = { ...this.#sessionOf(id, data), device };
     const isStored = await this.#strayIndexes.outOfTheWayOf(session.indexes, () => this.#store(session, timeToLive));
     // Delete the entry last, so that no session is lost if the process ends in between.
     await this.#connection.run((client) => client.unlink(key), key);

@@ -1,6 +1,6 @@
 import { Global, Injectable, Module } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, Sessions } from '@nest-session/core';
-import { SESSION_TELEMETRY, type SessionTelemetry } from '@nest-session/core/internal';
+import { ForeignSessions, SESSION_TELEMETRY, type SessionTelemetry } from '@nest-session/core/internal';
 import type { SessionHandlerContext } from '@nest-session/core/telemetry';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
@@ -54,7 +54,11 @@ it('an event has the trace that was active when the session changed, and one wit
     await sessions.deleteById(session.id);
     await live();
     await instance.module.get(Sessions, { strict: false }).endAll('ann');
-    const caused = ['created', 'created', 'deleted', 'deleted', 'id-changed', 'signed-in', 'signed-in'];
+    await store.client.set('sess:old', '{}');
+    const foreign = instance.module.get(ForeignSessions, { strict: false });
+    const read = () => ({ attributes: new Map([['cart', 1]]), principalName: undefined });
+    expect(await foreign.move('sess:old', 'i'.repeat(43), read)).toBe(true);
+    const caused = ['created', 'created', 'created', 'deleted', 'deleted', 'id-changed', 'signed-in', 'signed-in'];
     const seen = () => told.map(({ type, traceparent }) => `${type} ${traceparent}`).toSorted();
     await eventually(() => expect(seen()).toEqual(caused.map((type) => `${type} ${TRACE}`)));
     told.length = 0;

@@ -15,6 +15,7 @@ import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
 import { GatewayClient, openingOf } from './gateway.client.js';
 import {
+  allowLaterRequests,
   allowRequests,
   beforeMiddleware,
   type EngineResponse,
@@ -24,6 +25,7 @@ import {
   type IoSocket,
   isIoServer,
   isWsServer,
+  type LaterConnection,
   offClose,
   onClose,
   useFirst,
@@ -62,6 +64,8 @@ export class GatewaySockets implements GatewayBinding {
    * client that recovers its state.
    */
   readonly #clients = new WeakMap<object, GatewayClient>();
+  /** The connections of socket.io whose handshake presented nothing that opens a session, or not any more. */
+  readonly #spent = new WeakSet<object>();
 
   constructor(
     @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
@@ -135,6 +139,10 @@ export class GatewaySockets implements GatewayBinding {
     if (!root?.engine || this.#guarded.has(root.engine)) return;
     this.#guarded.add(root.engine);
     allowRequests(root.engine, allows);
+    allowLaterRequests(
+      root.engine,
+      (request, connection, isUpgrade) => allows(request) && this.#isOfClient(request, connection, isUpgrade),
+    );
     beforeMiddleware(root.engine, (request, response, run, done) => {
       // What decides about the handshake comes after middleware, and refuses it.
       if (allows(request)) void this.#prepare(request, response, run);
@@ -148,6 +156,20 @@ export class GatewaySockets implements GatewayBinding {
     }
     // socket.io sends its clients a disconnect packet before it closes the connection, so leave its connections to it.
     if (root.path) this.upgrades.leave(root.path());
+  }
+
+  /** Whether a request with the `sid` of a connection presents what its handshake has presented. No store is asked. */
+  #isOfClient(request: IncomingMessage, connection: LaterConnection, isUpgrade: boolean): boolean {
+    const { loader, parts } = this.sessions;
+    const { request: handshake } = connection;
+    if (this.sessions.excludes(handshake)) return true;
+    const ids = loader.presentedIds(handshake);
+    // A browser may have another cookie by now. It then learns that its session has ended.
+    if (ids.length === 0 || (ids.length === 1 && this.#spent.has(connection))) return true;
+    // A browser sends no header of a page with a WebSocket.
+    const isOnlyOfPolls = (name: string) => name.toLowerCase() !== 'cookie' && name.toLowerCase() in handshake.headers;
+    if (isUpgrade && parts.resolver.headers.some(isOnlyOfPolls)) return true;
+    return loader.presentedIds(request).some((id) => ids.includes(id));
   }
 
   #guardRecovery(namespace: IoNamespace): void {
@@ -194,8 +216,12 @@ export class GatewaySockets implements GatewayBinding {
       client.disconnect();
     });
     if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
-    // Over long polling, closing the connection would wait for a poll that may never come.
-    client.connect(() => socket.disconnect(socket.conn.transport.name !== 'polling'));
+    if (client.id === undefined) this.#spent.add(socket.conn);
+    client.connect((reason) => {
+      if (reason !== 'too many messages') this.#spent.add(socket.conn);
+      // Over long polling, closing the connection would wait for a poll that may never come.
+      socket.disconnect(socket.conn.transport.name !== 'polling');
+    });
     return client.closing === undefined ? client : new Error(client.closing);
   }
 

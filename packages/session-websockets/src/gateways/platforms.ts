@@ -41,7 +41,23 @@ type RunMiddleware = (request: IncomingMessage, response: EngineResponse, done: 
 export type EngineResponse = Pick<ServerResponse, 'writeHead' | 'end'>;
 type AllowRequest = (request: IncomingMessage, decide: (problem: string | null, isAllowed: boolean) => void) => void;
 
+/** A connection after its handshake, with the request of that. */
+export type LaterConnection = IoClient['conn'] & Pick<IoClient, 'request'>;
+
+/** A request of an engine, with the query of its URL. */
+type EngineRequest = IncomingMessage & { readonly _query?: { readonly sid?: string } };
+
+type VerifyEngine = (
+  request: EngineRequest,
+  isUpgrade: boolean,
+  decide: (problem?: number, context?: object) => void,
+) => void;
+
 export interface IoEngine {
+  /** The connections by what `sid` names them. */
+  readonly clients?: Readonly<Record<string, LaterConnection>>;
+  /** Decides about each of its HTTP requests. socket.io does not document this method. */
+  verify?: VerifyEngine;
   readonly opts: { allowRequest?: AllowRequest | undefined; readonly cors?: unknown };
   /** What `use()` has added. socket.io does not document these two. */
   readonly middlewares?: readonly unknown[];
@@ -164,6 +180,32 @@ export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMess
     else if (allowRequest) allowRequest(request, decide);
     else decide(null, true);
   };
+}
+
+/**
+ * Adds a check of the requests that go on with a connection: polls, and the upgrade to a WebSocket. The `sid` that names
+ * it stands in their URLs, so it is no secret.
+ */
+export function allowLaterRequests(
+  engine: IoEngine,
+  allows: (request: IncomingMessage, connection: LaterConnection, isUpgrade: boolean) => boolean,
+): void {
+  const { verify } = engine;
+  if (!verify) return warnOfSid();
+  engine.verify = (request, isUpgrade, decide) =>
+    verify.call(engine, request, isUpgrade, (...problem) => {
+      const { sid } = request._query ?? {};
+      const connection = problem[0] === undefined && sid ? engine.clients?.[sid] : undefined;
+      if (!connection || allows(request, connection, isUpgrade)) decide(...problem);
+      else decide(FORBIDDEN, { message: 'Not the client of this connection' });
+    });
+}
+
+// Of the protocol of engine.io.
+const FORBIDDEN = 4;
+
+function warnOfSid(): void {
+  log.warn('sid', 'With this version of socket.io, the `sid` of a connection is enough to poll it');
 }
 
 /** Adds a check to ws handshakes, and what the application's own check needs, which runs after that. */

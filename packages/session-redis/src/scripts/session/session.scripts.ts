@@ -119,6 +119,7 @@ export class SessionScripts {
     for (const [name, value] of indexes) if (value !== null) keys.push(partition.revocationMark(name, value));
     const args = [
       partition.prefix,
+      this.#trace,
       id,
       this.rules.grace,
       maxInactiveInterval,

@@ -13,13 +13,14 @@
   KEYS[6] takeover mark of the id
   KEYS[7..] epoch; revocation marks of its principal, and of what else it is indexed by
   ARGV[1] prefix of the partition's keys
-  ARGV[2] id
-  ARGV[3] grace in ms
-  ARGV[4] maxInactiveInterval in s
-  ARGV[5] absolute timeout in s; negative: none
-  ARGV[6] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none
-  ARGV[7] number of indexes
-  ARGV[8..] name and value of each index, field and text of each attribute
+  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  ARGV[3] id
+  ARGV[4] grace in ms
+  ARGV[5] maxInactiveInterval in s
+  ARGV[6] absolute timeout in s; negative: none
+  ARGV[7] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none
+  ARGV[8] number of indexes
+  ARGV[9..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
@@ -28,12 +29,12 @@
     {'collision'}  the id is taken
 ]]
 -- include: clock, arguments, new-session
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2] }
-local mark_key, takeover_mark, grace, left, first_attribute = KEYS[5], KEYS[6], ARGV[3], tonumber(ARGV[6]), 8 + 2 * ARGV[7]
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local mark_key, takeover_mark, grace, left, first_attribute = KEYS[5], KEYS[6], ARGV[4], tonumber(ARGV[7]), 9 + 2 * ARGV[8]
 local new = {
-  id = ARGV[2], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[4]), timeout = tonumber(ARGV[5]),
+  id = ARGV[3], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[5]), timeout = tonumber(ARGV[6]),
   most = left >= 0 and left or nil,
-  indexes = part_of(ARGV, 8, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
+  indexes = part_of(ARGV, 9, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 
 if left == 0 or left == -2 or redis.call('EXISTS', takeover_mark) == 1 then return { 'gone' } end
