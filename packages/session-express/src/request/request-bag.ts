@@ -8,10 +8,18 @@ import {
 } from '@nest-session/core/internal';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
-import { type BagOwner, CONTENT, type IsTold, type SessionBag, type Update } from '../bag/session-bag.js';
+import {
+  type BagOwner,
+  type Callback,
+  CONTENT,
+  type IsTold,
+  type SessionBag,
+  type Update,
+} from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
+import { SessionCallbacks } from './session-callbacks.js';
 
 /** The `req.session` of one request or message. The application may replace, end or unset it. */
 export class RequestBag implements BagOwner {
@@ -19,6 +27,7 @@ export class RequestBag implements BagOwner {
   readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
+  readonly #callbacks: SessionCallbacks;
   #bag: SessionBag | null | undefined;
   /** The failure of a save that nobody waited for. */
   #untold: SessionGoneError | undefined;
@@ -30,6 +39,7 @@ export class RequestBag implements BagOwner {
     this.#request = request;
     this.#settings = settings;
     this.#session = TrackedSession.of(request.session);
+    this.#callbacks = new SessionCallbacks(request);
     this.#principal = new PrincipalRecorder(
       this.#session,
       request.request,
@@ -104,6 +114,15 @@ export class RequestBag implements BagOwner {
     if (!(await this.#request.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
+  }
+
+  callBack(result: Promise<unknown>, callback: Callback): void {
+    this.#callbacks.add(result, callback);
+  }
+
+  /** Resolves when the callbacks were called that wait for the session; undefined when there are none. */
+  get callbacksLeft(): Promise<unknown> | undefined {
+    return this.#callbacks.left;
   }
 
   tellOfId(): void {
