@@ -72,7 +72,8 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       saveUninitialized,
       principal,
       reportNoPrincipal: noPrincipalReport(session),
-      tellOfId: () => void (secrets.length > 0 && warnOnce(IDS_KEPT)),
+      // The page of devices compares the id with those that `Sessions` lists.
+      tellOfId: () => void (secrets.length > 0 && !extension.managesSessions && warnOnce(IDS_KEPT)),
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
       describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),

@@ -29,6 +29,8 @@ export class RequestBag implements BagOwner {
   readonly #principal: PrincipalRecorder;
   readonly #callbacks: SessionCallbacks;
   #bag: SessionBag | null | undefined;
+  /** Whether the application has read the id of the session since that was told. */
+  #isIdRead = false;
   /** The failure of a save that nobody waited for. */
   #untold: SessionGoneError | undefined;
   /** The lifetime that the cookie of a new session was given, and since when somebody was signed in to it by then. */
@@ -101,8 +103,13 @@ export class RequestBag implements BagOwner {
     return saving;
   }
 
-  /** Before the response. @throws the failure that nobody has heard of, once */
+  /** Before the response. @throws the failure of a save that nobody has heard of, once */
   tell(): void {
+    this.#tellOfId();
+    this.#tellUntold();
+  }
+
+  #tellUntold(): void {
     const error = this.#untold;
     this.#untold = undefined;
     // Unless the save before the response has failed with it.
@@ -126,7 +133,13 @@ export class RequestBag implements BagOwner {
   }
 
   tellOfId(): void {
-    this.#settings.tellOfId();
+    this.#isIdRead = true;
+    if (this.#request.response.headersSent) this.#tellOfId();
+  }
+
+  #tellOfId(): void {
+    if (this.#isIdRead) this.#settings.tellOfId();
+    this.#isIdRead = false;
   }
 
   keepPrincipal(name: string, update: Update): Update {
@@ -184,7 +197,7 @@ export class RequestBag implements BagOwner {
 
   /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
   #complete(): void {
-    this.tell();
+    this.#tellUntold();
     const session = this.#session;
     if (!this.#bag || session.attributeNames.length === 0) return;
     const maxAge = this.#maxAge;
