@@ -40,10 +40,23 @@ describe('an option of express-session', () => {
     ['resave: true', { resave: true }, '`resave`: a request without changes writes nothing'],
     ['rolling: true', { rolling: true }, '`rolling`: a cookie with a lifetime is sent again', LIFETIME],
     ['rolling: false', { rolling: false }, '`rolling`: a cookie with a lifetime is sent again'],
+    [
+      'name',
+      { name: 'shop.sid' },
+      '`name`: of the old cookie, the new one is SESSION. Where several applications share a host, set `cookie: { name }`',
+    ],
     ['proxy: false', { proxy: false }, '`proxy`: the platform decides which proxies it trusts'],
   ])('%s is answered in the log', async (_, express, answer, session = {}) => {
     const { log } = await startApp({ express, session });
     expect(log.lines.join('\n')).toContain(`Options of express-session: ${answer}`);
+  });
+
+  it.each<[what: string, options: object, session?: SessionModuleOptions]>([
+    ['that express-session has by default', { name: 'connect.sid' }],
+    ['of one application, where the new cookie has one too', { name: 'a' }, { cookie: { name: 'b' } }],
+  ])('name needs no answer when it is that %s', async (_, express, session = {}) => {
+    const { log } = await startApp({ express, session });
+    expect(log.lines.join('\n')).not.toContain('Options of express-session');
   });
 
   it.each<[what: string, options: object, problem: string, session?: SessionModuleOptions]>([
@@ -114,6 +127,11 @@ describe('an option of express-session', () => {
       { cookie: { sameSite: 'auto' } },
       "`cookie.sameSite` cannot be 'auto': extend CookieSessionIdResolver",
     ],
+    [
+      'cookie.domain',
+      { cookie: { domain: '.example.com' } },
+      'set `cookie: { domain: "example.com" }` in SessionModule.forRoot(), or remove it here',
+    ],
     ['cookie.partitioned', { cookie: { partitioned: true } }, 'set `cookie: { partitioned: true }`'],
     [
       'cookie.expires',
@@ -132,6 +150,11 @@ describe('an option of express-session', () => {
     ['that of the session cookie', { cookie: { httpOnly: true, secure: 'auto', sameSite: 'lax', path: '/' } }],
     ['a lifetime that the session cookie has', { cookie: { maxAge: 86_400_000 } }, LIFETIME],
     ['null', { cookie: { maxAge: null, expires: null } }],
+    [
+      'of a domain that the session cookie has',
+      { cookie: { domain: '.example.com' } },
+      { cookie: { domain: 'example.com' } },
+    ],
     ['sameSite: true with strict', { cookie: { sameSite: true } }, { cookie: { sameSite: 'strict' } }],
   ])('cookie is accepted when it is %s', async (_, express, session = {}) => {
     expect(await problemsOf(express, session)).toEqual([]);
