@@ -42,6 +42,8 @@ export interface ResolvedExpressSessionOptions {
   readonly principal: PrincipalRule | undefined;
   readonly unset: 'keep' | 'destroy';
   readonly saveUninitialized: boolean;
+  /** Whether the platform has to trust a proxy, which it may be told after the modules were constructed. */
+  readonly needsProxy: boolean;
   /** The log lines that say what options of express-session mean here. */
   readonly answers: readonly string[];
 }
@@ -86,7 +88,8 @@ export function resolveExpressSessionOptions(
   }
   reader.finish();
   const secrets = secret === undefined ? [] : ([secret].flat() as Secret[]);
-  return { secrets, name, prefix, oldCookie, principal: principalRule(principal), unset, saveUninitialized, answers };
+  const rest = { oldCookie, unset, saveUninitialized, needsProxy: options.proxy === true, answers };
+  return { secrets, name, prefix, principal: principalRule(principal), ...rest };
 }
 
 const COOKIE_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

@@ -9,7 +9,8 @@ import {
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { NestFactory } from '@nestjs/core';
-import { closeApps, startApp } from '../support/express-session.app.js';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { closeApps, type ExpressSessionAppOptions, startApp } from '../support/express-session.app.js';
 import { GatedStore } from '../support/gated.store.js';
 import { request, runIn, StepController, type StepRequest } from '../support/step.controller.js';
 
@@ -60,7 +61,6 @@ describe('an option of express-session', () => {
   });
 
   it.each<[what: string, options: object, problem: string, session?: SessionModuleOptions]>([
-    ['proxy: true', { proxy: true }, 'Option `proxy` is a setting of the platform'],
     [
       'genid',
       { genid: () => 'x' },
@@ -161,7 +161,42 @@ describe('an option of express-session', () => {
   });
 
   it('is reported together with the others', async () => {
-    expect(await problemsOf({ genid: () => 'x', store: {}, proxy: true })).toHaveLength(3);
+    expect(await problemsOf({ genid: () => 'x', store: {}, secret: '' })).toHaveLength(3);
+  });
+
+  describe('proxy: true', () => {
+    const express = { proxy: true };
+
+    it.each<[what: string, options: ExpressSessionAppOptions]>([
+      ['app.set() of main.ts', { configure: (app) => (app as NestExpressApplication).set('trust proxy', 'loopback') }],
+      ['`trustProxy` of Fastify', { platform: 'fastify', fastify: { trustProxy: 'loopback' } }],
+    ])('is accepted with %s', async (_, options) => {
+      const { log } = await startApp({ express, ...options });
+      expect(log.lines.join('\n')).toContain('Options of express-session: `proxy`: the platform decides');
+    });
+
+    it.each<[what: string, options: ExpressSessionAppOptions]>([
+      ['Express', {}],
+      [
+        'Express that was told not to',
+        { configure: (app) => (app as NestExpressApplication).set('trust proxy', false) },
+      ],
+      ['Fastify', { platform: 'fastify' }],
+    ])('fails the start with %s, which trusts none', async (_, options) => {
+      await expect(startApp({ express, ...options })).rejects.toThrow(
+        'ExpressSessionModule: Option `proxy` is a setting of the platform: remove it, and call app.set("trust proxy", 1)',
+      );
+    });
+
+    it('is accepted without a platform, as in a worker', async () => {
+      class AppModule {}
+      const imports = [SessionModule.forRoot(), MapSessionModule.forRoot(), ExpressSessionModule.forRoot(express)];
+      const context = await NestFactory.createApplicationContext(
+        { module: AppModule, imports },
+        { logger: false, abortOnError: false },
+      );
+      await context.close();
+    });
   });
 });
 
