@@ -21,7 +21,8 @@ export class RequestBags {
 
   /**
    * Before the response. Resolves when the callbacks were called that wait for the session: they may change it, and
-   * respond. Undefined when there are none. Then `delete req.session` removes the property, and means the same as an assignment of undefined.
+   * respond. Undefined when there are none, and then `delete req.session`, which removes the property, means the same
+   * as an assignment of undefined.
    * @throws the error of a failed load, once, when that should have ended the session; SessionGoneError, once, of a
    *   `save()` or `destroy()` that nobody has awaited
    */
