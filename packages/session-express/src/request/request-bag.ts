@@ -27,7 +27,7 @@ export class RequestBag implements BagOwner {
   readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
-  readonly #callbacks: SessionCallbacks;
+  #callbacks: SessionCallbacks | undefined;
   #bag: SessionBag | null | undefined;
   /** Whether the application has read the id of the session since that was told. */
   #isIdRead = false;
@@ -41,7 +41,6 @@ export class RequestBag implements BagOwner {
     this.#request = request;
     this.#settings = settings;
     this.#session = TrackedSession.of(request.session);
-    this.#callbacks = new SessionCallbacks(request);
     this.#principal = new PrincipalRecorder(
       this.#session,
       request.request,
@@ -124,12 +123,13 @@ export class RequestBag implements BagOwner {
   }
 
   callBack(result: Promise<unknown>, callback: Callback): void {
+    this.#callbacks ??= new SessionCallbacks(this.#request);
     this.#callbacks.add(result, callback);
   }
 
   /** Resolves when the callbacks were called that wait for the session; undefined when there are none. */
   get callbacksLeft(): Promise<unknown> | undefined {
-    return this.#callbacks.left;
+    return this.#callbacks?.left;
   }
 
   tellOfId(): void {

@@ -1,5 +1,6 @@
-import { OneLineLogger, type RequestSession, shownStack } from '@nest-session/core/internal';
+import type { RequestSession } from '@nest-session/core/internal';
 import type { Callback } from '../bag/session-bag.js';
+import { callSafely, reportUntold } from './call-safely.js';
 
 /** The callbacks that a request has passed to its session. Its response waits until each was called. */
 export class SessionCallbacks {
@@ -20,7 +21,10 @@ export class SessionCallbacks {
     const call = (...args: Parameters<Callback>) => {
       // First, because the response that it sends would wait for it.
       this.#left.delete(called);
-      this.#call(() => callback(...args));
+      callSafely(
+        () => callback(...args),
+        (error) => this.#fail(error),
+      );
     };
     const called = result.then(
       () => call(),
@@ -29,21 +33,7 @@ export class SessionCallbacks {
     this.#left.add(called);
   }
 
-  /** What it throws, now or by a promise, would be an `unhandledRejection`, which ends the process. */
-  #call(callback: () => unknown): void {
-    try {
-      const returned = callback();
-      if (returned instanceof Promise) returned.catch((error: unknown) => this.#fail(error));
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
   #fail(error: unknown): void {
-    if (!this.#response.fail?.(error)) logger.error(UNTOLD, shownStack(error));
+    if (!this.#response.fail?.(error)) reportUntold(error);
   }
 }
-
-const logger = new OneLineLogger('ExpressSession');
-
-const UNTOLD = 'A callback of req.session threw an error that no response tells any more';

@@ -185,6 +185,18 @@ describe.each<Platform>(['express', 'fastify'])('on %s, a callback', (platform) 
     expect((await agent.post('/own')).status).toBe(500);
   });
 
+  it('of req.sessionStore that throws ends no process', async () => {
+    const app = await start(platform);
+    call = (request) =>
+      (request.raw ?? request).sessionStore.destroy('unknown', () => {
+        throw new TypeError('a mistake');
+      });
+    expect((await app.agent().post('/value')).status).toBe(202);
+    await eventually(() =>
+      expect(errorsIn(app)).toEqual([expect.stringMatching(/^error A callback of .*a mistake[^]*callbacks\.spec/)]),
+    );
+  });
+
   it('may call another method, whose callback responds', async () => {
     const app = await start(platform);
     const agent = await agentOf(app, 'user');
