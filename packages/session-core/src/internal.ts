@@ -40,7 +40,7 @@ export type { ForeignSession, SessionTakeover } from './http/session-takeover.js
 export { assignedAt } from './logging/assigned-at.js';
 export { FailureReasons } from './logging/failure-reasons.js';
 export { OneLineLogger } from './logging/one-line.logger.js';
-export { shownError, shownText, textOf } from './logging/shown-error.js';
+export { shownError, shownStack, shownText, textOf } from './logging/shown-error.js';
 export { WarnOnce } from './logging/warn-once.js';
 export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';
 export type { MapSessionModuleOptions } from './memory/map-session.options.js';

@@ -1,5 +1,5 @@
 import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
+import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import {
   ApplicationSerializer,
@@ -20,6 +20,7 @@ import {
   type ResolvedExpressSessionOptions,
   resolveExpressSessionOptions,
 } from './configuration/express-session.options.js';
+import { trustsProxies } from './configuration/trusts-proxies.js';
 import type { BagSettings } from './request/bag-settings.js';
 import type { NoPrincipalReason, NoPrincipalReport } from './request/principal.recorder.js';
 import { CookieCheck } from './request/cookie.check.js';
@@ -72,7 +73,8 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       saveUninitialized,
       principal,
       reportNoPrincipal: noPrincipalReport(session),
-      tellOfId: () => void (secrets.length > 0 && warnOnce(IDS_KEPT)),
+      // The page of devices compares the id with those that `Sessions` lists.
+      tellOfId: () => void (secrets.length > 0 && !extension.managesSessions && warnOnce(IDS_KEPT)),
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
       describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),
@@ -90,9 +92,14 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
-  /** Starts to take over old sessions, because the module of the store is constructed by now. Called by Nest. */
+  /**
+   * Starts to take over old sessions, because the module of the store is constructed by now. Called by Nest.
+   * @throws InvalidSessionOptionsError when the platform does not trust the proxy that the options expect
+   */
   onModuleInit(): void {
-    const { answers, secrets } = this.#options;
+    const { answers, needsProxy, secrets } = this.#options;
+    const { httpAdapter } = this.moduleRef.get(HttpAdapterHost, { strict: false });
+    if (needsProxy && !trustsProxies(httpAdapter)) throw problem(PROXY_NOT_TRUSTED);
     if (answers.length > 0) logger.log(`Options of express-session: ${answers.join('; ')}`);
     if (secrets.length === 0) return;
     const sessions = this.#findForeignSessions();
@@ -160,6 +167,10 @@ const SESSION_MODULE_MISSING =
 
 const IMPORTED_TWICE =
   'It is configured twice in this application: import ExpressSessionModule.forRoot() once, in the root module.';
+
+const PROXY_NOT_TRUSTED =
+  'Option `proxy` is a setting of the platform: remove it, and call app.set("trust proxy", 1) before the application ' +
+  'listens, or set `trustProxy` of the FastifyAdapter.';
 
 const TOKENS_REFUSED =
   'Option `secret` needs a `sessionTokenGenerator` in SessionModule.forRoot() whose canHaveDrawn() accepts the ' +

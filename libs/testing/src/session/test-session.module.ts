@@ -28,7 +28,8 @@ export class TestSessionModule {
         SessionEventRecorder,
         {
           provide: EXPIRIES,
-          inject: [TestClock, MapSessionRepository, SessionEventDispatcher],
+          // Optional, so that the error of the store names the module that is missing.
+          inject: [TestClock, MapSessionRepository, { token: SessionEventDispatcher, optional: true }],
           useFactory: (testClock: TestClock, repository: MapSessionRepository, dispatcher: SessionEventDispatcher) =>
             testClock.add(expiriesOf(repository, dispatcher)),
         },

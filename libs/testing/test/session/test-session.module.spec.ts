@@ -123,3 +123,10 @@ describe('SessionEventRecorder', () => {
     expect(recorder.count(SessionCreatedEvent)).toBe(2);
   });
 });
+
+it('TestSessionModule says what is missing without SessionModule', async () => {
+  const start = Test.createTestingModule({ imports: [TestSessionModule.forRoot()] }).compile();
+  await expect(start).rejects.toThrow(
+    'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',
+  );
+});

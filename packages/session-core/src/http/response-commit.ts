@@ -58,6 +58,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #isChangedLate = false;
   /** Defined once the headers were sent. */
   #late: LateChanges | undefined;
+  /** The error of `fail()`, and whether it has decided the response. */
+  #failure: { readonly error: unknown; isTold: boolean } | undefined;
+  /** Whether `saveEarly()` waits, and then takes that error to the exception filters. */
+  #isWaitingEarly = false;
 
   /** Without `found`, because the request presents no token, its response passes until something uses the session. */
   constructor(
@@ -169,14 +173,25 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (this.hasBegun) return undefined;
     this.#isHandled = true;
     const { session } = this;
-    const refused = this.#prepare();
-    if (!refused && !session.needsSave) {
+    const prepared = this.#prepare();
+    if (!prepared && !session.needsSave) {
       session.existing?.rest();
       return undefined;
     }
-    return (refused ?? session.save()).catch((error: unknown) => {
+    this.#isWaitingEarly = prepared !== undefined;
+    return (prepared ? prepared.then(() => this.saveEarly()) : session.save()).catch((error: unknown) => {
       if (!this.hasBegun) throw error;
     });
+  }
+
+  fail(error: unknown): boolean {
+    if (this.hasBegun || this.#failure) return false;
+    this.#failure = { error, isTold: false };
+    // Where the handler has not finished, or has the response to itself, nobody else would take it to the client.
+    setImmediate(() => {
+      if (!this.#failure?.isTold && !this.#isWaitingEarly && !this.hasBegun) this.response.end();
+    });
+    return true;
   }
 
   /** Runs an action that adds headers, right before the response is sent. */
@@ -232,6 +247,8 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     if (response) return response;
     if (this.session.hasFailed)
       logger.error('The session could not be saved, so the response is a 500', shownStack(error));
+    else if (this.#failure?.error === error)
+      logger.error('A callback of the session threw an error, so the response is a 500', shownStack(error));
     else logger.error('Node.js refused to send a response, so the response is a 500', shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, json: JSON.stringify({ statusCode: status, message: 'Internal server error' }) };
@@ -263,19 +280,26 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
   }
 
-  /** What another package does before the response; rejects with what it throws, as a save does. */
-  #prepare(): Promise<void> | undefined {
+  /**
+   * What another package does before the response: when it resolves, there may be more of it. Rejects with what that
+   * throws, as a save does; undefined when there is nothing to wait for.
+   */
+  #prepare(): Promise<unknown> | undefined {
+    this.#isWaitingEarly = false;
     try {
-      this.parts.extension.beforeResponse?.(this.session);
-      return undefined;
+      if (this.#failure && !this.#failure.isTold) {
+        this.#failure.isTold = true;
+        throw this.#failure.error;
+      }
+      return this.parts.extension.beforeResponse?.(this.session);
     } catch (error) {
       return Promise.reject(error as Error);
     }
   }
 
   #finish(): Promise<void> | undefined {
-    const refused = this.#prepare();
-    if (refused) return refused;
+    const prepared = this.#prepare();
+    if (prepared) return prepared.then(() => this.#finish());
     const { session } = this;
     session.sendAgainIfRenewed(this.parts.resolver);
     const { touch } = session;

@@ -21,9 +21,11 @@ export class SessionExtension {
   withholds?: ((request: IncomingMessage) => boolean) | undefined;
   /**
    * Called before the session of a request is saved, and before its response: it may change the session. What it throws
-   * decides the response, like a save that fails.
+   * decides the response, like a save that fails. A promise that it returns is waited for, and then it is called again.
    */
-  beforeResponse?: ((session: RequestSession) => void) | undefined;
+  beforeResponse?: ((session: RequestSession) => Promise<unknown> | undefined) | undefined;
+  /** Whether the application has listed, counted or ended sessions by `Sessions`. */
+  managesSessions = false;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { assertObject, assertString } from '../option-reading/assert-argument.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
+import type { SessionRepository } from '../repository/session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
 import { assertPrincipalName } from '../session/attribute-names.js';
 import type { SessionInfo } from '../session/session-info.js';
@@ -71,7 +72,7 @@ export class Sessions {
   async end(id: string, options: { readonly of?: string | undefined } = {}): Promise<boolean> {
     assertString('The id of a session', id);
     assertObject('The second argument', options);
-    if (!('of' in options)) return this.requests.parts.repository.deleteById(id);
+    if (!('of' in options)) return this.#repository.deleteById(id);
     const { of } = options;
     return of !== undefined && this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
   }
@@ -101,11 +102,17 @@ export class Sessions {
    * @throws SessionStoreError when the store failed
    */
   async endEverySession(): Promise<void> {
-    await this.requests.parts.repository.endEverySession();
+    await this.#repository.endEverySession();
+  }
+
+  get #repository(): SessionRepository {
+    const { repository, extension } = this.requests.parts;
+    extension.managesSessions = true;
+    return repository;
   }
 
   get #indexed(): IndexedSessionRepository {
-    const { repository } = this.requests.parts;
+    const repository = this.#repository;
     if (repository instanceof IndexedSessionRepository) return repository;
     throw new TypeError('The store of the sessions has no indexes: its repository must be an IndexedSessionRepository');
   }

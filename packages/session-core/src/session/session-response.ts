@@ -22,6 +22,11 @@ export interface SessionResponse {
   hold?(): void;
   /** Called at each change of the session. */
   noteChange?(): void;
+  /**
+   * Lets an error that nothing catches, such as that of a callback, decide the response, like a save that fails. False
+   * when the response has begun: then the caller logs the error.
+   */
+  fail?(error: unknown): boolean;
   /** The request of Node.js. */
   readonly request?: IncomingMessage;
 }

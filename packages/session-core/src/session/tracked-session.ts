@@ -103,6 +103,11 @@ export class TrackedSession implements Session {
     return this.#changes.isOver ? undefined : this.#changes.authenticatedAt;
   }
 
+  /** Whether `signIn()` was called since the last save. */
+  get signsIn(): boolean {
+    return !this.#changes.isOver && this.#changes.signsIn;
+  }
+
   get attributeNames(): SessionAttributeName[] {
     return this.#changes.isOver ? [] : this.#changes.attributes.names;
   }

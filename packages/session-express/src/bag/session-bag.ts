@@ -15,6 +15,8 @@ export interface BagOwner {
   /** Saves the session of the bag now. */
   save(isTold: IsTold): Promise<SaveOutcome>;
   reload(): Promise<void>;
+  /** Calls back with the error of a result, or without an argument. */
+  callBack(result: Promise<unknown>, callback: Callback): void;
   /** The application reads the id of its session. */
   tellOfId(): void;
   /** Wraps an update of an attribute, so that it throws if it would change the principal. */
@@ -167,10 +169,7 @@ freezeShared(SessionBag.prototype);
 function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {
   const result = new Promise<T>((resolve) => resolve(action()));
   if (typeof callback !== 'function') return result;
-  result.then(
-    () => callback() as unknown,
-    (error: unknown) => callback(error) as unknown,
-  );
+  bag[CONTENT].owner.callBack(result, callback as Callback);
   return bag;
 }
 

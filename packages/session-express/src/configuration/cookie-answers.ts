@@ -30,7 +30,7 @@ export function readCookie(
   }
   const section = reader.section('cookie');
   const path = section.text('path', '/', () => undefined);
-  const domain = section.text('domain', undefined, () => undefined);
+  const domain = readDomain(section, cookie);
   const { maxAge } = given ?? {};
   const same: [name: keyof CookieOptions, expected: unknown][] = [
     ['httpOnly', httpOnly],
@@ -59,6 +59,19 @@ export function readCookie(
   }
   section.finish();
   return { ...attributes, path, domain };
+}
+
+/** The new cookie needs one as well, or the hosts of the domain do not share it any more. */
+function readDomain(section: OptionReader, cookie: ResolvedCookieOptions): string | undefined {
+  const domain = section.text('domain', undefined, () => undefined);
+  if (domain !== undefined && cookie.domain === undefined) {
+    const remedy = written('domain', domain.replace(/^\./, ''));
+    section.problem(
+      `Option \`cookie.domain\` differs from the session cookie: set \`${remedy}\` ${WHERE}, or remove it here, so that ` +
+        'only the host that sets the cookie gets it.',
+    );
+  }
+  return domain;
 }
 
 const UNSUPPORTED = {

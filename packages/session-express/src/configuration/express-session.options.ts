@@ -20,8 +20,8 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
   /** The prefix of the keys of the old sessions. @default 'sess:' */
   prefix?: string;
   /**
-   * The path and domain of the old cookie, so that it can be removed. Its other attributes must equal those of
-   * `SessionModule`.
+   * The path and domain of the old cookie, so that it can be removed. Where it has a domain, `SessionModule` must have
+   * one too. The other attributes must equal those of `SessionModule`.
    */
   cookie?: CookieOptions;
   /**
@@ -42,6 +42,8 @@ export interface ResolvedExpressSessionOptions {
   readonly principal: PrincipalRule | undefined;
   readonly unset: 'keep' | 'destroy';
   readonly saveUninitialized: boolean;
+  /** Whether the platform has to trust a proxy, which it may be told after the modules were constructed. */
+  readonly needsProxy: boolean;
   /** The log lines that say what options of express-session mean here. */
   readonly answers: readonly string[];
 }
@@ -78,9 +80,16 @@ export function resolveExpressSessionOptions(
     reader.problem('Option `name` is also the name of the cookie of SessionModule: set another `cookie.name` there.');
   }
   const answers = answerOptions(reader, options, cookie);
+  if (name !== 'connect.sid' && /^(__Host-|__Secure-)?SESSION$/.test(cookie.name)) {
+    answers.push(
+      `\`name\`: of the old cookie, the new one is ${cookie.name}. Where several applications share a host, set ` +
+        '`cookie: { name }` in SessionModule.forRoot(), another one in each',
+    );
+  }
   reader.finish();
   const secrets = secret === undefined ? [] : ([secret].flat() as Secret[]);
-  return { secrets, name, prefix, oldCookie, principal: principalRule(principal), unset, saveUninitialized, answers };
+  const rest = { oldCookie, unset, saveUninitialized, needsProxy: options.proxy === true, answers };
+  return { secrets, name, prefix, principal: principalRule(principal), ...rest };
 }
 
 const COOKIE_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

@@ -15,13 +15,7 @@ const ANSWERS: Readonly<Record<string, (value: unknown, cookie: ResolvedCookieOp
         'To end sessions that are still in use, set `absoluteTimeout` in SessionModule.forRoot()',
     };
   },
-  proxy: (value) =>
-    value === true
-      ? {
-          problem:
-            'is a setting of the platform: remove it, and call app.set("trust proxy", 1), or set `trustProxy` of the FastifyAdapter',
-        }
-      : 'the platform decides which proxies it trusts',
+  proxy: () => 'the platform decides which proxies it trusts',
   genid: () => ({ problem: 'has the counterpart `sessionTokenGenerator` of SessionModule.forRoot(): move it there' }),
   store: () => ({ problem: 'is not needed, because RedisSessionModule.forRoot() stores the sessions: remove it' }),
 };

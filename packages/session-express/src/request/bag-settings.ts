@@ -13,7 +13,7 @@ export interface BagSettings {
   /** Determines the principal of a session. Undefined: the application does. */
   readonly principal: PrincipalRule | undefined;
   readonly reportNoPrincipal: NoPrincipalReport;
-  /** Called when the application reads the id of a session. */
+  /** Called when the application has read the id of a session: before the response, where there is one. */
   tellOfId(): void;
   /** The idle timeout in seconds of a session whose cookie has no lifetime of its own. -1 means none. */
   timeoutOf(principalName: string | undefined): number;

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IncomingMessage } from 'node:http';
+import { SessionStateError } from '@nest-session/core';
 import type { TrackedSession } from '@nest-session/core/internal';
 import type { Update } from '../bag/session-bag.js';
 import {
@@ -32,13 +33,19 @@ export class PrincipalRecorder {
     this.#authenticatedAt = session.authenticatedAt;
   }
 
-  /** Sets or removes the principal. @throws TypeError when the user has no name */
+  /**
+   * Sets or removes the principal.
+   * @throws TypeError when the user has no name; SessionStateError when `signIn()` has signed in somebody else
+   */
   record(properties: object): void {
     const { session, rule } = this;
     if (!rule) return;
     if (rule.passportKeys) return this.#follow(rule.passportKeys);
     const name = rule.nameIn(this.#asStored(properties));
-    if (name !== session.principalName) session.setPrincipal(name);
+    if (name === session.principalName) return;
+    // The client would be told that it is signed in, and be nobody.
+    if (session.signsIn) throw new SessionStateError(SIGN_IN_NOT_FOUND);
+    session.setPrincipal(name);
   }
 
   /**
@@ -133,3 +140,8 @@ export class PrincipalRecorder {
     return authenticatedAt !== undefined && authenticatedAt !== this.#authenticatedAt;
   }
 }
+
+const SIGN_IN_NOT_FOUND =
+  'Nobody was signed in, and nothing was saved, because the option `principal` of ExpressSessionModule.forRoot() does not ' +
+  'find the name that signIn(name) got: after the call, and before the save, assign the property that the function reads, ' +
+  'or set `principal: false` and let signIn() alone decide';

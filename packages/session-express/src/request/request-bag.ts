@@ -8,10 +8,18 @@ import {
 } from '@nest-session/core/internal';
 import { BagValues } from '../bag/bag-values.js';
 import { propertyBag } from '../bag/property-bag.js';
-import { type BagOwner, CONTENT, type IsTold, type SessionBag, type Update } from '../bag/session-bag.js';
+import {
+  type BagOwner,
+  type Callback,
+  CONTENT,
+  type IsTold,
+  type SessionBag,
+  type Update,
+} from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
 import { PrincipalRecorder } from './principal.recorder.js';
+import { SessionCallbacks } from './session-callbacks.js';
 
 /** The `req.session` of one request or message. The application may replace, end or unset it. */
 export class RequestBag implements BagOwner {
@@ -19,7 +27,10 @@ export class RequestBag implements BagOwner {
   readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
+  #callbacks: SessionCallbacks | undefined;
   #bag: SessionBag | null | undefined;
+  /** Whether the application has read the id of the session since that was told. */
+  #isIdRead = false;
   /** The failure of a save that nobody waited for. */
   #untold: SessionGoneError | undefined;
   /** The lifetime that the cookie of a new session was given, and since when somebody was signed in to it by then. */
@@ -91,8 +102,13 @@ export class RequestBag implements BagOwner {
     return saving;
   }
 
-  /** Before the response. @throws the failure that nobody has heard of, once */
+  /** Before the response. @throws the failure of a save that nobody has heard of, once */
   tell(): void {
+    this.#tellOfId();
+    this.#tellUntold();
+  }
+
+  #tellUntold(): void {
     const error = this.#untold;
     this.#untold = undefined;
     // Unless the save before the response has failed with it.
@@ -106,8 +122,24 @@ export class RequestBag implements BagOwner {
     this.#bag = this.#open();
   }
 
+  callBack(result: Promise<unknown>, callback: Callback): void {
+    this.#callbacks ??= new SessionCallbacks(this.#request);
+    this.#callbacks.add(result, callback);
+  }
+
+  /** Resolves when the callbacks were called that wait for the session; undefined when there are none. */
+  get callbacksLeft(): Promise<unknown> | undefined {
+    return this.#callbacks?.left;
+  }
+
   tellOfId(): void {
-    this.#settings.tellOfId();
+    this.#isIdRead = true;
+    if (this.#request.response.headersSent) this.#tellOfId();
+  }
+
+  #tellOfId(): void {
+    if (this.#isIdRead) this.#settings.tellOfId();
+    this.#isIdRead = false;
   }
 
   keepPrincipal(name: string, update: Update): Update {
@@ -165,7 +197,7 @@ export class RequestBag implements BagOwner {
 
   /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
   #complete(): void {
-    this.tell();
+    this.#tellUntold();
     const session = this.#session;
     if (!this.#bag || session.attributeNames.length === 0) return;
     const maxAge = this.#maxAge;

@@ -20,20 +20,26 @@ export class RequestBags {
   }
 
   /**
-   * Before the response: `delete req.session` removes the property, and means the same as an assignment of undefined.
+   * Before the response. Resolves when the callbacks were called that wait for the session: they may change it, and
+   * respond. Undefined when there are none, and then `delete req.session`, which removes the property, means the same
+   * as an assignment of undefined.
    * @throws the error of a failed load, once, when that should have ended the session; SessionGoneError, once, of a
    *   `save()` or `destroy()` that nobody has awaited
    */
-  beforeResponse(session: RequestSession): void {
-    this.#bags.get(session)?.tell();
-    if (Object.hasOwn(session.request, 'session') || this.#refused.has(session)) return;
+  beforeResponse(session: RequestSession): Promise<unknown> | undefined {
+    const used = this.#bags.get(session);
+    const left = used?.callbacksLeft;
+    if (left) return left;
+    used?.tell();
+    if (Object.hasOwn(session.request, 'session') || this.#refused.has(session)) return undefined;
     if (session.isUnavailable) {
-      if (this.settings.unset === 'keep') return;
+      if (this.settings.unset === 'keep') return undefined;
       // The response to the error is not refused as well.
       this.#refused.add(session);
     }
     const bag = this.showing(session);
     bag?.unset(undefined);
+    return undefined;
   }
 
   /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */

@@ -4,6 +4,7 @@ import { propertiesOf } from '../bag/bag-values.js';
 import type { SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
 import type { BagSettings } from './bag-settings.js';
+import { callSafely, reportUntold } from './call-safely.js';
 
 type Reply<T> = (error?: unknown, result?: T) => void;
 
@@ -80,8 +81,9 @@ function refuse(method: string, instead: string, callback: Reply<never> | undefi
 }
 
 function answer<T>(callback: Reply<T> | undefined, action: () => Promise<T>): void {
+  const call = (...args: Parameters<Reply<T>>) => callSafely(() => callback?.(...args), reportUntold);
   action().then(
-    (result) => callback?.(undefined, result),
-    (error: unknown) => callback?.(error),
+    (result) => call(undefined, result),
+    (error: unknown) => call(error),
   );
 }

@@ -9,7 +9,8 @@ import {
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { NestFactory } from '@nestjs/core';
-import { closeApps, startApp } from '../support/express-session.app.js';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { closeApps, type ExpressSessionAppOptions, startApp } from '../support/express-session.app.js';
 import { GatedStore } from '../support/gated.store.js';
 import { request, runIn, StepController, type StepRequest } from '../support/step.controller.js';
 
@@ -40,14 +41,26 @@ describe('an option of express-session', () => {
     ['resave: true', { resave: true }, '`resave`: a request without changes writes nothing'],
     ['rolling: true', { rolling: true }, '`rolling`: a cookie with a lifetime is sent again', LIFETIME],
     ['rolling: false', { rolling: false }, '`rolling`: a cookie with a lifetime is sent again'],
+    [
+      'name',
+      { name: 'shop.sid' },
+      '`name`: of the old cookie, the new one is SESSION. Where several applications share a host, set `cookie: { name }`',
+    ],
     ['proxy: false', { proxy: false }, '`proxy`: the platform decides which proxies it trusts'],
   ])('%s is answered in the log', async (_, express, answer, session = {}) => {
     const { log } = await startApp({ express, session });
     expect(log.lines.join('\n')).toContain(`Options of express-session: ${answer}`);
   });
 
+  it.each<[what: string, options: object, session?: SessionModuleOptions]>([
+    ['that express-session has by default', { name: 'connect.sid' }],
+    ['of one application, where the new cookie has one too', { name: 'a' }, { cookie: { name: 'b' } }],
+  ])('name needs no answer when it is that %s', async (_, express, session = {}) => {
+    const { log } = await startApp({ express, session });
+    expect(log.lines.join('\n')).not.toContain('Options of express-session');
+  });
+
   it.each<[what: string, options: object, problem: string, session?: SessionModuleOptions]>([
-    ['proxy: true', { proxy: true }, 'Option `proxy` is a setting of the platform'],
     [
       'genid',
       { genid: () => 'x' },
@@ -114,6 +127,11 @@ describe('an option of express-session', () => {
       { cookie: { sameSite: 'auto' } },
       "`cookie.sameSite` cannot be 'auto': extend CookieSessionIdResolver",
     ],
+    [
+      'cookie.domain',
+      { cookie: { domain: '.example.com' } },
+      'set `cookie: { domain: "example.com" }` in SessionModule.forRoot(), or remove it here',
+    ],
     ['cookie.partitioned', { cookie: { partitioned: true } }, 'set `cookie: { partitioned: true }`'],
     [
       'cookie.expires',
@@ -132,13 +150,53 @@ describe('an option of express-session', () => {
     ['that of the session cookie', { cookie: { httpOnly: true, secure: 'auto', sameSite: 'lax', path: '/' } }],
     ['a lifetime that the session cookie has', { cookie: { maxAge: 86_400_000 } }, LIFETIME],
     ['null', { cookie: { maxAge: null, expires: null } }],
+    [
+      'of a domain that the session cookie has',
+      { cookie: { domain: '.example.com' } },
+      { cookie: { domain: 'example.com' } },
+    ],
     ['sameSite: true with strict', { cookie: { sameSite: true } }, { cookie: { sameSite: 'strict' } }],
   ])('cookie is accepted when it is %s', async (_, express, session = {}) => {
     expect(await problemsOf(express, session)).toEqual([]);
   });
 
   it('is reported together with the others', async () => {
-    expect(await problemsOf({ genid: () => 'x', store: {}, proxy: true })).toHaveLength(3);
+    expect(await problemsOf({ genid: () => 'x', store: {}, secret: '' })).toHaveLength(3);
+  });
+
+  describe('proxy: true', () => {
+    const express = { proxy: true };
+
+    it.each<[what: string, options: ExpressSessionAppOptions]>([
+      ['app.set() of main.ts', { configure: (app) => (app as NestExpressApplication).set('trust proxy', 'loopback') }],
+      ['`trustProxy` of Fastify', { platform: 'fastify', fastify: { trustProxy: 'loopback' } }],
+    ])('is accepted with %s', async (_, options) => {
+      const { log } = await startApp({ express, ...options });
+      expect(log.lines.join('\n')).toContain('Options of express-session: `proxy`: the platform decides');
+    });
+
+    it.each<[what: string, options: ExpressSessionAppOptions]>([
+      ['Express', {}],
+      [
+        'Express that was told not to',
+        { configure: (app) => (app as NestExpressApplication).set('trust proxy', false) },
+      ],
+      ['Fastify', { platform: 'fastify' }],
+    ])('fails the start with %s, which trusts none', async (_, options) => {
+      await expect(startApp({ express, ...options })).rejects.toThrow(
+        'ExpressSessionModule: Option `proxy` is a setting of the platform: remove it, and call app.set("trust proxy", 1)',
+      );
+    });
+
+    it('is accepted without a platform, as in a worker', async () => {
+      class AppModule {}
+      const imports = [SessionModule.forRoot(), MapSessionModule.forRoot(), ExpressSessionModule.forRoot(express)];
+      const context = await NestFactory.createApplicationContext(
+        { module: AppModule, imports },
+        { logger: false, abortOnError: false },
+      );
+      await context.close();
+    });
   });
 });
 

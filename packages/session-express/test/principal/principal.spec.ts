@@ -1,9 +1,9 @@
-import { IndexedSessionRepository, Sessions } from '@nest-session/core';
+import { IndexedSessionRepository, Sessions, SessionStateError } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { ExpressSessionModuleOptions } from '../../src/index.js';
 import { closeApps, startApp } from '../support/express-session.app.js';
 import { logInByPassport } from '../support/passport-login.js';
-import { runIn, StepController, type Step } from '../support/step.controller.js';
+import { request, runIn, StepController, type Step } from '../support/step.controller.js';
 
 LeakGuard.install();
 afterEach(closeApps);
@@ -108,6 +108,46 @@ describe('the principal', () => {
     expect(await run(authentication)).toEqual(['ann', true]);
     await run(({ session }) => void (session.account = 'bob'));
     expect(await run(authentication)).toEqual(['bob', false]);
+  });
+
+  it('keeps the time of a sign-in whose name the option finds, also of another user than before', async () => {
+    const { run, count } = await start((session) => session['account'] as string);
+    for (const name of ['ann', 'bob', 'bob']) {
+      await run(({ session }) => {
+        session.signIn(name);
+        session.account = name;
+      });
+      expect(await run(({ session }) => [session.principalName, typeof session.authenticatedAt])).toEqual([
+        name,
+        'number',
+      ]);
+    }
+    expect([await count('ann'), await count('bob')]).toEqual([0, 1]);
+  });
+
+  it.each<[who: string, account: unknown]>([
+    ['nobody', undefined],
+    ['somebody else', 'bob'],
+  ])('makes a sign-in fail whose name the option does not find, but %s', async (_, account) => {
+    const { client, run, count } = await start((session) => session['account'] as string);
+    await run(({ session }) => void (session.cart = 1));
+    const response = await request(client, ({ session }) => {
+      session.signIn('ann');
+      session.account = account;
+    });
+    expect([response.status, response.setCookies]).toEqual([500, []]);
+    const message = await run(async ({ session }) => {
+      session.signIn('ann');
+      session.account = account;
+      const error: unknown = await session.save().catch((thrown: unknown) => thrown);
+      session.account = 'ann';
+      return error instanceof SessionStateError && error.message;
+    });
+    expect(message).toMatch(/`principal`.*does not find the name that signIn\(name\) got: .* assign the property/);
+    expect([await count('ann'), await count('bob')]).toEqual([1, 0]);
+    // Later, the function decides again.
+    await run(({ session }) => void delete session.account);
+    expect(await run(({ session }) => [session.principalName ?? null, session.cart])).toEqual([null, 1]);
   });
 
   it('is left to the application with `principal: false`', async () => {

@@ -496,7 +496,8 @@ describe('the takeover of a session of connect-redis', () => {
 
   it('reads the cookie and the keys that the options name', async () => {
     await closeApps();
-    await start({ name: 'sid', prefix: 'app:', cookie: { path: '/', domain: '127.0.0.1' } });
+    const cookie = { path: '/', domain: '127.0.0.1' };
+    await start({ name: 'sid', prefix: 'app:', cookie }, { cookie });
     const { sid } = await oldSession({ prefix: 'app:' });
     const browser = browserWith(sign(sid), 'sid');
     const response = await browser.get('/plain');
