@@ -7,7 +7,7 @@ import type { Session } from '../session/session.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
-import { LateChanges } from './late-change.js';
+import { LateChanges } from './late-changes.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
 import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';

@@ -183,8 +183,8 @@ export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMess
 }
 
 /**
- * Adds a check of the requests that go on with a connection: polls, and the upgrade to a WebSocket. The `sid` that names
- * it stands in their URLs, so it is no secret.
+ * Adds a check of the requests that go on with a connection: polls, and the upgrade to a WebSocket. The `sid` that
+ * names it stands in their URLs, so it is no secret.
  */
 export function allowLaterRequests(
   engine: IoEngine,
