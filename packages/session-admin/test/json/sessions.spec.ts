@@ -5,7 +5,7 @@ import type { Session } from '@nest-session/core';
 import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
+import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
 
@@ -65,6 +65,21 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
       );
       expect(to! - from!).toBeGreaterThan(590_000);
       expect(to! - from!).toBeLessThan(610_000);
+    });
+
+    it('shows the absolute end of a session from its sign-in on', async () => {
+      const app = await start({ session: { absoluteTimeout: '1h' } });
+      const visitor = app.agent();
+      await visitor.post('/cart/apple');
+      const begun = Date.now();
+      await eventually(() => Date.now() > begun + 50);
+      await visitor.post('/sign-in/bob');
+      const { sessions } = (await (await app.admin()).get(`${PATH}/sessions?username=bob`)).json<Listed>();
+      const [created, signedIn, end] = ['creationTime', 'authenticatedTime', 'absoluteExpirationTime'].map((each) =>
+        Date.parse(sessions[0]![each] as string),
+      );
+      expect(signedIn! - created!).toBeGreaterThan(30);
+      expect(end).toBe(signedIn! + 3_600_000);
     });
 
     it('shows one session with the sizes of its attributes, and no value', async () => {

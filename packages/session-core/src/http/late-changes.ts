@@ -11,12 +11,14 @@ import type { RequestSession } from './request-session.js';
  */
 export class LateChanges {
   readonly #session: RequestSession;
-  #isOver = false;
+  #isOver: boolean;
   #isNoted = false;
   #isReported = false;
 
-  constructor(session: RequestSession) {
+  /** `isOver`: whether the response has ended. */
+  constructor(session: RequestSession, isOver: boolean) {
     this.#session = session;
+    this.#isOver = isOver;
   }
 
   /** Called at each change. */

@@ -56,7 +56,8 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #isSaveTaken = false;
   /** Whether the session was changed while the response waited. */
   #isChangedLate = false;
-  /** Defined once the headers were sent. */
+  /** Whether the response has ended. */
+  #isOver = false;
   #late: LateChanges | undefined;
   /** The error of `fail()`, and whether it has decided the response. */
   #failure: { readonly error: unknown; isTold: boolean } | undefined;
@@ -143,7 +144,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   /** Called at each change of the session. */
   noteChange(): void {
-    if (this.#late) this.#late.note();
+    if (this.headersSent) this.#lateChanges.note();
     else this.#isChangedLate ||= this.hasBegun;
   }
 
@@ -226,9 +227,17 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   passed(): void {
     if (this.headersSent) return;
     this.#headers = 'sent';
-    const late = (this.#late = new LateChanges(this.session));
-    if (this.#isChangedLate) late.note();
-    this.whenClosed(() => void late.close(() => this.session.isUnsaved(this.#isHandled)));
+    if (this.#isChangedLate) this.#lateChanges.note();
+    this.whenClosed(() => {
+      this.#isOver = true;
+      const isUnsaved = () => this.session.isUnsaved(this.#isHandled);
+      if (this.#late || isUnsaved()) void this.#lateChanges.close(isUnsaved);
+    });
+  }
+
+  /** Made for the first change after the headers: most responses have none. */
+  get #lateChanges(): LateChanges {
+    return (this.#late ??= new LateChanges(this.session, this.#isOver));
   }
 
   /** Calls a listener when the response has ended, or the client has disconnected. */

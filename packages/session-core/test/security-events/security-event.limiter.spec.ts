@@ -44,6 +44,15 @@ describe('SecurityEventLimiter', () => {
     }
   });
 
+  it('tells users behind one address apart', () => {
+    for (const principalName of ['ann', 'bob'])
+      limiter.add('unknown-token', { remoteAddress: '10.0.0.1', principalName });
+    expect(delivered.map(({ principalName, suppressed }) => [principalName, suppressed])).toEqual([
+      ['ann', 0],
+      ['bob', 0],
+    ]);
+  });
+
   it('tells five hundred clients apart, even after others came before them', () => {
     for (let round = 0; round < 3; round++) {
       const addresses = Array.from({ length: 500 }, (_, i) => `10.${round}.${i >> 8}.${i & 255}`);

@@ -1,3 +1,5 @@
+import { counted } from './counted.js';
+
 /** Thrown when a command has to be called in another way. Its message is printed as it is. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
@@ -10,5 +12,5 @@ const WORD = /^[a-z-]{1,12}$/;
 export function shownArgument(text: string, harmless = WORD): string {
   return harmless.test(text)
     ? JSON.stringify(text)
-    : `(${text.length} characters, not shown: they may hold a password)`;
+    : `(${counted(text.length, 'character')}, not shown: it may be a password)`;
 }

@@ -40,20 +40,23 @@ it('the erasure of a user beside Spring finds each session, however often all of
   expect(await store.client.exists(spring.index('ann'))).toBe(0);
 });
 
-it('the erasure of a user beside Spring removes what is noted of who signed in, also beside the session of another', async () => {
-  const keys = new SharedKeys('spring:session', partitions.all[0]!, 0);
-  const spring = new SpringWriter(store.client);
-  const [theirs, gone, others] = [
-    await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' }),
-    store.id(),
-    await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' }),
-  ];
-  await store.client.set(keys.signedIn(others), '1000 otto ann', 'PX', 60_000);
-  await store.client.rpush(keys.signedIn(store.id()), 'planted');
-  const before = await exactDump(store.client);
-  // Spring has signed in somebody else, or has removed the session.
-  for (const id of [theirs, gone]) await store.client.set(keys.signedIn(id), '1000 ann', 'PX', 60_000);
-  const options = { isRehearsal: false, signal: new AbortController().signal, onProgress: () => undefined };
-  await new SharedUserErasure(store.client, partitions, 'ann', options).run();
-  expect(await exactDump(store.client)).toEqual(before);
-});
+it.each(['ann', 'Ada Lovelace'])(
+  'the erasure of %s beside Spring removes what is noted of who signed in, also beside the session of another',
+  async (name) => {
+    const keys = new SharedKeys('spring:session', partitions.all[0]!, 0);
+    const spring = new SpringWriter(store.client);
+    const [theirs, gone, others] = [
+      await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' }),
+      store.id(),
+      await spring.create({ [SPRING_PRINCIPAL_NAME]: 'otto' }),
+    ];
+    await store.client.set(keys.signedIn(others), '1000 otto ann', 'PX', 60_000);
+    await store.client.rpush(keys.signedIn(store.id()), 'planted');
+    const before = await exactDump(store.client);
+    // Spring has signed in somebody else, or has removed the session.
+    for (const id of [theirs, gone]) await store.client.set(keys.signedIn(id), `1000 ${name}`, 'PX', 60_000);
+    const options = { isRehearsal: false, signal: new AbortController().signal, onProgress: () => undefined };
+    await new SharedUserErasure(store.client, partitions, name, options).run();
+    expect(await exactDump(store.client)).toEqual(before);
+  },
+);

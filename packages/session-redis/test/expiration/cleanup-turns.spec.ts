@@ -30,6 +30,12 @@ it('a partition is due when it has more than its share of the events', async () 
   expect(await turns.take(keys!, HOUR)).toBe('due');
 });
 
+it('a partition with nothing but dead letters is due', async () => {
+  const [keys] = store.partitions.all;
+  await store.client.xadd(keys!.deadLetters, '*', 'reason', 'x');
+  expect(await turns.take(keys!, HOUR)).toBe('due');
+});
+
 it('a partition has its turn again after each question and each cleanup that fails', async () => {
   const [keys, other] = store.partitions.all;
   await store.client.call('ACL', 'SETUSER', 'frugal', 'on', '>secret', '~*', '&*', '+@all');

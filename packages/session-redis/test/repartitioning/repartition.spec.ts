@@ -3,8 +3,10 @@ import { IndexedSessionRepository, OnSessionEvent, SessionEvent } from '@nest-se
 import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
+import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { LivingInstances } from '../../src/connection/living-instances.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
+import { verify } from '../../src/verification/verify.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { runCommand } from '../support/command.process.js';
 import { contentOf, fill, HASH } from '../support/filled.store.js';
@@ -49,6 +51,16 @@ describeMoves('buckets', {
   interrupted: [[1, 2]],
 });
 describeMoves('sorted-set', { moves: [[1, 4]] });
+
+it('the bytes of dead letters are noted in their new partitions, whatever their letters', async () => {
+  const { client } = store;
+  await client.hset(ONE.meta, { version: '3', partitions: 1, holds: 'sessions' });
+  const letter = { group: 'g', reason: 'größer 中', handler: 'H.h', type: 'created', session: store.id() };
+  await client.xadd(ONE.all[0]!.deadLetters, '*', ...Object.entries(letter).flat());
+  await repartition({ url: url() }, { to: 2 });
+  const verified = { client, partitions: partitionsOf(2), options: resolveRedisSessionOptions({}) };
+  expect((await verify(verified, { repair: false, rate: 1_000_000 })).findings).toEqual([]);
+});
 
 // In the other two moves, the first partition has the same keys before and after.
 it.each([

@@ -383,6 +383,15 @@ describe('register-handlers', () => {
     expect(await wanted()).toEqual(['a']);
   });
 
+  it('wants no longer what only an instance wanted that was killed', async () => {
+    const join = (consumer: string, types: readonly string[], liveness: number) =>
+      scripts.registerHandlers(store.keys, { group, consumer }, { names: types, types }, liveness);
+    await join('killed', ['a', 'b'], LEASE);
+    // No instance is taken for a living one that was not seen in the last 0 ms.
+    expect(await join('old', ['a'], 0)).toEqual(['registered']);
+    expect(await store.client.hget(store.keys.wanted, group)).toBe('a');
+  });
+
   it('begins anew where the record of handlers is none', async () => {
     await store.client.hset(store.keys.handlers, group, 'no JSON');
     expect(await register(me, 'A.a')).toEqual(['registered']);

@@ -82,6 +82,14 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await store.client.pexpiretime(store.keysOf(id).shadow(id))).toBe(Number(absoluteExpiry));
     });
 
+    it('counts an absolute timeout that comes with a sign-out from the creation', async () => {
+      const id = await store.create({ a: '1' }, { absoluteTimeout: 3600 });
+      const created = Number((await store.session(id))['creationTime']);
+      await store.client.hset(store.keysOf(id).session(id), 'authenticatedAt', created + 60_000);
+      await store.save(id, { absoluteTimeout: 600, signsOut: true });
+      expect(Number((await store.session(id))['absoluteExpiry'])).toBe(created + 600_000);
+    });
+
     it('ends a session without an idle timeout at its absolute timeout', async () => {
       const id = await store.create({ a: '1' }, { interval: -1, absoluteTimeout: 600 });
       const { creationTime } = await store.session(id);

@@ -59,6 +59,17 @@ describe.each([
   const check = (repair = false) => verify(storeOf(store), { repair, rate: 1_000_000 });
   const rules = (findings: readonly { readonly rule: Rule }[]) => findings.map(({ rule }) => rule);
 
+  it('keeps a stray key that it sets aside for thirty days', async () => {
+    const { client, keys } = store;
+    await client.set(keys.epoch, 'stray');
+    await check(true);
+    const aside = `${keys.prefix}stray:epoch`;
+    expect(await client.get(aside)).toBe('stray');
+    const left = (await client.pttl(aside)) / (24 * 60 * MINUTE);
+    expect(left).toBeGreaterThan(29.9);
+    expect(left).toBeLessThanOrEqual(30);
+  });
+
   it('finds nothing in a healthy store, and changes nothing', async () => {
     await store.scripts.delete(others[0]!);
     const gone = await store.create({}, { interval: 1 });
