@@ -149,7 +149,6 @@ it('commands that change something refuse data that only a newer version may wri
       `dead-letters --discard ${letter} --yes`,
       'dead-letters --discard all --yes',
       'verify --repair',
-      'expirations --to sorted-set',
       'repartition --from 2 --to 4',
     ];
     for (const line of lines) {
