@@ -83,8 +83,11 @@ const OPERATIONS = {
     }),
   signIn: ({ id, count, user }) =>
     change(id, (session) => {
-      session.setAttribute('count', count);
+      const name = session.getAttribute('name');
       session.signIn(user);
+      // The session of another user starts empty.
+      session.setAttribute('name', name);
+      session.setAttribute('count', count);
     }),
   delete: ({ id }) => repository.deleteById(id),
   read: async ({ id }) => (await repository.findById(id))?.getAttribute('count'),
