@@ -14,8 +14,6 @@ import { httpSessionOfCall } from './session-of-call.js';
  * AuthenticatedGuard sees to that itself.
  */
 export class RevocationGuard implements CanActivate {
-  readonly #guarded = new WeakMap<object, boolean>();
-
   /** `isEverythingGuarded`: whether a global guard is the application's. */
   constructor(
     private readonly connections: GuardedConnections,
@@ -25,21 +23,17 @@ export class RevocationGuard implements CanActivate {
   /** @throws AuthenticationRequiredError when the login has ended; SessionStoreError when the store failed */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const session = httpSessionOfCall(context);
-    if (session?.existing?.principalName === undefined) return true;
+    if (!isSignedIn(session)) return true;
     if (this.#isGuarded(context)) this.connections.add(context, session);
     return refuseEnded(session);
   }
 
   #isGuarded(context: ExecutionContext): boolean {
     const [handler, controller] = [context.getHandler(), context.getClass()];
-    const known = this.#guarded.get(handler);
-    if (known !== undefined) return known;
+    if (hasForeignGuard([...guardsOf(controller), ...guardsOf(handler)])) return true;
+    if (!this.isEverythingGuarded) return false;
     const rules = [handler, controller].map((each) => Reflect.getMetadata(AUTHENTICATION, each) as AuthenticationRule);
-    const isPublic = rules.find((rule) => rule !== undefined) === PUBLIC;
-    const isListed = hasForeignGuard([...guardsOf(controller), ...guardsOf(handler)]);
-    const isGuarded = isListed || (this.isEverythingGuarded && !isPublic);
-    this.#guarded.set(handler, isGuarded);
-    return isGuarded;
+    return rules.find((rule) => rule !== undefined) !== PUBLIC;
   }
 }
 
@@ -47,18 +41,23 @@ export class RevocationGuard implements CanActivate {
 export class RevocationInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const session = httpSessionOfCall(context);
-    const isFresh = session === undefined || refuseEnded(session);
+    const isFresh = !isSignedIn(session) || refuseEnded(session);
     return isFresh === true ? next.handle() : defer(() => isFresh).pipe(switchMap(() => next.handle()));
   }
 }
 
-function refuseEnded(session: RequestSession): true | Promise<true> {
-  if (session.existing?.principalName === undefined) return true;
-  const isAlive = session.isStillAlive();
-  return isAlive === true || isAlive.then(requireAlive);
+/** By what was loaded: what this request has changed since then is no login that could have ended. */
+function isSignedIn(session: RequestSession | undefined): session is RequestSession {
+  return session?.existing?.storedPrincipal !== undefined;
 }
 
-function requireAlive(isAlive: boolean): true {
-  if (!isAlive) throw new AuthenticationRequiredError('not-authenticated');
-  return true;
+function refuseEnded(session: RequestSession): true | Promise<true> {
+  const asked = session.isStillAlive();
+  if (asked === true) return true;
+  return asked.then((isAlive) => {
+    if (isAlive) return true;
+    // The refusal depends on the session.
+    session.use();
+    throw new AuthenticationRequiredError('not-authenticated');
+  });
 }

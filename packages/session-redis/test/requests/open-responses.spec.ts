@@ -127,16 +127,22 @@ class OwnGuard implements CanActivate {
   }
 }
 
-/** Guarded by the application, and not by AuthenticatedGuard. */
-@Controller('own')
-@Public()
-@UseGuards(OwnGuard)
-class OwnGuardedController {
+abstract class Streams {
   @Sse('events')
   events() {
     return ticks();
   }
 }
+
+@Controller('public')
+@Public()
+class PublicController extends Streams {}
+
+/** Guarded by the application, and not by AuthenticatedGuard. It shares its method with a controller that is not. */
+@Controller('own')
+@Public()
+@UseGuards(OwnGuard)
+class OwnGuardedController extends Streams {}
 
 const ticks = () => interval(10).pipe(map((data) => ({ data })));
 
@@ -219,7 +225,7 @@ async function start({ store, adapter }: Kind): Promise<INestApplication> {
   const module: DynamicModule = {
     module: AppModule,
     imports: [SessionModule.forRoot(), STORES[store]()],
-    controllers: [NewsController, GuardedController, OwnGuardedController],
+    controllers: [NewsController, GuardedController, PublicController, OwnGuardedController],
     providers: [{ provide: APP_GUARD, useExisting: AuthenticatedGuard }],
   };
   const app = await NestFactory.create(module, ADAPTERS[adapter](), { logger: false, abortOnError: false });
@@ -267,9 +273,11 @@ describe.each(KINDS)('a response of $adapter that needed a login, with the store
   it.each(ENDS)('ends with %s, also one that has just begun, and what is public goes on', async (_name, end) => {
     const streams = await Promise.all(STREAMS.map((path) => Stream.open(ann, path)));
     const open = await Stream.open(ann, '/open');
+    const inherited = await Stream.open(ann, '/public/events');
     await end();
     expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(STREAMS.map(() => 'cut'));
     await open.goesOn();
+    await inherited.goesOn();
     // By now, this instance hears of ends.
     const again = await HttpAgent.for(app);
     await again.post('/login/bob');
