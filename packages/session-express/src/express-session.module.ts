@@ -1,4 +1,4 @@
-import { type DynamicModule, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
+import { type DynamicModule, type HttpServer, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
 import {
@@ -20,7 +20,6 @@ import {
   type ResolvedExpressSessionOptions,
   resolveExpressSessionOptions,
 } from './configuration/express-session.options.js';
-import { trustsProxies } from './configuration/trusts-proxies.js';
 import type { BagSettings } from './request/bag-settings.js';
 import type { NoPrincipalReason, NoPrincipalReport } from './request/principal.recorder.js';
 import { CookieCheck } from './request/cookie.check.js';
@@ -114,6 +113,26 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       return undefined;
     }
   }
+}
+
+/** Whether the platform trusts a proxy. True without a platform, which has no requests that could come by one. */
+function trustsProxies(platform: HttpServer | undefined): boolean {
+  const instance: unknown = platform?.getInstance();
+  if (!instance) return true;
+  switch (platform?.getType()) {
+    case 'express':
+      return Boolean((instance as { get(setting: string): unknown }).get('trust proxy'));
+    case 'fastify':
+      return Boolean(optionsOf(instance)?.trustProxy);
+    default:
+      return false;
+  }
+}
+
+/** The options of an instance of Fastify, which shows `trustProxy` nowhere else. */
+function optionsOf(instance: object): { readonly trustProxy?: unknown } | undefined {
+  const key = Object.getOwnPropertySymbols(instance).find(({ description }) => description === 'fastify.options');
+  return key && (instance as Record<symbol, { readonly trustProxy?: unknown }>)[key];
 }
 
 const logger = new OneLineLogger('ExpressSession');
