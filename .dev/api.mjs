@@ -1,9 +1,9 @@
-// npm run api: writes the public surface of each entry point of the published packages to docs/evidence/api, as a
-// report that a change of the surface shows up in. With --check: fails where a report is not what the surface is.
+// npm run api: writes the public surface of each entry point that is for applications to docs/evidence/api, as a report
+// that a change of the surface shows up in. With --check: fails where a report is not what the surface is.
 import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
-import { entryPoints } from './entry-points.mjs';
+import { publicEntryPoints } from './entry-points.mjs';
 import { main, root, runQuietly } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
@@ -14,7 +14,7 @@ await main(async () => {
   await runQuietly('npm', ['run', '--silent', 'build']);
   mkdirSync(REPORTS, { recursive: true });
   const temporary = temporaryFolder('api');
-  const entries = entryPoints();
+  const entries = publicEntryPoints();
   const problems = entries.flatMap((entry) => report(entry, temporary));
   const known = new Set(entries.map(reportName));
   for (const name of readdirSync(REPORTS).filter((each) => !known.has(each))) {

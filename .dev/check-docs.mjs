@@ -1,14 +1,14 @@
 // npm run check:docs: whether every public name, members included, has a doc comment, and whether the links in them
 // lead somewhere. What is inherited counts: TypeDoc shows a class the comment of what it implements.
 import { ReflectionKind } from 'typedoc';
-import { entryPoints } from './entry-points.mjs';
+import { publicEntryPoints } from './entry-points.mjs';
 import { main, runQuietly } from './processes.mjs';
 import { readPackage } from './typedoc.mjs';
 
 await main(async () => {
   // A package finds the types of the others where they are built.
   await runQuietly('npm', ['run', '--silent', 'build']);
-  const entries = entryPoints();
+  const entries = publicEntryPoints();
   const results = [];
   for (const folder of new Set(entries.map((entry) => entry.folder))) {
     results.push(

@@ -1,7 +1,7 @@
-// Writes packages/session-redis/src/scripts/lua-sources.ts, the text of every .lua file beside it,
-// packages/session-admin/src/page/page-files.ts, the text of every file of the page beside it, and for both packages
-// configuration/version.ts, the version of the package.json, so that no program has to find these files when it runs,
-// wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first; with
+// Writes src/scripts/lua-sources.ts of each package with Redis scripts, the text of every .lua file beside it,
+// packages/session-admin/src/page/page-files.ts, the text of every file of the page beside it, and
+// configuration/version.ts of two packages, the version of the package.json, so that no program has to find these files
+// when it runs, wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first; with
 // --watch, it runs until it is stopped and follows changes of scripts.
 import { existsSync, readdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,17 +9,28 @@ import { fileURLToPath } from 'node:url';
 const [REDIS, ADMIN] = ['session-redis', 'session-admin'].map((name) =>
   fileURLToPath(new URL(`../packages/${name}/`, import.meta.url)),
 );
-const FOLDER = `${REDIS}src/scripts/`;
+const PACKAGES = fileURLToPath(new URL('../packages/', import.meta.url));
 const PAGE = `${ADMIN}src/page/`;
 const LUA = /\.lua$/;
 const OF_PAGE = /\.(?:html|css|js|svg)$/;
 
-/** The text of each script by its name, such as `session/save-session`. */
-export function luaSources() {
-  const paths = readdirSync(FOLDER, { encoding: 'utf8', recursive: true }).filter((path) => LUA.test(path));
+/** The folders with the Redis scripts of a package, each with a slash at its end. */
+export function scriptFolders() {
+  const folders = readdirSync(PACKAGES).map((name) => `${PACKAGES}${name}/src/scripts/`);
+  return folders.filter((folder) => existsSync(folder) && luaFiles(folder).length > 0);
+}
+
+/** The text of each script in a folder by its name, such as `session/save-session`. */
+export function luaSources(folder) {
   return Object.fromEntries(
-    paths.toSorted().map((path) => [path.replace(LUA, ''), readFileSync(`${FOLDER}${path}`, 'utf8')]),
+    luaFiles(folder).map((path) => [path.replace(LUA, ''), readFileSync(`${folder}${path}`, 'utf8')]),
   );
+}
+
+function luaFiles(folder) {
+  return readdirSync(folder, { encoding: 'utf8', recursive: true })
+    .filter((path) => LUA.test(path))
+    .toSorted();
 }
 
 function pageFiles() {
@@ -28,7 +39,9 @@ function pageFiles() {
 }
 
 export default function embedScripts() {
-  write(`${FOLDER}lua-sources.ts`, textsOf('LUA_SOURCES', 'the .lua files', luaSources()));
+  for (const folder of scriptFolders()) {
+    write(`${folder}lua-sources.ts`, textsOf('LUA_SOURCES', 'the .lua files', luaSources(folder)));
+  }
   write(`${PAGE}page-files.ts`, textsOf('PAGE_FILES', 'the files of the page', pageFiles()));
   for (const folder of [REDIS, ADMIN]) embedVersion(folder);
 }
@@ -64,7 +77,9 @@ function write(target, text) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   embedScripts();
   if (process.argv.includes('--watch')) {
-    watch(FOLDER, { recursive: true }, (_, path) => path && LUA.test(path) && embedScripts());
+    for (const folder of scriptFolders()) {
+      watch(folder, { recursive: true }, (_, path) => path && LUA.test(path) && embedScripts());
+    }
     watch(PAGE, (_, path) => path && OF_PAGE.test(path) && embedScripts());
   }
 }

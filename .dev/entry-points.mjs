@@ -3,6 +3,11 @@ import { join } from 'node:path';
 import { root } from './processes.mjs';
 import { publishedPackages } from './workspaces.mjs';
 
+/** Without those that packages of ours share: nothing is promised of them. */
+export function publicEntryPoints() {
+  return entryPoints().filter(({ name }) => !name.endsWith('/internal'));
+}
+
 /**
  * The entry points as the `exports` of the package.json files have them: the name that is imported, the folder of the
  * package, the compiled types and the source.

@@ -1,10 +1,9 @@
 // Whether the Redis scripts keep the rules that CONTRIBUTING.md lists under "Redis scripts".
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { relative } from 'node:path';
 import luaparse from 'luaparse';
+import { luaSources, scriptFolders } from './embed-scripts.mjs';
 import { root } from './processes.mjs';
 
-const FOLDER = join(root, 'packages/session-redis/src/scripts');
 const LIBRARY = 'library/';
 const MOST_LINES = 150;
 // Without comments and empty lines; of each library file once.
@@ -20,11 +19,11 @@ const CONSTANT = /^[A-Z_]+$/;
 const INCLUDE = /^( *)-- include: (.+)$/gm;
 const HEADER = /^#!.*\n--\[\[[^]*?\]\]\n/;
 
-const sources = new Map(
-  readdirSync(FOLDER, { encoding: 'utf8', recursive: true })
-    .filter((file) => file.endsWith('.lua'))
-    .map((file) => [file.slice(0, -'.lua'.length), readFileSync(join(FOLDER, file), 'utf8')]),
-);
+const byFolder = scriptFolders().map((folder) => [relative(root, folder), Object.entries(luaSources(folder))]);
+
+// No two packages have a script of one name: the check of names is told the folder of each.
+const sources = new Map(byFolder.flatMap(([, entries]) => entries));
+const folders = new Map(byFolder.flatMap(([folder, entries]) => entries.map(([name]) => [name, folder])));
 
 // The file of each function of the library. Where an option chooses between two files, both have the same.
 const inLibrary = new Map(
@@ -35,7 +34,7 @@ export function luaProblems() {
   return [...sources].flatMap(([name, source]) => {
     const check = isOfLibrary(name) ? libraryProblems : scriptProblems;
     const found = [...check(source), ...sameNameProblems(name, source)];
-    return found.map((problem) => `packages/session-redis/src/scripts/${name}.lua: ${problem}`);
+    return found.map((problem) => `${folders.get(name)}/${name}.lua: ${problem}`);
   });
 }
 

@@ -1,10 +1,10 @@
 // Mistakes in the Redis scripts, which no other tool reads. Jest gets the scripts with the mistake in the place of
-// `lua-sources.ts`, so nothing has to be copied.
+// every `lua-sources.ts`, so nothing has to be copied.
 import { readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { check } from '../checks.mjs';
-import { luaSources } from '../embed-scripts.mjs';
+import { luaSources, scriptFolders } from '../embed-scripts.mjs';
 import { capture, root } from '../processes.mjs';
 
 // It fails whatever looks at it: nothing has noticed the mistake.
@@ -13,7 +13,7 @@ const FILES = '\\.(spec|chaos)\\.ts$';
 
 /** The scripts as each mistake leaves them. What is wrong with the list is one error. */
 export function withMistakes(mutants) {
-  const sources = luaSources();
+  const sources = allSources();
   const problems = [];
   const made = mutants.map((mutant) => {
     const parts = (sources[mutant.in] ?? '').split(patternOf(mutant.code));
@@ -28,7 +28,7 @@ export function withMistakes(mutants) {
 /** Whether the test that is written down with each mistake fails with it, and passes without it: a check for each. */
 export async function tryOut(mutants, folder, env) {
   const jests = await Promise.all(Array.from({ length: availableParallelism() }, (_, i) => jestIn(folder, i, env)));
-  const { tests: unmutated, output } = await jests[0](mutants, luaSources());
+  const { tests: unmutated, output } = await jests[0](mutants, allSources());
   const waiting = [...mutants];
   const checks = [];
   await Promise.all(
@@ -41,6 +41,11 @@ export async function tryOut(mutants, folder, env) {
     }),
   );
   return checks;
+}
+
+/** Those of all packages. */
+function allSources() {
+  return Object.assign({}, ...scriptFolders().map(luaSources));
 }
 
 /** Why a mistake does not count as noticed. */

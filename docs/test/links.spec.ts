@@ -50,9 +50,7 @@ it('messages and READMEs of packages name pages of the documentation by their ti
   const titles = [...texts].flatMap(([path, text]) =>
     /^docs\/[\w-]+\.md$/.test(path) ? [/^# (.*)$/m.exec(text)?.[1]] : [],
   );
-  const sources = await Promise.all(
-    ['core', 'redis', 'express', 'websockets', 'timers'].map((name) => sourcesOf(name)),
-  );
+  const sources = await Promise.all((await readdir(join(ROOT, 'packages'))).map((name) => sourcesOf(name)));
   const published = [...texts].flatMap(([path, text]) => (PUBLISHED.test(path) ? [text] : []));
   const named = [...sources.flat(), ...published].flatMap((text) =>
     [...text.matchAll(/\bpage "([^"]+)" of the documentation|\bseePage\('([^']+)'\)/g)].map(
@@ -70,7 +68,7 @@ it('messages and READMEs of packages name pages of the documentation by their ti
 });
 
 async function sourcesOf(name: string): Promise<string[]> {
-  const folder = join(ROOT, 'packages', `session-${name}`, 'src');
+  const folder = join(ROOT, 'packages', name, 'src');
   const files = await readdir(folder, { recursive: true });
   const modules = files.filter((file) => file.endsWith('.ts') && !file.endsWith('lua-sources.ts'));
   return Promise.all(modules.map((file) => readFile(join(folder, file), 'utf8')));

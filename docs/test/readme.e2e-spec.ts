@@ -11,16 +11,7 @@ import { curlStandIn, differences, hasCurl, type Shell, systemShell } from './su
 LeakGuard.install();
 
 const DIST = join(ROOT, 'apps/demo/dist');
-const PACKAGES = [
-  'packages/session-core',
-  'packages/session-redis',
-  'packages/session-express',
-  'packages/session-websockets',
-  'packages/session-opentelemetry',
-  'packages/session-admin',
-  'packages/session-timers',
-  'libs/testing',
-];
+const PACKAGES = [...(await readdir(join(ROOT, 'packages'))).map((name) => `packages/${name}`), 'libs/testing'];
 
 // Enough time for compilers and several programs on a busy machine.
 const SLOWLY = 300_000;

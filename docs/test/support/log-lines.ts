@@ -10,15 +10,6 @@ export interface LogLine {
   readonly path: string;
 }
 
-const PACKAGES = [
-  'session-core',
-  'session-redis',
-  'session-express',
-  'session-websockets',
-  'session-opentelemetry',
-  'session-admin',
-  'session-timers',
-];
 /** Files that hand on what others write. */
 const HELPERS = ['/logging/', '/warn-once.ts'];
 const VARIES = '...';
@@ -44,7 +35,8 @@ const EMITTERS = new Map<string, Emitter>([
 
 /** Every line that the sources of the packages can write. */
 export async function logLines(): Promise<LogLine[]> {
-  const paths = (await Promise.all(PACKAGES.map((name) => sourcesIn(`packages/${name}/src`)))).flat();
+  const packages = await readdir(join(ROOT, 'packages'));
+  const paths = (await Promise.all(packages.map((name) => sourcesIn(`packages/${name}/src`)))).flat();
   const lines = paths.map(async (path) => linesIn(path, await readFile(join(ROOT, path), 'utf8')));
   return (await Promise.all(lines)).flat();
 }

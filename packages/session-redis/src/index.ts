@@ -1,7 +1,7 @@
 // the module
 export { RedisSessionModule } from './redis-session.module.js';
 export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
-export type { RedisAddressOptions } from './connection/redis-address.options.js';
+export { type RedisAddressOptions } from '@nest-session/redis-events/internal';
 export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 
 // sessions

@@ -1,21 +1,25 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { CleanupJob } from './cleanup/cleanup.job.js';
-import { DuePoller } from './cleanup/due-poller.js';
+import {
+  CleanupJob,
+  DuePoller,
+  EventBroadcaster,
+  EventConsumer,
+  KeyspaceNotificationListener,
+  LivingInstances,
+  logger,
+  PartitionSignals,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  type ServicesOfStore,
+  StoreConnections,
+  StoreLifecycle,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
-import { LivingInstances } from './connection/living-instances.js';
-import { PartitionSignals } from './connection/partition-signals.js';
-import { REDIS_CONNECTIONS, type RedisConnections } from './connection/redis-connections.js';
-import { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
-import { StoreConnections } from './connection/store-connections.js';
-import { EventBroadcaster } from './delivery/event.broadcaster.js';
-import { EventConsumer } from './delivery/event.consumer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
-import { logger } from './logging/redis-session.logger.js';
-import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
 import { SharedSessionListener } from './spring-shared/shared-session.listener.js';
 import { SpringApplicationCheck } from './spring-shared/spring-application.check.js';

@@ -16,10 +16,9 @@ import {
   SESSION_READER,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import { CONNECTIONS_TO_SHARE } from './connection/redis-connections.js';
+import { CONNECTIONS_TO_SHARE, KeyspaceNotificationListener } from '@nest-session/redis-events/internal';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionHealth } from './health/session-health.js';
-import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import {

@@ -12,9 +12,30 @@ import {
   SESSION_READER,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import {
+  CLEANUP_PROVIDERS,
+  CLEANUP_SCHEDULE,
+  type CleanupSchedule,
+  CONNECTION_OPTIONS,
+  CONNECTION_PROVIDERS,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
+  connectionToken,
+  createConnections,
+  DELIVERY_OPTIONS,
+  DELIVERY_PROVIDERS,
+  EventProducer,
+  KeyspaceNotificationListener,
+  OutageLog,
+  Partitions,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  type RedisNodes,
+  type ScriptsOn,
+  scriptsOn,
+} from '@nest-session/redis-events/internal';
 import { ofSessionModule } from './configuration/of-session-module.js';
 import type { Redis } from 'ioredis';
-import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cleanup/cleanup.providers.js';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import { problemsWithSpring } from './configuration/spring.options.js';
 import {
@@ -29,21 +50,6 @@ import {
   SESSION_REPOSITORY_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
-import { CONNECTION_PROVIDERS } from './connection/connection.providers.js';
-import { OutageLog } from './connection/outage.log.js';
-import {
-  CONNECTION_OPTIONS,
-  CONNECTIONS_TO_SHARE,
-  type ConnectionsToShare,
-  connectionToken,
-  createConnections,
-  REDIS_CONNECTIONS,
-  type RedisConnections,
-} from './connection/redis-connections.js';
-import type { RedisNodes } from './connection/redis-nodes.js';
-import { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
-import { DELIVERY_OPTIONS } from './delivery/delivery.tokens.js';
-import { EventProducer } from './delivery/event-producer.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { SESSION_CLEANUP_JOB } from './expiration/session-expiration.sweeper.js';
@@ -52,14 +58,11 @@ import { RedisSessionReader } from './health/redis-session.reader.js';
 import { SessionHealth } from './health/session-health.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
-import { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-import { Partitions } from './partitions/partitions.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
 import { ScheduledEnds } from './repository/scheduled-ends.js';
 import { SessionEpochs } from './repository/session-epochs.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
-import { type ScriptsOn, scriptsOn } from './scripts/define-scripts.js';
 import { keepingRules } from './scripts/session/keeping-rules.js';
 import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';

@@ -1,16 +1,20 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import {
+  type BackgroundService,
+  logger,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  settledWithin,
+  shownAddress,
+  shownKind,
+  shownServer,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { startDetails, startFacts } from './configuration/start-facts.js';
 import { VERSION } from './configuration/version.js';
-import { REDIS_CONNECTIONS, type RedisConnections } from './connection/redis-connections.js';
-import { shownAddress } from './connection/shown-address.js';
-import { shownKind, shownServer } from './connection/shown-server.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
-import { logger } from './logging/redis-session.logger.js';
-import type { BackgroundService } from './timing/background-service.js';
-import { settledWithin } from './timing/settled-within.js';
 
 // Milliseconds that the line waits for what it says. The application does not wait for the line.
 const PATIENCE = 2000;

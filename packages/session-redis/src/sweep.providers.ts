@@ -1,11 +1,15 @@
 import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { DuePoller } from './cleanup/due-poller.js';
-import { type DueList, DueSweeper } from './cleanup/due.sweeper.js';
+import {
+  BackgroundLimiter,
+  connectionToken,
+  type DueList,
+  DuePoller,
+  DueSweeper,
+  PartitionSignals,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
-import { PartitionSignals } from './connection/partition-signals.js';
-import { connectionToken } from './connection/redis-connections.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { SortedSetExpirationStore } from './expiration/sorted-set-expiration.store.js';
 import { tracedPass } from './expiration/traced-sweep.js';
@@ -13,7 +17,6 @@ import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import type { SessionScripts } from './scripts/session/session.scripts.js';
 import { SharedSessionSweeper } from './spring-shared/shared-session.sweeper.js';
-import { BackgroundLimiter } from './timing/background.limiter.js';
 
 /** What looks for sessions that have ended, wherever their ends are noted. */
 export const SWEEP_PROVIDERS: Provider[] = [

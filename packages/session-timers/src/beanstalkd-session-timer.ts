@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { OptionReader } from '@nest-session/core/internal';
 import type { AskAboutSession, SessionTimer } from '@nest-session/redis';
-import { FailureLog } from '@nest-session/redis/internal';
+import { FailureLog } from '@nest-session/redis-events/internal';
 import { type BeanstalkdAddress, BeanstalkdConnection, type ReservedJob } from './beanstalkd.connection.js';
 import { SharedTimerError } from './shared-timer.error.js';
 

@@ -1,6 +1,6 @@
 import { OptionReader } from '@nest-session/core/internal';
 import type { AskAboutSession, SessionTimer } from '@nest-session/redis';
-import { FailureLog, RETRY, settledWithin, untilSound } from '@nest-session/redis/internal';
+import { FailureLog, RETRY, settledWithin, untilSound } from '@nest-session/redis-events/internal';
 import { type ConnectionOptions, DelayedError, type Job, Queue, Worker } from 'bullmq';
 import { SharedTimerError } from './shared-timer.error.js';
 

@@ -1,5 +1,5 @@
 import { type DeadLetter, shownText } from '@nest-session/core/internal';
-import { redisTime } from '../connection/redis-time.js';
+import { redisTime } from '@nest-session/redis-events/internal';
 import { columns } from './columns.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { counted } from './counted.js';

@@ -1,11 +1,10 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { isWellFormedIdOrToken } from '@nest-session/core/internal';
-import { redisTime } from '../connection/redis-time.js';
+import { redisTime, scriptsOn } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { ListedSessions } from '../repository/listed-sessions.js';
 import { raiseEpochs } from '../repository/raise-epochs.js';
-import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { CommandCall, ExitCode } from './command.js';

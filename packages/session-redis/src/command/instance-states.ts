@@ -1,5 +1,4 @@
-import { ALIVE } from '../connection/living-instances.js';
-import { nodeWith } from '../connection/node-with.js';
+import { ALIVE, nodeWith } from '@nest-session/redis-events/internal';
 import type { OpenStore } from './store-access.js';
 
 /** The instances of a namespace, by their names: host, process and a UUID. */

@@ -1,5 +1,5 @@
+import { patternOf } from '@nest-session/redis-events/internal';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { patternOf } from '../partitions/partition-keys.js';
 import type { CommandCall } from './command.js';
 import type { OpenStore } from './store-access.js';
 import { nodesOf } from './store-nodes.js';

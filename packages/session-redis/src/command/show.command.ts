@@ -1,9 +1,9 @@
 import { beganAt, isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
+import { parsed } from '@nest-session/redis-events/internal';
 import { ID_PATTERN } from '../keys/id-pattern.js';
 import { ATTRIBUTE_FIELD } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { NO_KEY } from '../repository/session-hash.js';
-import { parsed } from '../scripts/stream/stream-entry.js';
 import { columns } from './columns.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withSessions } from './store-access.js';

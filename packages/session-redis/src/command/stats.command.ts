@@ -1,5 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
-import { type Partitions, shownContent } from '../partitions/partitions.js';
+import { type Partitions, shownContent } from '@nest-session/redis-events/internal';
 import { columns } from './columns.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { type KindOfKeys, sampleKeys } from './key-sample.js';

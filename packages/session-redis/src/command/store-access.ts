@@ -1,21 +1,27 @@
 import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
 import { SessionIds } from '@nest-session/core/internal';
 import {
+  closeConnections,
+  createConnections,
+  isAnswer,
+  isReply,
+  OutageLog,
+  type Partitions,
+  type RedisConnections,
+  RequestConnection,
+  settledPartitions,
+  settledWithin,
+  shownCommand,
+  storeError,
+  unreachableError,
+} from '@nest-session/redis-events/internal';
+import {
   resolveRedisSessionOptions,
   type ResolvedRedisSessionOptions,
 } from '../configuration/redis-session.options.js';
 import { modeOfNamespace, namespaceOfSpring, namespaceProblemWith } from '../configuration/spring.options.js';
-import { settledPartitions } from '../connection/check-store.js';
-import { OutageLog } from '../connection/outage.log.js';
-import { closeConnections, createConnections, type RedisConnections } from '../connection/redis-connections.js';
-import { isAnswer, isReply } from '../connection/reply.errors.js';
-import { RequestConnection, storeError } from '../connection/request.connection.js';
-import { unreachableError } from '../connection/with-connections.js';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { shownCommand } from '../logging/shown-command.js';
-import type { Partitions } from '../partitions/partitions.js';
-import { settledWithin } from '../timing/settled-within.js';
 import type { CommandCall } from './command.js';
 
 // Milliseconds that a command waits for a connection, and for each reply.

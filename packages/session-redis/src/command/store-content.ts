@@ -1,9 +1,9 @@
+import { scriptsOn } from '@nest-session/redis-events/internal';
 import type { DeadlinePartitions } from '../keys/deadline-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
 import { waitingDeadlines } from '../deadlines/redis-deadline.reader.js';
 import { countSessions } from '../health/redis-session.reader.js';
-import { scriptsOn } from '../scripts/define-scripts.js';
 import { keepingRules } from '../scripts/session/keeping-rules.js';
 import { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { OpenStore } from './store-access.js';

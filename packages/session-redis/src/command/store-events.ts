@@ -1,12 +1,14 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
+import {
+  DeadLetterReader,
+  EventGroups,
+  EventStreamScripts,
+  GroupLagReader,
+  livenessOf,
+  scriptsOn,
+} from '@nest-session/redis-events/internal';
 import { DEADLINE_ENTRIES } from '../deadlines/deadline-event-producer.js';
-import { DeadLetterReader } from '../delivery/dead-letter.reader.js';
-import { EventGroups } from '../delivery/event-groups.js';
-import { GroupLagReader } from '../delivery/group-lag.reader.js';
-import { livenessOf } from '../delivery/group-state.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { scriptsOn } from '../scripts/define-scripts.js';
-import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
 import type { InstanceStates } from './instance-states.js';
 import type { OpenStore } from './store-access.js';

@@ -1,6 +1,6 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
 import { beganAt } from '@nest-session/core/internal';
-import { isReply } from '../connection/reply.errors.js';
+import { isReply } from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';

@@ -1,5 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
-import { fieldOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
+import { fieldOf, type StreamEntry } from '@nest-session/redis-events/internal';
 
 /** What a command tells of an event: what it was about, and no data. */
 export interface ToldEvent {

@@ -1,7 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { byPosition } from '../delivery/stream-position.js';
+import { byPosition, type PartitionKeys, toStreamEntry } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withStore } from './store-access.js';
 import { storeEvents } from './store-events.js';

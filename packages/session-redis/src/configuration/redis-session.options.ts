@@ -1,7 +1,13 @@
 import { AttributeSerializer, type Duration } from '@nest-session/core';
 import { isSerializer, OptionReader } from '@nest-session/core/internal';
 import { CronTime, validateCronExpression } from 'cron';
-import { ATTEMPTS } from '../delivery/retry-rules.js';
+import {
+  ATTEMPTS,
+  isOfCluster,
+  readAddress,
+  type RedisAddress,
+  type RedisAddressOptions,
+} from '@nest-session/redis-events/internal';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import {
   namespaceBeside,
@@ -13,12 +19,6 @@ import {
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
-import {
-  isOfCluster,
-  readAddress,
-  type RedisAddress,
-  type RedisAddressOptions,
-} from '../connection/redis-address.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {

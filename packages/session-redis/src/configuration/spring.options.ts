@@ -1,7 +1,7 @@
 import type { AttributeSerializer } from '@nest-session/core';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
-import { emptyNamespaceProblem, namespaceBesideProblem, namespaceProblem } from '../partitions/partition-keys.js';
+import { emptyNamespaceProblem, namespaceBesideProblem, namespaceProblem } from '@nest-session/redis-events/internal';
 import { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';
 
 /** How an application uses the sessions that Spring Session keeps. */

@@ -1,9 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Deadline, DeadlineEvent } from '@nest-session/core/deadlines';
 import { DeadlineDispatcher, DeadlineHandlingError, readData, shownDeadline } from '@nest-session/core/internal';
-import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
+import {
+  type EntryKind,
+  EventProducer,
+  fieldOf,
+  type HandlersFailure,
+  nameOf,
+  type StreamEntry,
+} from '@nest-session/redis-events/internal';
 import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
-import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 
 /** The entries that fire-deadlines adds. They bring their data; groups and broadcasts want them by their names. */

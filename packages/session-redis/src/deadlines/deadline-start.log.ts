@@ -1,11 +1,15 @@
 import { Inject, Injectable } from '@nestjs/common';
+import {
+  type BackgroundService,
+  logger,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  settledWithin,
+  shownAddress,
+  shownKind,
+  shownServer,
+} from '@nest-session/redis-events/internal';
 import { VERSION } from '../configuration/version.js';
-import { REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
-import { shownAddress } from '../connection/shown-address.js';
-import { shownKind, shownServer } from '../connection/shown-server.js';
-import { logger } from '../logging/redis-session.logger.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 
 // Milliseconds that the line waits for the version of Redis.

@@ -1,13 +1,17 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { FIRED_KNOWN_FOR } from '@nest-session/core/internal';
-import { logger } from '../logging/redis-session.logger.js';
-import { type DueList, DueSweeper, type SweepOptions } from '../cleanup/due.sweeper.js';
-import type { SweepCounter } from '../cleanup/sweep.counter.js';
-import { EVENT_RULES } from '../delivery/delivery.tokens.js';
-import type { eventRules } from '../delivery/event-rules.js';
+import {
+  BackgroundLimiter,
+  type DueList,
+  DueSweeper,
+  EVENT_RULES,
+  type eventRules,
+  logger,
+  type SweepCounter,
+  type SweepOptions,
+} from '@nest-session/redis-events/internal';
 import { type DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
 import type { DeadlineScripts, FiringRules } from '../scripts/deadlines/deadline.scripts.js';
-import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 import { BACKGROUND_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 

@@ -1,14 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { CleanupJob } from '../cleanup/cleanup.job.js';
-import { DuePoller } from '../cleanup/due-poller.js';
-import { LivingInstances } from '../connection/living-instances.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
-import { REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
-import { StoreConnections } from '../connection/store-connections.js';
-import { type ServicesOfStore, StoreLifecycle } from '../lifecycle/store.lifecycle.js';
-import { EventBroadcaster } from '../delivery/event.broadcaster.js';
-import { EventConsumer } from '../delivery/event.consumer.js';
+import {
+  CleanupJob,
+  DuePoller,
+  EventBroadcaster,
+  EventConsumer,
+  LivingInstances,
+  PartitionSignals,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  type ServicesOfStore,
+  StoreConnections,
+  StoreLifecycle,
+} from '@nest-session/redis-events/internal';
 import { DeadlineStartLog } from './deadline-start.log.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 

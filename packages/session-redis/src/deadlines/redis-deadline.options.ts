@@ -1,6 +1,13 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
 import { type AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
 import { explainInjection, isSerializer, OptionReader } from '@nest-session/core/internal';
+import {
+  isOfCluster,
+  namespaceProblem,
+  readAddress,
+  type RedisAddress,
+  type RedisAddressOptions,
+} from '@nest-session/redis-events/internal';
 import type { EncryptionOptions } from '../configuration/encryption.options.js';
 import { readEncryption } from '../configuration/encryption.options.js';
 import {
@@ -11,14 +18,7 @@ import {
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
 } from '../configuration/redis-session.options.js';
-import {
-  isOfCluster,
-  readAddress,
-  type RedisAddress,
-  type RedisAddressOptions,
-} from '../connection/redis-address.options.js';
 import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
-import { namespaceProblem } from '../partitions/partition-keys.js';
 
 /** Options of `RedisDeadlineModule.forRoot()`. */
 export interface RedisDeadlineModuleOptions extends RedisAddressOptions {

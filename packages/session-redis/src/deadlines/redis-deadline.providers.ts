@@ -4,30 +4,34 @@ import { InvalidSessionOptionsError } from '@nest-session/core';
 import { DeadlineEvents } from '@nest-session/core/deadlines';
 import { DEADLINE_READER, DeadlineStore, injectDependencies } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from '../cleanup/cleanup.providers.js';
-import { DuePoller } from '../cleanup/due-poller.js';
-import { type DueList, DueSweeper } from '../cleanup/due.sweeper.js';
-import { CONNECTION_PROVIDERS } from '../connection/connection.providers.js';
-import { OutageLog } from '../connection/outage.log.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
 import {
+  CLEANUP_PROVIDERS,
+  CLEANUP_SCHEDULE,
+  type CleanupSchedule,
   CONNECTION_OPTIONS,
+  CONNECTION_PROVIDERS,
   CONNECTIONS_TO_SHARE,
   type ConnectionsToShare,
   connectionToken,
   createConnections,
+  DELIVERY_OPTIONS,
+  DELIVERY_PROVIDERS,
+  type DeliveryOptions,
+  type DueList,
+  DuePoller,
+  DueSweeper,
+  EventProducer,
+  OutageLog,
+  Partitions,
+  PartitionSignals,
   REDIS_CONNECTIONS,
-} from '../connection/redis-connections.js';
-import { DELIVERY_PROVIDERS } from '../delivery/delivery.providers.js';
-import { DELIVERY_OPTIONS } from '../delivery/delivery.tokens.js';
-import { EventProducer } from '../delivery/event-producer.js';
-import type { DeliveryOptions } from '../delivery/event-rules.js';
+  type ScriptsOn,
+  scriptsOn,
+} from '@nest-session/redis-events/internal';
 import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
 import { tracedPass } from '../expiration/traced-sweep.js';
 import { type DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
-import { Partitions } from '../partitions/partitions.js';
 import { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
-import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { DeadlineEventProducer } from './deadline-event-producer.js';
 import { DeadlineStartLog } from './deadline-start.log.js';
 import { DeadlineSweeper } from './deadline.sweeper.js';

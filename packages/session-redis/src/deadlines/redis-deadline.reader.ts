@@ -1,11 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { DeadlineReading, StoreReader, WaitingReading } from '@nest-session/core/internal';
-import { CleanupJob } from '../cleanup/cleanup.job.js';
-import { RequestConnection } from '../connection/request.connection.js';
-import { GroupLagReader } from '../delivery/group-lag.reader.js';
+import { CleanupJob, GroupLagReader, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import { DeadlinePartitions } from '../keys/deadline-keys.js';
 import type { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
 

@@ -9,11 +9,9 @@ import {
   type ScheduleReply,
   type StoredDeadline,
 } from '@nest-session/core/internal';
-import { DuePoller } from '../cleanup/due-poller.js';
-import { RequestConnection } from '../connection/request.connection.js';
+import { DuePoller, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import { DeadlineEncryption } from '../encryption/deadline-encryption.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../keys/deadline-keys.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type {
   DeadlinePlace,
   DeadlineScripts,

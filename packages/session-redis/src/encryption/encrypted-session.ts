@@ -1,6 +1,6 @@
 import type { UnreadText } from '@nest-session/core/internal';
 import type { AttributeChanges, UpdateSession } from '@nest-session/core/store';
-import { logger } from '../logging/redis-session.logger.js';
+import { logger } from '@nest-session/redis-events/internal';
 import { bytesIn, decryptAttribute, encryptAttribute, isEncrypted } from './attribute-text.js';
 import { DataKey } from './data-key.js';
 import type { KeyRing } from './key-ring.js';

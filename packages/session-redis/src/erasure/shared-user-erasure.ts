@@ -1,8 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { isReply, redisTime } from '@nest-session/redis-events/internal';
 import { namespaceOfSpring } from '../configuration/spring.options.js';
-import { redisTime } from '../connection/redis-time.js';
-import { isReply } from '../connection/reply.errors.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';

@@ -1,15 +1,20 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
+import {
+  EventStreamScripts,
+  fieldOf,
+  isReply,
+  parsed,
+  type StreamEntry,
+  toStreamEntry,
+} from '@nest-session/redis-events/internal';
 import { ID_PATTERN } from '../keys/id-pattern.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import { hashOfPrincipal } from '../repository/hashed-indexes.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
-import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { fieldOf, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES } from '../session-events/session-event-producer.js';
 
 /** How what is kept of a user is erased. */

@@ -1,14 +1,18 @@
 import { randomInt } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { nodeWith } from '../connection/node-with.js';
-import { isReply } from '../connection/reply.errors.js';
+import {
+  type BackgroundLimiter,
+  type Claim,
+  type DueSweeper,
+  isReply,
+  nodeWith,
+  type SweepCounter,
+  type SweepOptions,
+} from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { pages, type ReadPage } from './scan-pages.js';
 import { sessionsRecordedIn } from './recorded-sessions.js';
-import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
-import type { Claim, SweepCounter } from '../cleanup/sweep.counter.js';
 
 /** The bucket of one minute in one partition. */
 interface Bucket {

@@ -1,25 +1,27 @@
 import { Inject, Injectable } from '@nestjs/common';
+import {
+  BackgroundLimiter,
+  type BackgroundService,
+  FailureLog,
+  isFaultOfServer,
+  type KeyspaceHealth,
+  type KeyspaceNotificationListener,
+  type KeyspaceState,
+  type KeyspaceSubscription,
+  logger,
+  RETRY,
+  SweepCounter,
+  untilSound,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import {
   BACKGROUND_SESSION_SCRIPTS,
   REDIS_SESSION_OPTIONS,
   SHADOW_KEY_LISTENER,
 } from '../configuration/redis-session.tokens.js';
-import { SweepCounter } from '../cleanup/sweep.counter.js';
-import { isFaultOfServer, RETRY, untilSound } from '../connection/until-sound.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import type {
-  KeyspaceHealth,
-  KeyspaceState,
-  KeyspaceSubscription,
-} from '../notifications/keyspace-subscription.options.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { BackgroundLimiter } from '../timing/background.limiter.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { FailureLog } from '../logging/failure.log.js';
-import { logger } from '../logging/redis-session.logger.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
 import { foundInCall, tracedSweep } from './traced-sweep.js';
 

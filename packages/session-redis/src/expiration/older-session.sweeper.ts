@@ -2,15 +2,18 @@ import { Inject, Injectable } from '@nestjs/common';
 import { FORWARDING_TIME } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import {
+  BackgroundLimiter,
+  type BackgroundService,
+  InjectConnection,
+  nodeWith,
+  partitionsByNode,
+} from '@nest-session/redis-events/internal';
 import { BACKGROUND_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { InjectConnection } from '../connection/redis-connections.js';
-import { nodeWith, partitionsByNode } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SessionEpochs } from '../repository/session-epochs.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { BackgroundLimiter } from '../timing/background.limiter.js';
-import type { BackgroundService } from '../timing/background-service.js';
 import { pages } from './scan-pages.js';
 
 // Milliseconds.

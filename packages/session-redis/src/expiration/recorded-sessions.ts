@@ -1,6 +1,6 @@
 import { isWellFormedIdOrToken } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { nodeWith } from '../connection/node-with.js';
+import { nodeWith } from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { pages } from './scan-pages.js';
 

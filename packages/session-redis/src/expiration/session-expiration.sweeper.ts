@@ -1,14 +1,18 @@
 import type { Redis } from 'ioredis';
+import {
+  type BackgroundLimiter,
+  type DueSweeper,
+  partitionsByNode,
+  SweepCounter,
+  type SweepOptions,
+  type SweepResult,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { partitionsByNode } from '../connection/node-with.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { BucketExpirationStore } from './bucket-expiration.store.js';
-import type { DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
 import { SortedSetExpirationStore } from './sorted-set-expiration.store.js';
-import { SweepCounter, type SweepResult } from '../cleanup/sweep.counter.js';
 import { tracedPass } from './traced-sweep.js';
 
 /** The name of the cleanup job in `SchedulerRegistry`. */

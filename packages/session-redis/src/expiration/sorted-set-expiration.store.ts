@@ -1,12 +1,16 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
+import {
+  type BackgroundLimiter,
+  type DueEntry,
+  type DueList,
+  type DueSweeper,
+  isReply,
+  type SweepCounter,
+  type SweepOptions,
+} from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { DueEntry } from '../cleanup/due-entries.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import type { BackgroundLimiter } from '../timing/background.limiter.js';
 import { sessionsRecordedIn } from './recorded-sessions.js';
-import type { DueList, DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
-import type { SweepCounter } from '../cleanup/sweep.counter.js';
 
 /**
  * A sorted set of ids in each partition. One script takes out of it what is due: any number of instances may call it.

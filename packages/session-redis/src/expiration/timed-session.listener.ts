@@ -1,17 +1,19 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { isWellFormedIdOrToken, shownError } from '@nest-session/core/internal';
+import {
+  BackgroundLimiter,
+  type BackgroundService,
+  type Claim,
+  logger,
+  settledWithin,
+  untilSound,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { untilSound } from '../connection/until-sound.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { logger } from '../logging/redis-session.logger.js';
 import { ScheduledEnds } from '../repository/scheduled-ends.js';
-import type { Claim } from '../cleanup/sweep.counter.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { BackgroundLimiter } from '../timing/background.limiter.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
 import { foundInCall, tracedSweep } from './traced-sweep.js';
 
 // Milliseconds that a timer waits for an answer.

@@ -1,7 +1,7 @@
 import { traced } from '@nest-session/core/internal';
 import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
+import type { Claim, Found, SweepCounter } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import type { Claim, Found, SweepCounter } from '../cleanup/sweep.counter.js';
 
 /**
  * Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result.

@@ -1,4 +1,4 @@
-import { isAnswer } from '../connection/reply.errors.js';
+import { isAnswer } from '@nest-session/redis-events/internal';
 
 /**
  * The word that names the kind of a failure: a code of Node.js, such as `ECONNREFUSED`, or how an error of Redis

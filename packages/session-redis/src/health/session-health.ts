@@ -1,17 +1,20 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionRepository, SessionStoreError } from '@nest-session/core';
 import type { HealthLook, SessionHealthReport } from '@nest-session/core/internal';
-import { CleanupJob } from '../cleanup/cleanup.job.js';
+import {
+  CleanupJob,
+  type Connection,
+  type GroupLag,
+  GroupLagReader,
+  type KeyspaceState,
+  nodeMemory,
+  OutageLog,
+  Partitions,
+  RequestConnection,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import type { Connection } from '../connection/check-store.js';
-import { nodeMemory } from '../connection/node-memory.js';
-import { OutageLog } from '../connection/outage.log.js';
-import { RequestConnection } from '../connection/request.connection.js';
-import { type GroupLag, GroupLagReader } from '../delivery/group-lag.reader.js';
 import { ExpiredSessionListener } from '../expiration/expired-session.listener.js';
-import type { KeyspaceState } from '../notifications/keyspace-subscription.options.js';
-import { Partitions } from '../partitions/partitions.js';
 import { failureWord } from './failure-word.js';
 import { RecentRise } from './recent-rise.js';
 

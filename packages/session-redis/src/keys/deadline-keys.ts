@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { PartitionKeys } from '../partitions/partition-keys.js';
-import { type NamespaceOwner, Partitions } from '../partitions/partitions.js';
+import { type NamespaceOwner, PartitionKeys, Partitions } from '@nest-session/redis-events/internal';
 
 /** The names of the keys of one partition of deadlines. A deadline is a member: the hash of its name and key. */
 export class DeadlineKeys extends PartitionKeys {

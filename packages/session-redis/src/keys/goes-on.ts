@@ -1,4 +1,4 @@
-import type { RequestConnection } from '../connection/request.connection.js';
+import type { RequestConnection } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from './session-partitions.js';
 
 // A chain of marks is short. The limit stops a planted circle.

@@ -1,4 +1,4 @@
-import { PartitionKeys } from '../partitions/partition-keys.js';
+import { PartitionKeys } from '@nest-session/redis-events/internal';
 
 const MEMBER = 'expires:';
 

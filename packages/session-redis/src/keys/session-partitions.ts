@@ -1,4 +1,4 @@
-import { type NamespaceOwner, OF_SESSIONS, Partitions } from '../partitions/partitions.js';
+import { type NamespaceOwner, OF_SESSIONS, Partitions } from '@nest-session/redis-events/internal';
 import { SessionKeys } from './session-keys.js';
 
 /** The partitions of a namespace of sessions. `Partitions.of()` says which one an id belongs to. */

@@ -4,10 +4,9 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { TurnQueue } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { LIMITED_SINCE, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { LIMITED_SINCE } from '../connection/check-store.js';
-import { RequestConnection } from '../connection/request.connection.js';
 import { goesOn } from '../keys/goes-on.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import {
@@ -16,7 +15,6 @@ import {
   type PlaceFindings,
   type Reservation,
 } from '../scripts/limits/ledger.scripts.js';
-import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
 import type { SessionScripts, TakeOverReply } from '../scripts/session/session.scripts.js';
 import { PlaceRequest } from './place-request.js';

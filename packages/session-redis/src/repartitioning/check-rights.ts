@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import { partitionsByNode } from '../connection/node-with.js';
-import { isReply } from '../connection/reply.errors.js';
+import { isReply, partitionsByNode } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { aside } from './scanned-keys.js';
 

@@ -1,7 +1,13 @@
 import type { Redis } from 'ioredis';
-import { groupStates } from '../delivery/group-state.js';
-import { fieldOf, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { isLater, type Position, positionOf, positionText } from '../delivery/stream-position.js';
+import {
+  fieldOf,
+  groupStates,
+  isLater,
+  type Position,
+  positionOf,
+  positionText,
+  toStreamEntry,
+} from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import { GroupCopy } from './group-copy.js';

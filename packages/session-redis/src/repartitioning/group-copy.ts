@@ -1,7 +1,13 @@
 import type { Redis } from 'ioredis';
-import { type GroupState, RETRIES_CONSUMER } from '../delivery/group-state.js';
-import { isLater, type Position, positionOf, positionText } from '../delivery/stream-position.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
+import {
+  type GroupState,
+  isLater,
+  type PartitionKeys,
+  type Position,
+  positionOf,
+  positionText,
+  RETRIES_CONSUMER,
+} from '@nest-session/redis-events/internal';
 import { aside } from './scanned-keys.js';
 
 const NOTHING: Position = [0, 0];

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
+import { isReply } from '@nest-session/redis-events/internal';
 import { pages } from '../expiration/scan-pages.js';
 import { ID_PATTERN } from '../keys/id-pattern.js';
 import type { SessionKeys } from '../keys/session-keys.js';

@@ -1,7 +1,6 @@
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { recordedPartitions, refuse, shownCount } from '../connection/check-store.js';
-import { LivingInstances } from '../connection/living-instances.js';
+import { LivingInstances, recordedPartitions, refuse, shownCount } from '@nest-session/redis-events/internal';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { checkRights } from './check-rights.js';
 import { EventCopy } from './event-copy.js';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { InvalidSessionOptionsError } from '@nest-session/core';
+import { withConnections } from '@nest-session/redis-events/internal';
 import { type RedisSessionModuleOptions, resolveRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { withConnections } from '../connection/with-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { type RepartitionOptions, RepartitionRun } from './repartition-run.js';
 

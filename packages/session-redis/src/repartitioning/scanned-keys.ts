@@ -1,9 +1,7 @@
 import type { Redis } from 'ioredis';
-import { nodeWith } from '../connection/node-with.js';
+import { nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { Partitions } from '../partitions/partitions.js';
 
 const SCANNED_PER_CALL = 500;
 // No namespace contains a question mark, so these keys belong to nobody else. As a pattern, the text matches itself.

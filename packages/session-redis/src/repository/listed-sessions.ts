@@ -1,8 +1,7 @@
 import { SessionStoreError } from '@nest-session/core';
-import type { RequestConnection } from '../connection/request.connection.js';
+import type { RequestConnection, ScriptsOn } from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 // A call blocks Redis for about 0.8 ms.

@@ -1,4 +1,4 @@
-import type { RequestConnection } from '../connection/request.connection.js';
+import type { RequestConnection } from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 
 // How far a session is followed that is rotated at each step.

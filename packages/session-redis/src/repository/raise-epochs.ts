@@ -1,6 +1,5 @@
-import type { RequestConnection } from '../connection/request.connection.js';
+import type { RequestConnection, ScriptsOn } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /**

@@ -7,13 +7,11 @@ import {
   SessionIndexes,
 } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
-import { RequestConnection } from '../connection/request.connection.js';
+import { isReply, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 import { hashedIndexes } from './hashed-indexes.js';
 import { StrayIndexes } from './stray-indexes.js';

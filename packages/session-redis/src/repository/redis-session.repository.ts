@@ -9,9 +9,8 @@ import type {
   SessionRepositoryOptions,
   WriteReply,
 } from '@nest-session/core/store';
+import { redisTime, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { redisTime } from '../connection/redis-time.js';
-import { RequestConnection } from '../connection/request.connection.js';
 import {
   type LoadedRecord,
   type NewDataKey,
@@ -24,7 +23,6 @@ import { goesOn } from '../keys/goes-on.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
 import { ListedSessions } from './listed-sessions.js';

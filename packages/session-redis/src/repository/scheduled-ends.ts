@@ -1,11 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { SessionChange, WriteReply } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { FailureLog, InjectConnection } from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { InjectConnection } from '../connection/redis-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import { FailureLog } from '../logging/failure.log.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 
 // Calls of the timer at a time. Each takes about 1 KB, and a timer that does not respond must not fill the memory.

@@ -1,12 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { PartitionSignals } from '../connection/partition-signals.js';
-import { InjectConnection } from '../connection/redis-connections.js';
+import {
+  type BackgroundService,
+  InjectConnection,
+  PartitionSignals,
+  settledWithin,
+} from '@nest-session/redis-events/internal';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
 import { EPOCH_INTERVAL, SessionEpochs } from './session-epochs.js';
 
 /** The signals that the listener needs. */

@@ -2,11 +2,9 @@ import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { hiddenCommand } from '../connection/hide-arguments.js';
-import { isReply } from '../connection/reply.errors.js';
+import { hiddenCommand, isReply, parsed } from '@nest-session/redis-events/internal';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
-import { parsed } from '../scripts/stream/stream-entry.js';
 import type { ListedSession } from '../scripts/session/listed-session.js';
 
 /** The fields of a session hash, besides the attributes, that a record needs. */

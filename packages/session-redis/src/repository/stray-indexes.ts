@@ -1,10 +1,7 @@
 import { SessionStoreError } from '@nest-session/core';
 import type { IndexChanges } from '@nest-session/core/store';
-import { isReply } from '../connection/reply.errors.js';
-import type { RequestConnection } from '../connection/request.connection.js';
+import { isReply, logger, type RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from '../keys/session-partitions.js';
-import { logger } from '../logging/redis-session.logger.js';
-import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /**

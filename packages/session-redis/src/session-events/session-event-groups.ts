@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { SessionEvent } from '@nest-session/core';
 import type { DeadLetter, EventGroupInfo } from '@nest-session/core/internal';
-import { EventGroups } from '../delivery/event-groups.js';
+import { EventGroups } from '@nest-session/redis-events/internal';
 
 /** The state of a group: one of its instances handles each event. */
 export type SessionEventGroupInfo = EventGroupInfo;

@@ -20,13 +20,20 @@ import {
   SessionEventDispatcher,
   SessionSnapshot,
 } from '@nest-session/core/store';
+import {
+  type EntryKind,
+  EventProducer,
+  fieldOf,
+  type HandlersFailure,
+  nameOf,
+  type StreamEntry,
+  textsIn,
+} from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { ofSessionModule } from '../configuration/of-session-module.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
 import { toSessionRecord } from '../repository/session-hash.js';
 import { dataHere } from './shared-event-data.js';
-import { type EntryKind, fieldOf, nameOf, type StreamEntry, textsIn } from '../scripts/stream/stream-entry.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
+import { isReply } from '@nest-session/redis-events/internal';
 import { pages } from '../expiration/scan-pages.js';
 import type { SpringKeys } from '../spring/spring-keys.js';
 import { readStoredValue } from '../spring-values/stored-value.js';

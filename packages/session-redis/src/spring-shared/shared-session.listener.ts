@@ -1,18 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import {
+  type BackgroundService,
+  FailureLog,
+  InjectConnection,
+  type KeyspaceNotification,
+  type KeyspaceNotificationListener,
+  logger,
+  patternOf,
+  type RedisNodes,
+  RETRY,
+  untilSound,
+} from '@nest-session/redis-events/internal';
 import { REDIS_SESSION_OPTIONS, SHADOW_KEY_LISTENER } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { InjectConnection } from '../connection/redis-connections.js';
-import type { RedisNodes } from '../connection/redis-nodes.js';
-import { RETRY, untilSound } from '../connection/until-sound.js';
-import { FailureLog } from '../logging/failure.log.js';
-import { logger } from '../logging/redis-session.logger.js';
-import type { KeyspaceNotification } from '../notifications/keyspace-notification.js';
-import type { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import type { Heard } from '../scripts/shared/shared.scripts.js';
-import { patternOf } from '../partitions/partition-keys.js';
-import type { BackgroundService } from '../timing/background-service.js';
 import { OF_JAVA, OF_UNKNOWN_FORM } from './created-message.js';
 import { NEEDS_JSON } from './needs-json.js';
 import { SharedKeys } from '../spring/shared-keys.js';

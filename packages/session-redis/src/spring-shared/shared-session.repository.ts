@@ -17,12 +17,10 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { redisTime } from '../connection/redis-time.js';
-import { RequestConnection } from '../connection/request.connection.js';
 import { loadListed } from '../repository/load-listed.js';
-import { type ScriptsOn, scriptsOn } from '../scripts/define-scripts.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';

@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import type { DueList, DueSweeper, SweepOptions } from '../cleanup/due.sweeper.js';
-import type { SweepCounter } from '../cleanup/sweep.counter.js';
+import {
+  type DueList,
+  type DueSweeper,
+  InjectConnection,
+  redisTime,
+  type SweepCounter,
+  type SweepOptions,
+} from '@nest-session/redis-events/internal';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { InjectConnection } from '../connection/redis-connections.js';
-import { redisTime } from '../connection/redis-time.js';
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';

@@ -1,8 +1,8 @@
 import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { connectionToken } from '@nest-session/redis-events/internal';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { connectionToken } from '../connection/redis-connections.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { SharedKeys } from '../spring/shared-keys.js';
 import { SharedSessionListener } from './shared-session.listener.js';

@@ -1,16 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { type BackgroundService, InjectConnection, logger, settledWithin } from '@nest-session/redis-events/internal';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { InjectConnection } from '../connection/redis-connections.js';
-import { logger } from '../logging/redis-session.logger.js';
 import { isOfSimpleRepository, type SampledSession, sampleSession } from '../spring/sampled-session.js';
 import { isAlive } from '../spring/spring-session.js';
 import { storedIds } from '../spring/stored-ids.js';
 import type { StoredForm } from '../spring-values/stored-value.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
 import { SharedKeys } from '../spring/shared-keys.js';
 import { NEEDS_JSON } from './needs-json.js';
 import type { SpringJsonSerializer } from '../spring-values/spring-json.serializer.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
+import { isReply } from '@nest-session/redis-events/internal';
 import { pages, type ReadPage } from '../expiration/scan-pages.js';
 import type { NamedKey, SessionKeyPair, SpringScripts } from '../scripts/spring/spring.scripts.js';
 import { type Finding, FindingCounter } from '../verification/findings.js';

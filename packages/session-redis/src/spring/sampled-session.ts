@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { redisTime } from '../connection/redis-time.js';
+import { redisTime } from '@nest-session/redis-events/internal';
 import { SPRING_GRACE } from '../scripts/spring/spring.scripts.js';
 import { readSpringFields } from './spring-fields.js';
 import type { SpringKeys } from './spring-keys.js';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
+import { isReply } from '@nest-session/redis-events/internal';
 
 /** The fields of a session hash, as they are stored; none of a key of another type. */
 export async function readSpringFields(client: Redis, key: string): Promise<[name: string, stored: Buffer][]> {

@@ -1,8 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
-import { isCluster } from '../connection/node-with.js';
-import { redisTime } from '../connection/redis-time.js';
+import { isCluster, patternOf, redisTime } from '@nest-session/redis-events/internal';
 import { pages } from '../expiration/scan-pages.js';
-import { patternOf } from '../partitions/partition-keys.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
 import { type Finding, FindingCounter } from '../verification/findings.js';
 import type { Pace } from '../verification/pace.js';

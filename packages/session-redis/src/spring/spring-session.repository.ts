@@ -8,12 +8,9 @@ import {
 } from '@nest-session/core';
 import { isOwnAttribute, isWellFormedIdOrToken, listAsGiven, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
+import { isOfCluster, redisTime, RequestConnection, scriptsOn } from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { isOfCluster } from '../connection/redis-address.options.js';
-import { redisTime } from '../connection/redis-time.js';
-import { RequestConnection } from '../connection/request.connection.js';
-import { scriptsOn } from '../scripts/define-scripts.js';
 import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring-session.scripts.js';
 import type { PlainValue } from '../spring-values/plain-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../spring-values/security.context.js';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
+import { patternOf } from '@nest-session/redis-events/internal';
 import { pages } from '../expiration/scan-pages.js';
-import { patternOf } from '../partitions/partition-keys.js';
 import type { SpringKeys } from './spring-keys.js';
 
 const SCANNED_PER_CALL = 500;

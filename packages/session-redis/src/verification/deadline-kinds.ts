@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
+import { DEAD_LETTER_BYTES } from '@nest-session/redis-events/internal';
 import type { DeadlineKeys, DeadlinePartitions } from '../keys/deadline-keys.js';
 import type { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
-import { DEAD_LETTER_BYTES } from '../scripts/stream/event-stream.scripts.js';
 import type { Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { type KeyKind, lookAt, withoutValues } from './key-kind.js';
 import { misplacedParts } from './misplaced-parts.js';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
+import type { PartitionKeys } from '@nest-session/redis-events/internal';
 import type { VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { DAY, type FoundKey, type KeyKind, type Look, lookAt, MINUTE, withoutValues } from './key-kind.js';
 

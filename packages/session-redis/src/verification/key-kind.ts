@@ -1,4 +1,4 @@
-import type { PartitionKeys } from '../partitions/partition-keys.js';
+import type { PartitionKeys } from '@nest-session/redis-events/internal';
 import { pages, type ReadPage } from '../expiration/scan-pages.js';
 import type { ExpectedKey, Problem } from '../scripts/verification/verification.scripts.js';
 

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { Partitions } from '../partitions/partitions.js';
+import type { PartitionKeys, Partitions } from '@nest-session/redis-events/internal';
 
 /**
  * Returns the ids or members of a partition that belong to another one. None while they are being moved to another

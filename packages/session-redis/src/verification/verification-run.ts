@@ -1,7 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '../connection/reply.errors.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { Partitions } from '../partitions/partitions.js';
+import { isReply, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import { type ScannedKey, scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { ExpectedKey, Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import type { FoundKey, KeyKind } from './key-kind.js';

@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { print } from '../support/figures.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';

@@ -10,9 +10,9 @@ import {
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
-import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
-import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
+import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';

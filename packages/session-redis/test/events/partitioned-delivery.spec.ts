@@ -4,11 +4,11 @@ import { OnSessionEvent, SessionCreatedEvent, SessionDeletedEvent } from '@nest-
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { Gate, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { RequestConnection } from '../../src/connection/request.connection.js';
-import { SingleNode } from '../../src/connection/single-node.js';
-import { DeadLetterReader } from '../../src/delivery/dead-letter.reader.js';
-import { EventLoader } from '../../src/delivery/event.loader.js';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
+import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { DeadLetterReader } from '../../../redis-events/src/delivery/dead-letter.reader.js';
+import { EventLoader } from '../../../redis-events/src/delivery/event.loader.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';

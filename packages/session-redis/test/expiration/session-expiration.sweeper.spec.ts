@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
-import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';

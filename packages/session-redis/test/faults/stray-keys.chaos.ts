@@ -4,7 +4,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import fc from 'fast-check';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
-import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();

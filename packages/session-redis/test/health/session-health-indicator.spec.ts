@@ -13,7 +13,7 @@ import { SessionHealthIndicator } from '@nest-session/redis/terminus';
 import { LeakGuard, SteppableRedisServer, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer, TestSessionModule } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { App, type AppOptions } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { HealthController } from '../support/health.controller.js';

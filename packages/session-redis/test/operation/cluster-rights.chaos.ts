@@ -12,7 +12,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, type RedisServer } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';

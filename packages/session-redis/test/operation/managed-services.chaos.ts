@@ -12,7 +12,7 @@ import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSw
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { monitorOf } from '../support/monitor-of.js';
 

@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionEvent, SessionRepository } from '@nest-session/c
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { REDIS_CONNECTIONS, type RedisConnections } from '../../src/connection/redis-connections.js';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../../../redis-events/src/connection/redis-connections.js';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';

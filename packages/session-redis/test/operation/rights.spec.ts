@@ -20,12 +20,12 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
-import { GroupLagReader } from '../../src/delivery/group-lag.reader.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
+import { GroupLagReader } from '../../../redis-events/src/delivery/group-lag.reader.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { LUA_SOURCES } from '../../src/scripts/lua-sources.js';
+import { ALL_SCRIPTS } from '../../../redis-events/test/support/all.scripts.js';
 import { verify } from '../../src/verification/verify.js';
-import { calledBy, scriptsThatRan } from '../support/called.commands.js';
+import { calledBy, scriptsThatRan } from '../../../redis-events/test/support/called.commands.js';
 import { documentedCommands, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { contentOf, fill } from '../support/filled.store.js';
@@ -68,7 +68,7 @@ const ONLY_REQUESTS = { notifications: 'off', events: { consume: false } } as co
 /** The scripts that each kind of process may run. */
 const SCRIPTS: Partial<Record<RightsName, string[]>> = {
   'every process': [
-    ...Object.keys(LUA_SOURCES).filter((name) => name.startsWith('session/') || name.startsWith('limits/')),
+    ...ALL_SCRIPTS.filter((name) => name.startsWith('session/') || name.startsWith('limits/')),
     'stream/remove-consumer',
     'stream/trim-events',
     'stream/trim-dead-letters',
@@ -88,7 +88,7 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
     'stream/discard-dead-letter',
   ],
   // Not those that look at deadlines.
-  verification: Object.keys(LUA_SOURCES).filter((name) => /^verification\/verify-(?!deadlines|due)/.test(name)),
+  verification: ALL_SCRIPTS.filter((name) => /^verification\/verify-(?!deadlines|due)/.test(name)),
 };
 
 let server: RedisServer;

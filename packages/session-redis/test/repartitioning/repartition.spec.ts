@@ -4,7 +4,7 @@ import { repartition, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { LivingInstances } from '../../src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { verify } from '../../src/verification/verify.js';
 import { EventInstance } from '../support/event-instance.fixture.js';

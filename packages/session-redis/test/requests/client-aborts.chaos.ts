@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { LeakGuard, type TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import type { Redis } from 'ioredis';
-import { REDIS_CONNECTIONS, type RedisConnections } from '../../src/connection/redis-connections.js';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../../../redis-events/src/connection/redis-connections.js';
 import type { App } from '../support/app.fixture.js';
 import { excess, type Usage, usageOf } from '../support/usage.js';
 import { EndlessSources } from '../support/endless.sources.js';

@@ -24,7 +24,7 @@ import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH, SESSION_READER } 
 import { type RedisSessionModuleOptions, RedisSessionRepository } from '@nest-session/redis';
 import { signedInAs, springSessions } from '@nest-session/redis/spring';
 import { beginRequest, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
-import { KeyspaceNotificationListener } from '@nest-session/redis/notifications';
+import { KeyspaceNotificationListener } from '@nest-session/redis-events';
 import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';

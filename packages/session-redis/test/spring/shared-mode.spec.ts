@@ -19,7 +19,7 @@ import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
-import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
+import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
 import { calledCommand } from '../support/called.command.js';

@@ -5,7 +5,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { App } from '../support/app.fixture.js';
-import { calledBy, scriptsThatRan } from '../support/called.commands.js';
+import { calledBy, scriptsThatRan } from '../../../redis-events/test/support/called.commands.js';
 import { documentedCommands, type RightsName } from '../support/documented.rights.js';
 import { SpringWriter } from '../support/spring-writer.js';
 import { WatchedRights } from '../support/watched-rights.js';

@@ -7,7 +7,7 @@ import { eventually, type HttpAgent } from '@nest-session/testing';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
-import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';

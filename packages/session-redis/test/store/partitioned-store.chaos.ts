@@ -8,7 +8,7 @@ import {
 } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, SessionEventRecorder } from '@nest-session/testing';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';

@@ -6,11 +6,15 @@ import { RedisCluster } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
-import { RequestConnection } from '../../src/connection/request.connection.js';
+import {
+  closeConnections,
+  createConnections,
+  type RedisConnections,
+} from '../../../redis-events/src/connection/redis-connections.js';
+import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
-import { scriptsOn } from '../../src/scripts/define-scripts.js';
+import { scriptsOn } from '../../../redis-events/src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { hashOfValue } from '../support/hash-of-value.js';
 import { KEEPING_RULES, MINUTE } from '../support/store.fixture.js';

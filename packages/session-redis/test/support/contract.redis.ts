@@ -6,12 +6,16 @@ import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { closeConnections, createConnections, type RedisConnections } from '../../src/connection/redis-connections.js';
-import { openRedis } from '../../src/connection/open-redis.js';
-import { RequestConnection } from '../../src/connection/request.connection.js';
-import { SingleNode } from '../../src/connection/single-node.js';
-import { EventLoader } from '../../src/delivery/event.loader.js';
-import { toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
+import {
+  closeConnections,
+  createConnections,
+  type RedisConnections,
+} from '../../../redis-events/src/connection/redis-connections.js';
+import { openRedis } from '../../../redis-events/src/connection/open-redis.js';
+import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
+import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { EventLoader } from '../../../redis-events/src/delivery/event.loader.js';
+import { toStreamEntry } from '../../../redis-events/src/scripts/stream/stream-entry.js';
 import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
@@ -19,16 +23,16 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
-import { scriptsOn } from '../../src/scripts/define-scripts.js';
+import { scriptsOn } from '../../../redis-events/src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import type { SessionEventProducer } from '../../src/session-events/session-event-producer.js';
 import { namespaceBeside } from '../../src/configuration/spring.options.js';
 import { SharedKeys } from '../../src/spring/shared-keys.js';
 import { SharedSessionRepository } from '../../src/spring-shared/shared-session.repository.js';
 import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
 import type { SpringJsonSerializer } from '../../src/spring-values/spring-json.serializer.js';
-import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
+import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
 import { sessionEvents } from './event-scripts.js';
 

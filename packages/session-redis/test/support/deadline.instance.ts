@@ -3,11 +3,11 @@ import { type Deadline, type DeadlineEvent, DeadlineEvents, DeadlineModule } fro
 import { Deadlines, OnDeadline } from '@nest-session/core/deadlines';
 import { RedisDeadlineModule, type RedisDeadlineModuleOptions } from '@nest-session/redis/deadlines';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { DueSweeper } from '../../src/cleanup/due.sweeper.js';
-import { SweepCounter } from '../../src/cleanup/sweep.counter.js';
-import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
-import { DELIVERY_PACE } from '../../src/delivery/delivery.tokens.js';
-import { Partitions } from '../../src/partitions/partitions.js';
+import { DueSweeper } from '../../../redis-events/src/cleanup/due.sweeper.js';
+import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
+import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
+import { DELIVERY_PACE } from '../../../redis-events/src/delivery/delivery.tokens.js';
+import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from './patience.js';
 
 /** So that a test needs no real minutes. */

@@ -1,12 +1,12 @@
 import type { Redis } from 'ioredis';
-import { type HeardSignals } from '../../src/delivery/due-partitions.js';
+import { type HeardSignals } from '../../../redis-events/src/delivery/due-partitions.js';
 import {
   BlockingEventReader,
   SignalledEventReader,
   type UnreadEventReader,
-} from '../../src/delivery/unread-event.reader.js';
+} from '../../../redis-events/src/delivery/unread-event.reader.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';
-import type { ConsumerIdentity } from '../../src/scripts/delivery/delivery.scripts.js';
+import type { ConsumerIdentity } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 
 /** The reader that an application has with so many partitions. */
 export function eventReader(

@@ -2,9 +2,12 @@ import { JsonAttributeSerializer } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { ResolvedRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
-import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
-import { EventStreamScripts, type TakeCleanupTurnReply } from '../../src/scripts/stream/event-stream.scripts.js';
-import type { StreamEntry } from '../../src/scripts/stream/stream-entry.js';
+import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
+import {
+  EventStreamScripts,
+  type TakeCleanupTurnReply,
+} from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
+import type { StreamEntry } from '../../../redis-events/src/scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES, SessionEventProducer } from '../../src/session-events/session-event-producer.js';
 import { GRACE, RETENTION, type Store } from './store.fixture.js';
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
-import { isCluster } from '../../src/connection/node-with.js';
+import { isCluster } from '../../../redis-events/src/connection/node-with.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
+import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { hashOfValue } from './hash-of-value.js';
 import { DEAD_LETTERS, KEEPING_RULES, updateOf } from './store.fixture.js';
 import { entryOf, SESSION_ENTRIES } from './event-scripts.js';

@@ -1,6 +1,14 @@
-import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
-import { DeliveryScripts, type EntryFailure, type FailReply } from '../../src/scripts/delivery/delivery.scripts.js';
-import { type StreamEntry, type StreamReply, toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
+import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
+import {
+  DeliveryScripts,
+  type EntryFailure,
+  type FailReply,
+} from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import {
+  type StreamEntry,
+  type StreamReply,
+  toStreamEntry,
+} from '../../../redis-events/src/scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES } from './event-scripts.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, type Store } from './store.fixture.js';
 

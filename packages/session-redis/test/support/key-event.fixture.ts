@@ -1,12 +1,12 @@
-import { createConnections } from '../../src/connection/redis-connections.js';
-import { SingleNode } from '../../src/connection/single-node.js';
+import { createConnections } from '../../../redis-events/src/connection/redis-connections.js';
+import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
 import { ExpiredSessionListener } from '../../src/expiration/expired-session.listener.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { KeyspaceNotificationListener } from '../../src/notifications/keyspace-notification.listener.js';
+import { KeyspaceNotificationListener } from '../../../redis-events/src/notifications/keyspace-notification.listener.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
+import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import { KEEPING_RULES, type Store } from './store.fixture.js';
 
 /** So that a test needs no real minutes. */

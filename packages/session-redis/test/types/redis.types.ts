@@ -73,7 +73,7 @@ export async function sweep(sweeper: SessionExpirationSweeper): Promise<void> {
 type RedisEntry = typeof import('@nest-session/redis');
 
 export type NotForApplications = [
-  // @ts-expect-error of @nest-session/redis/notifications
+  // @ts-expect-error of @nest-session/redis-events
   RedisEntry['KeyspaceNotificationListener'],
   // @ts-expect-error of @nest-session/core
   RedisEntry['SessionModule'],

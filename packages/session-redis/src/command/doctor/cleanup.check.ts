@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { PartitionKeys } from '../../partitions/partition-keys.js';
+import type { PartitionKeys } from '@nest-session/redis-events/internal';
 import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';
 import { contentOf } from '../store-content.js';

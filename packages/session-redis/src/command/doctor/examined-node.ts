@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
 import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
-import { infoOf } from '../../connection/info-of.js';
-import { isAnswer } from '../../connection/reply.errors.js';
+import { infoOf, isAnswer } from '@nest-session/redis-events/internal';
 import type { ReachedRedis } from '../store-access.js';
 import { serverOf } from '../store-nodes.js';
 

@@ -1,4 +1,4 @@
-import { shownContent } from '../../partitions/partitions.js';
+import { shownContent } from '@nest-session/redis-events/internal';
 import { type Check, error, ok, seePage, warning } from './diagnosis.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */

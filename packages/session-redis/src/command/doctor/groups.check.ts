@@ -1,5 +1,5 @@
 import type { EventGroupInfo } from '@nest-session/core/internal';
-import { shownCommand } from '../../logging/shown-command.js';
+import { shownCommand } from '@nest-session/redis-events/internal';
 import { counted } from '../counted.js';
 import { instanceStates } from '../instance-states.js';
 import { shownDuration } from '../shown-time.js';

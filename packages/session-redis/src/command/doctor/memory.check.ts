@@ -1,5 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
-import { lossOf } from '../../connection/eviction.check.js';
+import { lossOf } from '@nest-session/redis-events/internal';
 import { counted } from '../counted.js';
 import { shownBytes } from '../shown-time.js';
 import type { ExaminedNode } from './examined-node.js';

@@ -1,4 +1,4 @@
-import { ALL_CLASSES } from '../../notifications/key-event-names.js';
+import { ALL_CLASSES } from '@nest-session/redis-events/internal';
 import { SessionPartitions } from '../../keys/session-partitions.js';
 import type { OpenStore } from '../store-access.js';
 import { inTime } from './examined-node.js';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '../../connection/reply.errors.js';
+import { isReply } from '@nest-session/redis-events/internal';
 import type { OpenStore } from '../store-access.js';
 import { type Check, error, type Diagnosis, ok, seePage } from './diagnosis.js';
 import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from './tried-commands.js';

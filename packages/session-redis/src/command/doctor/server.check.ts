@@ -1,6 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
-import { isOfCluster } from '../../connection/redis-address.options.js';
-import { serverIn, tooOldProblem } from '../../connection/shown-server.js';
+import { isOfCluster, serverIn, tooOldProblem } from '@nest-session/redis-events/internal';
 import { counted } from '../counted.js';
 import type { Check, Examined, Diagnosis } from './diagnosis.js';
 import { error, ok, seePage, warning } from './diagnosis.js';

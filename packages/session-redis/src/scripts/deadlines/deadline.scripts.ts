@@ -7,9 +7,16 @@ import type {
   WaitingReading,
 } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { type DueEntries, type DueEntry, toDueEntries } from '../../cleanup/due-entries.js';
+import {
+  defineScripts,
+  type DueEntries,
+  type DueEntry,
+  loadScripts,
+  type ScriptsByName,
+  toDueEntries,
+} from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** A deadline to schedule, as Redis gets it. */
 export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
@@ -74,7 +81,7 @@ type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (st
 
 const NO_DATA = '-';
 
-const SOURCES = loadScripts('deadlines', {
+const SOURCES = loadScripts(SCRIPT_SOURCES, 'deadlines', {
   scheduleDeadlines: 'schedule-deadlines',
   rescheduleDeadline: 'reschedule-deadline',
   cancelDeadline: 'cancel-deadline',

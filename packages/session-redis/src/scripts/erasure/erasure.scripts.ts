@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** What was a session of the principal: alive, or ended with its data kept. */
 type ErasedSession = 'live' | 'ended';
@@ -19,7 +20,10 @@ export interface ErasedPrincipal {
   readonly text: string;
 }
 
-const SOURCES = loadScripts('erasure', { eraseSessions: 'erase-sessions', eraseEvents: 'erase-events' });
+const SOURCES = loadScripts(SCRIPT_SOURCES, 'erasure', {
+  eraseSessions: 'erase-sessions',
+  eraseEvents: 'erase-events',
+});
 
 /** The scripts that erase what is kept of a principal. Each call is for one partition. */
 export class ErasureScripts {

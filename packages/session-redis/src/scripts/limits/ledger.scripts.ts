@@ -1,7 +1,8 @@
 import type { Redis } from 'ioredis';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** A place in the ledger of a principal. */
 export interface LedgerPlace {
@@ -63,7 +64,7 @@ export type SettlePlaceReply = 'done';
 // Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
 const KEPT = 7 * 24 * 3600 * 1000;
 
-const SOURCES = loadScripts('limits', {
+const SOURCES = loadScripts(SCRIPT_SOURCES, 'limits', {
   reservePlace: 'reserve-place',
   settlePlace: 'settle-place',
   findSessions: 'find-sessions',

@@ -1,8 +1,8 @@
 import type { SessionTelemetry } from '@nest-session/core/internal';
+import { DEAD_LETTER_BYTES } from '@nest-session/redis-events/internal';
 import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
 import type { ResolvedRedisSessionOptions } from '../../configuration/redis-session.options.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import { DEAD_LETTER_BYTES } from '../stream/event-stream.scripts.js';
 
 /** Where the scripts note the end of a session, how long they keep ended ones, and how much room dead letters have. */
 export interface KeepingRules {

@@ -8,21 +8,24 @@ import type {
   UpdateReply,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import {
+  type Claim,
+  type ClaimReply,
+  defineScripts,
+  type DueEntries,
+  type DueEntry,
+  type DueReply,
+  loadScripts,
+  type ScriptsByName,
+  toClaim,
+  toDueEntries,
+} from '@nest-session/redis-events/internal';
+import { sourcesIn } from '../script-sources.js';
 import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
 import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
 import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import {
-  type ClaimReply,
-  type DueEntries,
-  type DueEntry,
-  type DueReply,
-  toClaim,
-  toDueEntries,
-} from '../../cleanup/due-entries.js';
-import type { Claim } from '../../cleanup/sweep.counter.js';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import {
   keysOf,
   limitArgument,
@@ -70,15 +73,15 @@ const FILES = {
   lookAtSessions: 'look-at-sessions',
 };
 
-function sourcesFor(store: ExpirationStoreName) {
-  const scripts = loadScripts('session', FILES, store);
+function scriptsIn(store: ExpirationStoreName) {
+  const scripts = loadScripts(sourcesIn(store), 'session', FILES);
   // For a save that can only end the session: like every end, it runs when Redis is out of memory.
   const ending = (source: string) => source.replace('#!lua', '#!lua flags=allow-oom');
   const { changeSession, rotateSession } = scripts;
   return { ...scripts, endChangedSession: ending(changeSession), endRotatedSession: ending(rotateSession) };
 }
 
-const SOURCES = { buckets: sourcesFor('buckets'), 'sorted-set': sourcesFor('sorted-set') };
+const SOURCES = { buckets: scriptsIn('buckets'), 'sorted-set': scriptsIn('sorted-set') };
 
 type ScriptName = keyof typeof SOURCES.buckets;
 

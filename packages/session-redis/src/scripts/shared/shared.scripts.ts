@@ -8,9 +8,10 @@ import type {
   UpdateSession,
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 import { ATTRIBUTE_FIELD } from '../../keys/session-keys.js';
 import type { SharedKeys } from '../../spring/shared-keys.js';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import {
   pushChange,
   type ScriptReply,
@@ -53,7 +54,7 @@ export interface PrincipalChange {
   readonly after: string | null | undefined;
 }
 
-const FILES = loadScripts('shared', {
+const FILES = loadScripts(SCRIPT_SOURCES, 'shared', {
   createShared: 'create-shared-session',
   changeShared: 'change-shared-session',
   deleteShared: 'delete-shared-session',

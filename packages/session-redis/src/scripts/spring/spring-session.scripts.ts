@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 
 /** What became of a renewal. `unreadable`: the time of this name is in a form that Spring does not write. */
 export type RenewSessionReply =
@@ -8,7 +9,7 @@ export type RenewSessionReply =
 /** The keys of a session. On a Cluster, where they are on several nodes, only the session hash. */
 export type RenewedKeys = readonly [session: string, shadow: string, expirations: string] | readonly [session: string];
 
-const SOURCES = loadScripts('spring', { springRenewSession: 'renew-session' });
+const SOURCES = loadScripts(SCRIPT_SOURCES, 'spring', { springRenewSession: 'renew-session' });
 
 /** The scripts that write sessions of Spring, as Spring does. */
 export class SpringSessionScripts {

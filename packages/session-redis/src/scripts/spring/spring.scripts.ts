@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 
 /** A member of a set or a sorted set, as it is stored, and the key that it names. */
 export interface NamedKey {
@@ -16,7 +17,7 @@ export interface SessionKeyPair {
 /** Milliseconds that the indexed repository keeps the session hash longer than the session. */
 export const SPRING_GRACE = 300_000;
 
-const SOURCES = loadScripts('spring', {
+const SOURCES = loadScripts(SCRIPT_SOURCES, 'spring', {
   springLostMembers: 'remove-lost-members',
   springBuckets: 'expire-buckets',
   springIncomplete: 'remove-incomplete-sessions',

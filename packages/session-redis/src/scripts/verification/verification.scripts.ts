@@ -1,9 +1,14 @@
 import { FIRED_KNOWN_FOR } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
+import {
+  defineScripts,
+  loadScripts,
+  type PartitionKeys,
+  type ScriptsByName,
+} from '@nest-session/redis-events/internal';
+import { sourcesIn } from '../script-sources.js';
 import type { DeadlineKeys } from '../../keys/deadline-keys.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
-import type { PartitionKeys } from '../../partitions/partition-keys.js';
-import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 
 /** What is wrong with a key. */
 type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
@@ -95,7 +100,7 @@ const PATIENCE = 5 * 60_000;
 const LETTERS_PER_CALL = 10;
 const MOST_RECORDS = 10_000;
 
-const SOURCES = loadScripts('verification', {
+const SOURCES = loadScripts(sourcesIn('buckets'), 'verification', {
   verifyKeys: 'verify-keys',
   verifySessions: 'verify-sessions',
   verifyMembers: 'verify-members',

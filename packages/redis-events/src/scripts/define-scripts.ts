@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import type { Command, Redis } from 'ioredis';
+import { type CommandArgument, encodedCommand, HIDDEN, hiddenCommand } from '../connection/hide-arguments.js';
+import { isReply } from '../connection/reply.errors.js';
+import { loadScript, type ScriptSources } from './script.loader.js';
+
+type ArgumentOrList = CommandArgument | readonly CommandArgument[];
+
+/** Runs a script. A list that is at hand need not be copied. */
+type RunScript = (numberOfKeys: number, ...keysAndArguments: ArgumentOrList[]) => Promise<unknown>;
+
+/** A function for each script, which runs it on a connection. */
+export type ScriptsByName<Name extends string> = Readonly<Record<Name, RunScript>>;
+
+/** The scripts of a family on a connection, which are typed functions. */
+export type ScriptsOn<Scripts> = (client: Redis) => Scripts;
+
+/** Makes the scripts once for each connection. */
+export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts> {
+  const made = new WeakMap<Redis, Scripts>();
+  return (client) => {
+    const known = made.get(client);
+    if (known) return known;
+    const scripts = make(client);
+    made.set(client, scripts);
+    return scripts;
+  };
+}
+
+/** The text of each script by the name of its function. `family`: the folder of the scripts. */
+export function loadScripts<Name extends string>(
+  sources: ScriptSources,
+  family: string,
+  files: Readonly<Record<Name, string>>,
+): Record<Name, string> {
+  const texts = Object.entries<string>(files).map(([name, file]) => [name, loadScript(sources, `${family}/${file}`)]);
+  return Object.fromEntries(texts) as Record<Name, string>;
+}
+
+/** Makes a function for each script, which runs it on a connection. */
+export function defineScripts<Name extends string>(
+  client: Redis,
+  sources: Readonly<Record<Name, string>>,
+): ScriptsByName<Name> {
+  const functions = Object.entries<string>(sources).map(([name, lua]) => [name, new Script(lua).on(client)]);
+  return Object.fromEntries(functions) as ScriptsByName<Name>;
+}
+
+/**
+ * A script. Each socket sends its text once, and then its hash, by which Redis knows it. So no call needs a second
+ * round trip, and nothing loads scripts in advance. Where Redis has forgotten a script, the call sends its text after
+ * all.
+ */
+class Script {
+  readonly #hash: string;
+  /** The sockets that have sent the text. */
+  readonly #senders = new WeakSet<object>();
+
+  constructor(private readonly lua: string) {
+    this.#hash = createHash('sha1').update(lua).digest('hex');
+  }
+
+  /** The function that runs it on a connection. */
+  on(client: Redis): RunScript {
+    return (numberOfKeys, ...keysAndArguments) => this.#run(client, [numberOfKeys, ...keysAndArguments]);
+  }
+
+  #run(client: Redis, args: readonly ArgumentOrList[]): Promise<unknown> {
+    const sent: CommandArgument[] = [this.#hash];
+    for (const each of args) {
+      if (typeof each !== 'object' || Buffer.isBuffer(each)) sent.push(each);
+      else for (const one of each) sent.push(one);
+    }
+    const reply = client.sendCommand(this.#command(client, sent)) as Promise<unknown>;
+    return reply.catch((error: unknown) => {
+      if (!isReply(error, 'NOSCRIPT')) throw error;
+      return client.sendCommand(this.#command(client, sent, { isUnknown: true }));
+    });
+  }
+
+  #command(client: Redis, sent: CommandArgument[], { isUnknown = false } = {}): Command {
+    const command = hiddenCommand(client, 'evalsha', sent, [this.#hash, sent[1]!, HIDDEN]);
+    command.toWritable = (socket) => {
+      const isKnown = !isUnknown && this.#senders.has(socket);
+      this.#senders.add(socket);
+      command.name = isKnown ? 'evalsha' : 'eval';
+      sent[0] = isKnown ? this.#hash : this.lua;
+      // Those who trace learn from the text what a hash means.
+      command.args[0] = sent[0];
+      return encodedCommand(command.name, sent);
+    };
+    return command;
+  }
+}
