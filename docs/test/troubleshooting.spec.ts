@@ -6,7 +6,7 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { MapSessionModule, Session, SessionModule } from '@nest-session/core';
 import { HttpAgent } from '@nest-session/testing';
-import { COMMANDS } from '../../packages/session-redis/src/command/commands.js';
+import { COMMANDS } from '../../packages/session-cli/src/command/commands.js';
 import { ROOT } from './support/compiler.js';
 import { logLines } from './support/log-lines.js';
 
@@ -67,7 +67,7 @@ describe('docs/troubleshooting.md', () => {
   );
 
   it('names commands and options that exist', () => {
-    const calls = [...page.matchAll(/`npx nest-session-redis ([\w-]+)([^`]*)`/g)];
+    const calls = [...page.matchAll(/`npx @nest-session\/cli ([\w-]+)([^`]*)`/g)];
     const known = new Map(COMMANDS.map(({ name, options }) => [name, Object.keys(options)]));
     expect(calls.length).toBeGreaterThan(8);
     const unknown = calls.filter(([, name, rest]) => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RULES } from '../../packages/session-redis/src/verification/rules.js';
+import { RULES } from '../../packages/session-cli/src/verification/rules.js';
 import { SPRING_RULES } from '../../packages/session-redis/src/spring/spring-rules.js';
 import { ROOT } from './support/compiler.js';
 import { section } from './support/markdown.js';

@@ -29,7 +29,7 @@ const TIMES_AS_NUMBERS = {
   times: { at: 1_704_164_645.678, for: 'PT1M30S' },
 };
 
-/** What `nest-session-redis spring --json` prints. */
+/** What `nest-session spring --json` prints. */
 type SpringReport = Record<'repository' | 'expirations' | 'serializer' | 'unreadableAttributes' | 'findings', unknown>;
 
 let redis: RedisServer;
@@ -124,7 +124,7 @@ test('NestJS changes nothing in the keys of Spring, which goes on with the sessi
 
 test('the command says which repository and which serializer Spring has', async () => {
   await (await signedIn('ann')).setKinds();
-  const args = ['node_modules/.bin/nest-session-redis', 'spring', '--json', '--url', redis.url];
+  const args = ['node_modules/.bin/nest-session', 'spring', '--json', '--url', redis.url];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   const { repository, expirations, serializer, unreadableAttributes, findings } = JSON.parse(stdout) as SpringReport;
   assert.deepEqual([repository, serializer], [REPOSITORY, SHOWN_SERIALIZERS[SERIALIZER]]);

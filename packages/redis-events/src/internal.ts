@@ -70,11 +70,12 @@ export { ATTEMPTS } from './delivery/retry-rules.js';
 export { byPosition, isLater, type Position, positionOf, positionText } from './delivery/stream-position.js';
 export { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
 export { FailureLog } from './logging/failure.log.js';
+export { type Finding, FindingCounter } from './logging/findings.js';
 export { logger } from './logging/redis-session.logger.js';
 export { shownCommand } from './logging/shown-command.js';
 export { ALL_CLASSES } from './notifications/key-event-names.js';
-export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export type { KeyspaceNotification } from './notifications/keyspace-notification.js';
+export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export type {
   KeyspaceHealth,
   KeyspaceState,
@@ -89,6 +90,8 @@ export {
 } from './partitions/partition-keys.js';
 export { type NamespaceOwner, OF_SESSIONS, Partitions, shownContent } from './partitions/partitions.js';
 export { defineScripts, loadScripts, type ScriptsByName, scriptsOn, type ScriptsOn } from './scripts/define-scripts.js';
+export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
+export type { ScriptSources } from './scripts/script.loader.js';
 export { DEAD_LETTER_BYTES, EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
 export {
   type EntryKind,
@@ -101,6 +104,5 @@ export {
 } from './scripts/stream/stream-entry.js';
 export type { BackgroundService } from './timing/background-service.js';
 export { BackgroundLimiter } from './timing/background.limiter.js';
+export { Pace } from './timing/pace.js';
 export { settledWithin } from './timing/settled-within.js';
-export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
-export type { ScriptSources } from './scripts/script.loader.js';

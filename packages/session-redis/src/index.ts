@@ -21,7 +21,3 @@ export {
   SessionEventGroups,
 } from './session-events/session-event-groups.js';
 export type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
-
-// partitions
-export { repartition } from './repartitioning/repartition.js';
-export type { RepartitionOptions, RepartitionProgress } from './repartitioning/repartition-run.js';

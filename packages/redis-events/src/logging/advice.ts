@@ -47,12 +47,12 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   ],
   [
     /^WRONGTYPE/,
-    'Something else has written a key that is ours: run `nest-session-redis verify` with the --namespace, which names it, ' +
+    'Something else has written a key that is ours: run `nest-session verify` with the --namespace, which names it, ' +
       'and with --repair renames it',
   ],
   [
     /^NOJSON/,
-    'Its application of Spring keeps it by Java serialization: run `nest-session-redis spring`, which prints the Java code ' +
+    'Its application of Spring keeps it by Java serialization: run `nest-session spring`, which prints the Java code ' +
       'for JSON',
   ],
   [DENIED, 'Grant this user of Redis the rights of the page "Securing Redis" of the documentation'],

@@ -1,7 +1,7 @@
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { givenAddress } from '../../../session-redis/src/command/address-flags.js';
+import { givenAddress } from '../../../session-cli/src/command/address-flags.js';
 import {
   type RedisSessionModuleOptions,
   resolveRedisSessionOptions,

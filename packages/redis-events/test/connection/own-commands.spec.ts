@@ -10,7 +10,7 @@ import { closeConnections, createConnections } from '../../src/connection/redis-
 import { RedisDeadlineModule } from '../../../session-redis/src/deadlines/redis-deadline.module.js';
 import type { RedisSessionModuleOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { App } from '../../../session-redis/test/support/app.fixture.js';
-import { calledCommand } from '../../../session-redis/test/support/called.command.js';
+import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { ALL_RIGHTS } from '../../../session-redis/test/support/with-all-rights.js';
 
 LeakGuard.install();

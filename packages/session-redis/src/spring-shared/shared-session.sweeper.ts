@@ -6,6 +6,7 @@ import {
   type DueList,
   type DueSweeper,
   InjectConnection,
+  Pace,
   redisTime,
   type SweepCounter,
   type SweepOptions,
@@ -15,7 +16,6 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 import { pages } from '../expiration/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
-import { Pace } from '../verification/pace.js';
 import { idsEndingSoon } from './ending-soon.js';
 import { SharedKeys } from '../spring/shared-keys.js';
 import { storedIds } from '../spring/stored-ids.js';

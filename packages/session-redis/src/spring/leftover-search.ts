@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { isReply } from '@nest-session/redis-events/internal';
+import { type Finding, FindingCounter, isReply, type Pace } from '@nest-session/redis-events/internal';
 import { pages, type ReadPage } from '../expiration/scan-pages.js';
 import type { NamedKey, SessionKeyPair, SpringScripts } from '../scripts/spring/spring.scripts.js';
-import { type Finding, FindingCounter } from '../verification/findings.js';
-import type { Pace } from '../verification/pace.js';
 import type { SpringRule } from './spring-rules.js';
 import type { SpringKeys } from './spring-keys.js';
 import { readStoredValue } from '../spring-values/stored-value.js';

@@ -1,9 +1,14 @@
 import type { Cluster, Redis } from 'ioredis';
-import { isCluster, patternOf, redisTime } from '@nest-session/redis-events/internal';
+import {
+  type Finding,
+  FindingCounter,
+  isCluster,
+  type Pace,
+  patternOf,
+  redisTime,
+} from '@nest-session/redis-events/internal';
 import { pages } from '../expiration/scan-pages.js';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
-import { type Finding, FindingCounter } from '../verification/findings.js';
-import type { Pace } from '../verification/pace.js';
 import { LeftoverSearch } from './leftover-search.js';
 import { type SampledSession, sampleSession } from './sampled-session.js';
 import type { SpringKeys } from './spring-keys.js';

@@ -9,7 +9,7 @@ import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
 import { adviceFor } from '../../../redis-events/src/logging/advice.js';
-import { calledCommand } from '../support/called.command.js';
+import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { OlderProxy } from '../support/older.proxy.js';
 import { SpringWriter } from '../support/spring-writer.js';
 

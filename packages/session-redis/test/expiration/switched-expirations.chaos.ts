@@ -10,7 +10,7 @@ import { print } from '../support/figures.js';
 import { KEEPING_RULES, Store, updateOf } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
 
-const COMMAND = fileURLToPath(new URL('../../bin/nest-session-redis.mjs', import.meta.url));
+const COMMAND = fileURLToPath(new URL('../../../session-cli/bin/nest-session.mjs', import.meta.url));
 const PATIENCE = 120_000;
 const LOOPS = 16;
 /** Of each phase, in seconds by the clock of Redis. */

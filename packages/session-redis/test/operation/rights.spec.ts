@@ -10,12 +10,7 @@ import {
   Sessions,
 } from '@nest-session/core';
 import { ForeignSessions } from '@nest-session/core/internal';
-import {
-  type RedisSessionModuleOptions,
-  repartition,
-  SessionEventGroups,
-  SessionExpirationSweeper,
-} from '@nest-session/redis';
+import { type RedisSessionModuleOptions, SessionEventGroups, SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -24,7 +19,8 @@ import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.j
 import { GroupLagReader } from '../../../redis-events/src/delivery/group-lag.reader.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { ALL_SCRIPTS } from '../../../redis-events/test/support/all.scripts.js';
-import { verify } from '../../src/verification/verify.js';
+import { repartition } from '../../../session-cli/src/index.js';
+import { verify } from '../../../session-cli/src/verification/verify.js';
 import { calledBy, scriptsThatRan } from '../../../redis-events/test/support/called.commands.js';
 import { documentedCommands, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';

@@ -29,7 +29,7 @@ import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { App } from '../support/app.fixture.js';
-import { calledCommand } from '../support/called.command.js';
+import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines } from '../support/documented.rights.js';
 import { allBytes, NAMESPACE, recordedContext, restoreRecorded } from '../support/recorded-spring.js';

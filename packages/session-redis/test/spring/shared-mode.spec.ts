@@ -22,7 +22,7 @@ import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.swe
 import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { App } from '../support/app.fixture.js';
-import { calledCommand } from '../support/called.command.js';
+import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { SpringWriter } from '../support/spring-writer.js';
 import { withAllRights } from '../support/with-all-rights.js';
 
@@ -470,7 +470,7 @@ describe('the JSON of Spring', () => {
   it('of another kind is refused at the start', async () => {
     const id = await spring.create();
     await client.hset(spring.session(id), 'sessionAttr:a', Buffer.from('rO0ABXQAAWE=', 'base64'));
-    await expect(start()).rejects.toThrow(/needs JSON.*nest-session-redis spring/s);
+    await expect(start()).rejects.toThrow(/needs JSON.*nest-session spring/s);
   });
 
   it('keeps the classes of Java, and refuses to change an object of one in place', async () => {

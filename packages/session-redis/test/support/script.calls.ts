@@ -4,14 +4,14 @@ import type { Redis } from 'ioredis';
 import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
 import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
-import { ErasureScripts } from '../../src/scripts/erasure/erasure.scripts.js';
+import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
 import { SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
 import { SharedKeys } from '../../src/spring/shared-keys.js';
 import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
 import { SpringSessionScripts } from '../../src/scripts/spring/spring-session.scripts.js';
-import { VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
+import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { verify } from '../../src/verification/verify.js';
+import { verify } from '../../../session-cli/src/verification/verify.js';
 import { print } from '../support/figures.js';
 import { MINUTE } from '../support/store.fixture.js';
 import { DeadlineLedger, type DeadlineOperation, type HeardDeadline } from './deadline-ledger.js';

@@ -1,0 +1,29 @@
+const EXAMPLES = 3;
+
+/** What breaks a rule of the data model. */
+export interface Finding<Rule extends string> {
+  readonly rule: Rule;
+  /** How many things break it. */
+  readonly count: number;
+  /** The first three: keys, ids, members or positions. */
+  readonly examples: readonly string[];
+}
+
+/** Counts what breaks each rule. */
+export class FindingCounter<Rule extends string> {
+  readonly #findings = new Map<Rule, { count: number; readonly examples: string[] }>();
+
+  add(problems: readonly { readonly what: string; readonly rule: Rule }[]): void {
+    for (const { rule, what } of problems) {
+      const found = this.#findings.get(rule) ?? { count: 0, examples: [] };
+      this.#findings.set(rule, found);
+      found.count++;
+      if (found.examples.length < EXAMPLES) found.examples.push(what);
+    }
+  }
+
+  /** Ordered by rule. */
+  get all(): Finding<Rule>[] {
+    return [...this.#findings.keys()].toSorted().map((rule) => ({ rule, ...this.#findings.get(rule)! }));
+  }
+}

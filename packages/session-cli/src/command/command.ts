@@ -1,0 +1,51 @@
+import type { RedisSessionModuleOptions } from '@nest-session/redis/internal';
+import type { CommandOutput } from './command-output.js';
+
+/** The exit code of a process: fine, could not run, has findings, has findings that a repair could not mend. */
+export type ExitCode = 0 | 1 | 2 | 3;
+
+/** An option, as the help says it. */
+export interface CommandOption {
+  /** What stands for its value in the help, such as `<number>`. Without it, the option has none. */
+  readonly value?: string;
+  readonly text: string;
+  readonly required?: boolean;
+}
+
+export type CommandOptions = Readonly<Record<string, CommandOption>>;
+
+/** The module of a command, such as `list.command.ts`. */
+interface CommandModule {
+  run(call: CommandCall): Promise<ExitCode>;
+}
+
+/** A command of `nest-session`. To add one, add it to the list in commands.ts. */
+export interface Command {
+  readonly name: string;
+  /** What it does, as a sentence of the help. */
+  readonly text: string;
+  /** The argument behind its name, such as `<id>`; `required`: unless another option takes its place. */
+  readonly argument?: CommandOption;
+  readonly options: CommandOptions;
+  /** Its module. What it needs takes longer to load than the help takes to print. */
+  load(): Promise<CommandModule>;
+}
+
+/** Where Redis is, and the namespace: the options that every command has. */
+export type StoreAddress = Pick<
+  RedisSessionModuleOptions,
+  'url' | 'cluster' | 'sentinels' | 'name' | 'username' | 'password' | 'tls' | 'namespace' | 'grace' | 'events'
+>;
+
+/** One call of a command. */
+export interface CommandCall {
+  readonly address: StoreAddress;
+  readonly argument: string | undefined;
+  /** Its own options that have a value. */
+  readonly values: Readonly<Record<string, string | undefined>>;
+  /** Its own options that have none, as far as they were given. */
+  readonly flags: ReadonlySet<string>;
+  /** Somebody wants it to end. */
+  readonly signal: AbortSignal;
+  readonly output: CommandOutput;
+}

@@ -1,0 +1,91 @@
+import type { CommandCall, ExitCode } from './command.js';
+import { CHECK_NAMES, type CheckName } from '../doctor/check-names.js';
+import { CLEANUP, OVERDUE } from '../doctor/cleanup.check.js';
+import { CLIENTS } from '../doctor/clients.check.js';
+import { CLOCK } from '../doctor/clock.check.js';
+import { examineNodes } from '../doctor/examined-node.js';
+import type { Check, Examined, Diagnosis } from '../doctor/diagnosis.js';
+import { FORMAT } from '../doctor/format.check.js';
+import { DEAD_LETTERS, GROUPS } from '../doctor/groups.check.js';
+import { INSTANCES } from '../doctor/instances.check.js';
+import { LATENCY } from '../doctor/latency.check.js';
+import { MEMORY } from '../doctor/memory.check.js';
+import { NOTIFICATIONS } from '../doctor/notifications.check.js';
+import { PERSISTENCE } from '../doctor/persistence.check.js';
+import { RIGHTS_CHECK } from '../doctor/rights.check.js';
+import { SERVER } from '../doctor/server.check.js';
+import { openStore, type ReachedRedis, withRedis, WRITES } from './store-access.js';
+import { UsageError } from './usage.error.js';
+
+const CHECKS: Readonly<Record<CheckName, Check>> = {
+  server: SERVER,
+  format: FORMAT,
+  rights: RIGHTS_CHECK,
+  clock: CLOCK,
+  latency: LATENCY,
+  memory: MEMORY,
+  clients: CLIENTS,
+  persistence: PERSISTENCE,
+  notifications: NOTIFICATIONS,
+  instances: INSTANCES,
+  cleanup: CLEANUP,
+  overdue: OVERDUE,
+  groups: GROUPS,
+  'dead-letters': DEAD_LETTERS,
+};
+
+/** Everything that can be wrong with Redis, its settings and what applications do with it. */
+export function run(call: CommandCall): Promise<ExitCode> {
+  const checks = checksOf(call);
+  return withRedis<ExitCode>(call, async (redis) => {
+    const examined = await examine(call, redis);
+    const found = await Promise.all(
+      checks.map(async (check) => (await findingsOf(CHECKS[check], examined)).map((each) => ({ check, ...each }))),
+    );
+    call.signal.throwIfAborted();
+    const all = found.flat();
+    call.output.report({ checks: all }, linesOf(all));
+    return all.every(({ status }) => status === 'ok') ? 0 : 2;
+  });
+}
+
+function checksOf({ values }: CommandCall): readonly CheckName[] {
+  const ignored: readonly string[] = values['ignore']?.split(',').map((name) => name.trim()) ?? [];
+  const unknown = ignored.find((name) => !CHECK_NAMES.some((each) => each === name));
+  if (unknown !== undefined) {
+    throw new UsageError(`There is no check ${JSON.stringify(unknown)}. The checks are ${CHECK_NAMES.join(', ')}.`);
+  }
+  return CHECK_NAMES.filter((name) => !ignored.includes(name));
+}
+
+async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined> {
+  const [nodes, opened] = await Promise.all([
+    examineNodes(redis),
+    openStore(redis, WRITES).then(
+      (store) => ({ store, storeProblem: undefined }),
+      (error: Error) => ({ store: undefined, storeProblem: error }),
+    ),
+  ]);
+  return { call, redis, nodes, ...opened };
+}
+
+/** One that fails is a finding: the others are to be seen. */
+async function findingsOf(check: Check, examined: Examined): Promise<readonly Diagnosis[]> {
+  if (check.ofStore && !examined.store) return [];
+  try {
+    return await check.look(examined);
+  } catch (error) {
+    const advice = 'Run this again. If it fails again, correct what the message names.';
+    return [{ status: 'error', message: `This could not be checked: ${(error as Error).message}`, advice }];
+  }
+}
+
+function* linesOf(all: readonly (Diagnosis & { readonly check: CheckName })[]): Iterable<string> {
+  const width = Math.max(...all.map(({ check }) => check.length));
+  for (const { check, status, message, advice } of all) {
+    yield `${status.padEnd(9)}${check.padEnd(width)}  ${message}`;
+    if (advice !== undefined) yield `${' '.repeat(9 + width)}  ${advice}`;
+  }
+  const count = all.filter(({ status }) => status !== 'ok').length;
+  yield count === 0 ? 'Everything is fine.' : `${count} ${count === 1 ? 'finding' : 'findings'}.`;
+}

@@ -1,0 +1,21 @@
+import { rangeOfPartitions } from '@nest-session/redis/internal';
+import { repartition } from '../repartitioning/repartition.js';
+import type { CommandCall, ExitCode } from './command.js';
+import { counted } from './counted.js';
+import { UsageError } from './usage.error.js';
+import { wholeNumber } from './whole-number.js';
+
+/** Moves the sessions of a namespace to another number of partitions. */
+export async function run({ address, values, signal, output }: CommandCall): Promise<ExitCode> {
+  const from = wholeNumber('from', values['from']!);
+  const to = wholeNumber('to', values['to']!, rangeOfPartitions(address.cluster !== undefined));
+  if (from === to) throw new UsageError('--from and --to must be different numbers.');
+  const onProgress = ({ step, moved }: { step: string; moved: number }) =>
+    output.progress(`${step}: ${counted(moved, 'session')} moved`);
+  const { moved } = await repartition(address, { from, to, signal, onProgress });
+  output.report({ moved, partitions: to }, [
+    `${counted(moved, 'session')} moved`,
+    `All sessions are in ${counted(to, 'partition')}. Set the option partitions to ${to}, and start the applications.`,
+  ]);
+  return 0;
+}

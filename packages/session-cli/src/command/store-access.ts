@@ -1,0 +1,160 @@
+import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
+import { SessionIds } from '@nest-session/core/internal';
+import {
+  closeConnections,
+  createConnections,
+  isAnswer,
+  isReply,
+  OutageLog,
+  type Partitions,
+  type RedisConnections,
+  RequestConnection,
+  settledPartitions,
+  settledWithin,
+  shownCommand,
+  storeError,
+  unreachableError,
+} from '@nest-session/redis-events/internal';
+import {
+  DeadlinePartitions,
+  modeOfNamespace,
+  namespaceOfSpring,
+  namespaceProblemWith,
+  type ResolvedRedisSessionOptions,
+  resolveRedisSessionOptions,
+  type SpringMode,
+  SessionPartitions,
+} from '@nest-session/redis/internal';
+import type { CommandCall } from './command.js';
+
+// Milliseconds that a command waits for a connection, and for each reply.
+const PATIENCE = 5000;
+
+/** A Redis that replies. */
+export interface ReachedRedis {
+  readonly connections: RedisConnections;
+  /** A call fails when Redis does not reply in time. */
+  readonly connection: RequestConnection;
+  readonly options: ResolvedRedisSessionOptions;
+}
+
+/** A namespace in it, with as many partitions as applications have recorded there. */
+export interface OpenStore<Kind = SessionPartitions | DeadlinePartitions> extends ReachedRedis {
+  readonly partitions: Kind;
+  /** A session id as logs show it: a fingerprint, unless the instances have recorded that no id is a token. */
+  readonly shownId: (id: string) => string;
+}
+
+type Call = Pick<CommandCall, 'address' | 'signal'>;
+
+/**
+ * Connects, does the work, and closes the connections, at once when the signal comes. Changes nothing itself: a command
+ * is no instance.
+ * @throws SessionStoreError when Redis cannot be reached, or does not reply, and whatever else the work throws
+ */
+export async function withRedis<T>(
+  { address, signal }: Call,
+  work: (redis: ReachedRedis) => Promise<T>,
+  mode: SpringMode | undefined = modeOfNamespace(address.namespace),
+): Promise<T> {
+  const options = resolveRedisSessionOptions(
+    { ...address, commandTimeout: `${PATIENCE}ms`, notifications: 'off' },
+    namespaceProblemWith(mode),
+  );
+  const outage = new OutageLog();
+  const connections = createConnections(options, outage);
+  const close = () => void closeConnections(connections);
+  signal.addEventListener('abort', close);
+  try {
+    await reach(connections, options, outage);
+    return await work({ connections, connection: new RequestConnection(connections.request, options), options });
+  } catch (error) {
+    throw isAnswer(error) ? storeError(error) : error;
+  } finally {
+    signal.removeEventListener('abort', close);
+    await closeConnections(connections);
+  }
+}
+
+/** Whether a command changes the data, which another version of the library may have written. */
+interface Access {
+  readonly writes: boolean;
+  /** Whether it also knows the namespace beside that of Spring. */
+  readonly knowsShared?: boolean;
+}
+
+export const READS: Access = { writes: false };
+/** For a command that changes the data. */
+export const WRITES: Access = { writes: true };
+
+/** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */
+export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>, access = READS): Promise<T> {
+  return withRedis(call, async (redis) => work(await openStore(redis, access)));
+}
+
+/** The same, for a namespace of sessions alone. */
+export function withSessions<T>(
+  call: Call,
+  work: (store: OpenStore<SessionPartitions>) => Promise<T>,
+  access = READS,
+): Promise<T> {
+  const ofSessions = async (store: OpenStore) => {
+    const { partitions } = store;
+    if (!access.knowsShared) assertNotBeside(partitions);
+    if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
+    throw notForCommand(partitions, 'holds deadlines, and this command is for sessions.');
+  };
+  return withStore(call, ofSessions, access);
+}
+
+/** @throws InvalidSessionOptionsError for a namespace beside that of Spring, whose sessions are not kept as ours are */
+export function assertNotBeside(partitions: Partitions): void {
+  if (partitions.owner.holds !== 'shared-sessions') return;
+  const command = shownCommand(namespaceOfSpring(partitions.namespace), 'spring');
+  throw notForCommand(partitions, `has what is kept beside sessions of Spring Session. For those, run: ${command}`);
+}
+
+function notForCommand({ namespace }: Partitions, why: string): InvalidSessionOptionsError {
+  return new InvalidSessionOptionsError('RedisSessionModule', [`Namespace ${JSON.stringify(namespace)} ${why}`]);
+}
+
+/** The namespace as applications have recorded it. @throws InvalidSessionOptionsError when it cannot be used */
+export async function openStore(redis: ReachedRedis, access = READS): Promise<OpenStore> {
+  const { connection, options } = redis;
+  const { namespace } = options;
+  const { meta } = new SessionPartitions(namespace);
+  const [holds, form] = await connection
+    .run((client) => client.hmget(meta, 'holds', 'ids'), meta)
+    .catch(noRecord(meta));
+  const partitionsOf = (count?: number): SessionPartitions | DeadlinePartitions =>
+    holds === 'deadlines'
+      ? new DeadlinePartitions(namespace, count)
+      : new SessionPartitions(namespace, count, holds === 'shared-sessions' ? { holds } : {});
+  const partitions = partitionsOf(await settledPartitions(connection, partitionsOf(), access));
+  const ids = new SessionIds(undefined, form === 'hashed' ? form : 'plain');
+  return { ...redis, partitions, shownId: (id) => ids.shown(id) };
+}
+
+/** No other command could name that key, because each reads it first. */
+function noRecord(meta: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
+    throw new SessionStoreError(
+      `${meta} is no hash: something else has written it. Stop the applications, and rename it`,
+      {
+        cause: error,
+      },
+    );
+  };
+}
+
+async function reach(connections: RedisConnections, options: ResolvedRedisSessionOptions, outage: OutageLog) {
+  const connected = connections.request.connect();
+  const hasEnded = await settledWithin(PATIENCE, connected);
+  const refuse = (cause: unknown): never => {
+    throw unreachableError(options.connection, cause);
+  };
+  if (!hasEnded) refuse(outage.reason ?? new Error(`no reply within ${PATIENCE} ms`));
+  // ioredis itself rejects with `Connection is closed.`
+  await connected.catch((error: unknown) => refuse(outage.reason ?? error));
+}

@@ -1,0 +1,93 @@
+import type { Redis } from 'ioredis';
+import { setTimeout as pause } from 'node:timers/promises';
+import { shownError } from '@nest-session/core/internal';
+import { infoOf, isAnswer } from '@nest-session/redis-events/internal';
+import type { ReachedRedis } from '../command/store-access.js';
+import { serverOf } from '../command/store-nodes.js';
+
+// Milliseconds.
+const PATIENCE = 3000;
+const PINGS = 20;
+
+/** What one server says of itself, and how soon. */
+export interface ExaminedNode {
+  readonly address: string;
+  readonly client: Redis;
+  /** The fields of INFO. */
+  readonly info: ReadonlyMap<string, string>;
+  /** Why it does not reply. */
+  readonly silence: string | undefined;
+  /** Why INFO says nothing. */
+  readonly problem: string | undefined;
+  /** Milliseconds of each PING, the shortest first. */
+  readonly pings: readonly number[];
+  /** By how many milliseconds its clock is ahead of that of this machine, and the largest error of that. */
+  readonly clock: { readonly ahead: number; readonly error: number } | undefined;
+}
+
+export function examineNodes({ connections }: ReachedRedis): Promise<ExaminedNode[]> {
+  return Promise.all([...connections.request.all].map(examine));
+}
+
+async function examine(client: Redis): Promise<ExaminedNode> {
+  const known = {
+    address: serverOf(client),
+    client,
+    info: new Map<string, string>(),
+    problem: undefined,
+    silence: undefined,
+  };
+  try {
+    await ready(client);
+    const pings = await pingsOf(client).catch(ifDenied(() => []));
+    const clock = await inTime(clockOf(client)).catch(ifDenied(() => undefined));
+    const info = await inTime(client.info()).then(infoOf, ifDenied(shownError));
+    const its = { ...known, pings, clock };
+    return typeof info === 'string' ? { ...its, problem: info } : { ...its, info };
+  } catch (error) {
+    return { ...known, pings: [], clock: undefined, silence: shownError(error) };
+  }
+}
+
+/** A right that is missing: the rest is to be seen. */
+function ifDenied<T>(instead: (error: Error) => T): (error: unknown) => T {
+  return (error) => {
+    if (isAnswer(error)) return instead(error as Error);
+    throw error;
+  };
+}
+
+async function pingsOf(client: Redis): Promise<number[]> {
+  const pings: number[] = [];
+  for (let i = 0; i < PINGS; i++) pings.push(await timed(() => inTime(client.ping())));
+  return pings.sort((one, other) => one - other);
+}
+
+/** A call to one server. @throws Error when it does not reply in time */
+export async function inTime<T>(reply: Promise<T>): Promise<T> {
+  const done = new AbortController();
+  const late = pause(PATIENCE, undefined, { signal: done.signal }).then(() => {
+    throw new Error(`no reply within ${PATIENCE} ms`);
+  });
+  late.catch(() => undefined);
+  return Promise.race([reply, late]).finally(() => done.abort());
+}
+
+async function ready(client: Redis): Promise<void> {
+  if (client.status === 'ready') return;
+  await inTime(new Promise((resolve) => client.once('ready', () => resolve(undefined))));
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const begin = performance.now();
+  await work();
+  return performance.now() - begin;
+}
+
+async function clockOf(client: Redis): Promise<{ ahead: number; error: number }> {
+  const begin = Date.now();
+  const [seconds, microseconds] = await client.time();
+  const end = Date.now();
+  const at = Number(seconds) * 1000 + Number(microseconds) / 1000;
+  return { ahead: Math.round(at - (begin + end) / 2), error: Math.ceil((end - begin) / 2) + 1 };
+}

@@ -1,0 +1,96 @@
+import type { Redis } from 'ioredis';
+import { isReply } from '@nest-session/redis-events/internal';
+import type { OpenStore } from '../command/store-access.js';
+import { type Check, error, type Diagnosis, ok, seePage } from './diagnosis.js';
+import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from './tried-commands.js';
+
+/** Those that a user who may only read lacks. */
+const WRITES = ['hset', 'sadd', 'set', 'xadd', 'zadd', 'unlink'];
+
+/** Whether a user of Redis may send what an application sends. Each command is such that it changes nothing. */
+export const RIGHTS_CHECK: Check = {
+  ofStore: true,
+  async look({ store, call }) {
+    const user = call.values['acl-user'];
+    const commands = await commandsFor(store!);
+    if (user !== undefined) return dryRun(store!, user, commands);
+    const denied = await deniedAmong(store!, commands, (client, words) => client.call(words[0]!, ...words.slice(1)));
+    if (WRITES.every((write) => denied.includes(write))) {
+      return [ok('This user may only read. Give --acl-user <name> to check the rights of the application')];
+    }
+    return [findingOf('This user', denied)];
+  },
+};
+
+async function commandsFor({ connection, partitions }: OpenStore): Promise<readonly string[]> {
+  const groups = await connection.run(
+    (client) => client.exists(partitions.all[0]!.handlers),
+    partitions.all[0]!.prefix,
+  );
+  const ofHandlers = groups > 0 ? RIGHTS_OF_HANDLERS : [];
+  return [...RIGHTS, ...ofHandlers, ...(partitions.count > 1 ? RIGHTS_WITH_PARTITIONS : [])];
+}
+
+/** Asks Redis what another user may do: this one needs the right to ACL. */
+async function dryRun(store: OpenStore, user: string, commands: readonly string[]): Promise<Diagnosis[]> {
+  const ask = (client: Redis, words: readonly string[]) => client.call('ACL', 'DRYRUN', user, ...words);
+  try {
+    await store.connection.run((client) => ask(client, ['time']));
+  } catch (problem) {
+    return [
+      error(
+        `The rights of user ${JSON.stringify(user)} cannot be read: ${(problem as Error).message}`,
+        'Run this as a user who may use ACL DRYRUN, and check the name.',
+      ),
+    ];
+  }
+  const denied = await deniedAmong(store, commands, async (client, words) => {
+    const reply = String(await ask(client, words));
+    if (reply !== 'OK') throw new Error(`NOPERM ${reply}`);
+  });
+  return [findingOf(`User ${JSON.stringify(user)}`, denied)];
+}
+
+function findingOf(who: string, denied: readonly string[]): Diagnosis {
+  if (denied.length === 0)
+    return ok(`${who} may send all commands of an application. Its subscriptions were not tried`);
+  const message = `${who} may not send ${denied.map((name) => name.toUpperCase().replace('|', ' ')).join(', ')}, or not for these keys`;
+  return error(message, `Grant the rights. ${seePage('Securing Redis')}`);
+}
+
+/**
+ * The names of the commands that are denied. Redis compares the rights before the arguments, so any other error says
+ * that a command is allowed.
+ */
+async function deniedAmong(
+  { connection, partitions }: OpenStore,
+  commands: readonly string[],
+  send: (client: Redis, words: readonly string[]) => Promise<unknown>,
+): Promise<string[]> {
+  const { prefix } = partitions.all[0]!;
+  const denied: string[] = [];
+  for (const command of commands) {
+    const words = command.split(' ').map((word) => wordOf(word, `${prefix}doctor`, partitions.meta));
+    const isDenied = await connection.run(
+      (client) =>
+        send(client, words).then(
+          () => false,
+          (problem: unknown) => isReply(problem, 'NOPERM'),
+        ),
+      command.includes('<meta>') ? partitions.meta : prefix,
+    );
+    if (isDenied) denied.push(nameOf(command));
+  }
+  return denied;
+}
+
+function wordOf(word: string, key: string, meta: string): string {
+  if (word === '<meta>') return meta;
+  return word.startsWith('<key>') ? key + word.slice('<key>'.length) : word;
+}
+
+/** As a rule of an ACL has it. */
+function nameOf(command: string): string {
+  const [name = '', sub = ''] = command.split(' ');
+  return /^(client|xgroup|xinfo)$/.test(name) ? `${name}|${sub.toLowerCase()}` : name;
+}

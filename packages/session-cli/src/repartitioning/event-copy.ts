@@ -1,0 +1,177 @@
+import type { Redis } from 'ioredis';
+import {
+  fieldOf,
+  groupStates,
+  isLater,
+  type Position,
+  positionOf,
+  positionText,
+  toStreamEntry,
+} from '@nest-session/redis-events/internal';
+import type { SessionKeys, SessionPartitions } from '@nest-session/redis/internal';
+import { GroupCopy } from './group-copy.js';
+import { aside, scannedKeys } from './scanned-keys.js';
+
+const ENTRIES_PER_CALL = 100;
+const UNREAD: Position = [0, 0];
+
+interface Entry {
+  readonly from: SessionKeys;
+  readonly position: Position;
+  /** The fields as buffers, because a value may have any bytes. */
+  readonly fields: readonly Buffer[];
+  /** The session id, or the text that replaces it. */
+  readonly id: string;
+}
+
+/**
+ * Copies the events and dead letters of all partitions to other partitions, with the state of each group. The copies
+ * have temporary names that nothing else reads, so an interrupted copy starts anew. Entries keep their order. An entry
+ * keeps its position as well, unless another one was added at the same time.
+ */
+export class EventCopy {
+  readonly #last = new Map<string, Position>();
+
+  constructor(
+    private readonly client: Redis,
+    private readonly from: SessionPartitions,
+    private readonly to: SessionPartitions,
+  ) {}
+
+  async run(report: () => void): Promise<void> {
+    await this.#copyEvents(report);
+    await this.#copyLetters(report);
+    await this.#copyNotes();
+  }
+
+  async #copyEvents(report: () => void): Promise<void> {
+    const states = await groupStates((_, command) => command(this.client), this.from.all);
+    const groups = states.map((state) => new GroupCopy(this.client, state));
+    for (const group of groups) for (const keys of this.from.all) await group.read(keys);
+    for await (const entries of this.#inOrder(({ events }) => events)) {
+      const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ events }) => events) }));
+      await Promise.all(copies.map(({ entry, key, at }) => this.client.xadd(key, positionText(at), ...entry.fields)));
+      for (const { entry, to, at } of copies) for (const group of groups) group.note(entry, to, at);
+      report();
+    }
+    for (const group of groups) for (const keys of this.to.all) await group.write(keys, aside(keys, keys.events));
+  }
+
+  async #copyLetters(report: () => void): Promise<void> {
+    const sizes = new Map<string, Map<string, number>>();
+    for await (const entries of this.#inOrder(({ deadLetters }) => deadLetters)) {
+      const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ deadLetters }) => deadLetters) }));
+      const written = copies.map(({ entry: { fields }, key, at: [ms, sequence] }) => {
+        // The key and the fields are as scripts/library/dead-letters keeps them.
+        const [group = '', handler = ''] = ['group', 'handler'].map((name) => valueOf(fields, name));
+        const kind = `${group}\n${handler}`;
+        const bytes = fields.reduce((sum, { length }) => sum + length, 100);
+        const ofPartition = sizes.get(key) ?? new Map<string, number>();
+        sizes.set(key, ofPartition.set(kind, (ofPartition.get(kind) ?? 0) + bytes));
+        const member = `${kind}\n${ms}-${String(sequence).padStart(6, '0')}\n${bytes}`;
+        return [this.client.xadd(key, `${ms}-${sequence}`, ...fields), this.client.zadd(`${key}:index`, 0, member)];
+      });
+      await Promise.all(written.flat());
+      report();
+    }
+    for (const [key, ofPartition] of sizes) await this.client.hset(`${key}:sizes`, ofPartition);
+  }
+
+  /** Copies the facts about groups and the wanted events to every partition, and the counts to the first one. */
+  async #copyNotes(): Promise<void> {
+    const [first] = this.to.all as [SessionKeys];
+    const texts = { handlers: ({ handlers }: SessionKeys) => handlers, wanted: ({ wanted }: SessionKeys) => wanted };
+    for (const [kind, keyIn] of Object.entries(texts)) {
+      const all = await this.#merged(keyIn, (one, other) => (kind === 'wanted' ? union(one, other) : other));
+      if (all.size > 0) await Promise.all(this.to.all.map((keys) => this.client.hset(aside(keys, keyIn(keys)), all)));
+    }
+    const counts = [
+      ({ dropped }: SessionKeys) => dropped,
+      ({ lostDeadLetters }: SessionKeys) => lostDeadLetters,
+      ({ deadLetters }: SessionKeys) => `${deadLetters}:unreported`,
+    ];
+    for (const keyIn of counts) {
+      const all = await this.#merged(keyIn, (one, other) => String(Number(one) + Number(other)));
+      if (all.size > 0) await this.client.hset(aside(first, keyIn(first)), all);
+    }
+    for await (const wishes of scannedKeys(this.client, this.from, 'events:wanted:broadcast:*')) {
+      for (const { key, name } of wishes) {
+        const end = await this.client.pexpiretime(key);
+        const write = (keys: SessionKeys) => this.client.set(aside(keys, `${keys.prefix}${name}`), '', 'PXAT', end);
+        if (end > 0) await Promise.all(this.to.all.map(write));
+      }
+    }
+  }
+
+  async #merged(
+    keyIn: (keys: SessionKeys) => string,
+    both: (one: string, other: string) => string,
+  ): Promise<Map<string, string>> {
+    const all = new Map<string, string>();
+    for (const hash of await Promise.all(this.from.all.map((keys) => this.client.hgetall(keyIn(keys))))) {
+      for (const [name, value] of Object.entries(hash)) {
+        const known = all.get(name);
+        all.set(name, known === undefined ? value : both(known, value));
+      }
+    }
+    return all;
+  }
+
+  /** The partition, the stream and the position of a copy. A copy keeps its position unless it needs a later one. */
+  #place({ id, position }: Entry, streamIn: (keys: SessionKeys) => string) {
+    const to = this.to.of(id);
+    const key = aside(to, streamIn(to));
+    const last = this.#last.get(key) ?? UNREAD;
+    const at = isLater(position, last) ? position : ([last[0], last[1] + 1] as const);
+    this.#last.set(key, at);
+    return { to, key, at };
+  }
+
+  /** Reads the entries of a stream of every partition. The oldest comes first. */
+  async *#inOrder(streamIn: (keys: SessionKeys) => string): AsyncGenerator<Entry[]> {
+    const sources = this.from.all.map((keys) => this.#entries(keys, streamIn(keys)));
+    const heads = await Promise.all(sources.map(nextOf));
+    let batch: Entry[] = [];
+    for (;;) {
+      let first = -1;
+      for (const [i, head] of heads.entries()) {
+        if (head && (first < 0 || isLater(heads[first]!.position, head.position))) first = i;
+      }
+      if (first < 0) break;
+      batch.push(heads[first]!);
+      heads[first] = await nextOf(sources[first]!);
+      if (batch.length < ENTRIES_PER_CALL) continue;
+      yield batch;
+      batch = [];
+    }
+    if (batch.length > 0) yield batch;
+  }
+
+  async *#entries(from: SessionKeys, stream: string): AsyncGenerator<Entry> {
+    for (let start = '-'; ;) {
+      const replies = await this.client.xrangeBuffer(stream, start, '+', 'COUNT', ENTRIES_PER_CALL);
+      for (const [name, fields] of replies) {
+        const position = positionOf(String(name));
+        const entry = toStreamEntry(from, [String(name), fields.map(String)]);
+        const id = fieldOf(entry, 'session') ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
+        yield { from, position, fields, id };
+      }
+      if (replies.length < ENTRIES_PER_CALL) return;
+      start = `(${String(replies.at(-1)![0])}`;
+    }
+  }
+}
+
+function valueOf(fields: readonly Buffer[], name: string): string | undefined {
+  const i = fields.findIndex((field, at) => at % 2 === 0 && String(field) === name);
+  return i < 0 ? undefined : String(fields[i + 1]);
+}
+
+function union(one: string, other: string): string {
+  return [...new Set(`${one} ${other}`.split(' '))].filter((type) => type !== '').join(' ');
+}
+
+async function nextOf<T>(source: AsyncGenerator<T, void>): Promise<T | undefined> {
+  const { done, value } = await source.next();
+  return done ? undefined : value;
+}

@@ -1,0 +1,54 @@
+import type { Redis } from 'ioredis';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES, type SessionKeys } from '@nest-session/redis/internal';
+import { LUA_SOURCES } from '../lua-sources.js';
+
+/** What was a session of the principal: alive, or ended with its data kept. */
+type ErasedSession = 'live' | 'ended';
+
+/** A session of the principal. */
+export interface SessionToErase {
+  readonly id: string;
+  readonly was: ErasedSession;
+}
+
+/** Whose sessions they are. */
+export interface ErasedPrincipal {
+  /** The hash of the name in the index of principals. */
+  readonly hash: string;
+  /** The name as the text of an attribute. */
+  readonly text: string;
+}
+
+const SOURCES = loadScripts({ ...SCRIPT_SOURCES, ...LUA_SOURCES }, 'erasure', {
+  eraseSessions: 'erase-sessions',
+  eraseEvents: 'erase-events',
+});
+
+/** The scripts that erase what is kept of a principal. Each call is for one partition. */
+export class ErasureScripts {
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+
+  constructor(client: Redis) {
+    this.#scripts = defineScripts(client, SOURCES);
+  }
+
+  /** Returns the ids that are sessions of the principal. `erases`: they are gone afterwards. */
+  async sessions(
+    { bucketList, events, prefix }: SessionKeys,
+    ids: readonly string[],
+    { hash, text }: ErasedPrincipal,
+    erases: boolean,
+  ): Promise<SessionToErase[]> {
+    const args = [erases ? 1 : 0, prefix, hash, text, ...ids];
+    const reply = (await this.#scripts.eraseSessions(2, bucketList, events, args)) as string[];
+    return Array.from({ length: reply.length / 2 }, (_, i) => ({
+      id: reply[2 * i]!,
+      was: reply[2 * i + 1] as ErasedSession,
+    }));
+  }
+
+  async events({ events }: SessionKeys, positions: readonly string[]): Promise<void> {
+    await this.#scripts.eraseEvents(1, events, positions);
+  }
+}
