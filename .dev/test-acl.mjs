@@ -25,7 +25,7 @@ await main(async () => {
     await writeFile(denied, '');
     const args = process.argv.slice(2);
     const paths = args.every((arg) => arg.startsWith('-'))
-      ? ['packages/(redis-events|session-(redis|cli|timers))/test/']
+      ? ['packages/(redis-events|deadlines|session-(redis|cli|timers))/test/']
       : [];
     const jest = [...paths, ...args, `--setupFiles=${LOGIN}`];
     const env = { REDIS_SERVER: server, PRELOADED_BY_WORKERS: LOGIN, ACL_DENIED: denied };

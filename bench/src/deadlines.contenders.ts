@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { deadline, type DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { deadline, type DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { Queue, Worker } from 'bullmq';
 
 /** What is done later under a key, by one way to do so. */

@@ -22,12 +22,12 @@ import {
   Deadlines,
   MapDeadlineModule,
   OnDeadline,
-} from '@nest-session/core/deadlines';
+} from '@nest-session/deadlines';
 import { SessionTelemetryModule } from '@nest-session/opentelemetry';
 import { RedisSessionModule, type RedisSessionModuleOptions, SessionExpirationSweeper } from '@nest-session/redis';
 import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { BeanstalkdServer, LeakGuard, LogRecorder, Sentinel } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisCluster, RedisServer } from '@nest-session/testing';
 import { SessionWebSocketModule } from '@nest-session/websockets';

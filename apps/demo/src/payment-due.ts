@@ -1,4 +1,4 @@
-import { deadline } from '@nest-session/core/deadlines';
+import { deadline } from '@nest-session/deadlines';
 import type { Fault } from './engine-room/faults.js';
 
 /** What the handler is told of an order that is due. */

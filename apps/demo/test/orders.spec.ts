@@ -1,4 +1,4 @@
-import { DeadlineEvent, Deadlines } from '@nest-session/core/deadlines';
+import { DeadlineEvent, Deadlines } from '@nest-session/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
 import type { JournalEntry } from '../src/engine-room/journal.js';

@@ -9,7 +9,7 @@ import {
   VERSION_NEUTRAL,
 } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionRepository, SkipCsrf } from '@nest-session/core';
-import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/core/internal';
+import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/deadlines/internal';
 import { AccessGuard } from './access/access.guard.js';
 import { ApplicationGuard } from './access/application.guard.js';
 import { OriginGuard } from './access/origin.guard.js';

@@ -1,24 +1,6 @@
 // `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
-export { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadlines/deadline.options.js';
-export { readData } from './deadlines/deadline-data.js';
-export { DeadlineDispatcher, shownDeadline } from './deadlines/deadline.dispatcher.js';
-export { DeadlineHandlerModule } from './deadlines/deadline-handler.module.js';
-export { DeadlineHandlingError } from './deadlines/deadline.errors.js';
-export {
-  type CancelReply,
-  type DeadlinePage,
-  DeadlineStore,
-  type Due,
-  FIRED_KNOWN_FOR,
-  type NewDeadline,
-  type RescheduleReply,
-  type ScheduleReply,
-  type StoredDeadline,
-} from './deadlines/deadline.store.js';
-export { MapDeadlineLoop } from './deadlines/map-deadline.loop.js';
-export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
 export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
@@ -91,6 +73,8 @@ export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';
 export {
   DEADLINE_READER,
+  MEASURED_DEADLINES,
+  type MeasuredNamespace,
   type DeadlineReading,
   type GroupReading,
   type HealthLook,
@@ -104,3 +88,17 @@ export {
   type StoreReader,
   type WaitingReading,
 } from './telemetry/session-telemetry.js';
+export { assertOnInstance } from './discovery/assert-on-instance.js';
+export { assertToldApart, type BoundMethod, discoverMethods } from './discovery/discover-methods.js';
+export { startLast } from './discovery/start-last.js';
+export { markCaller } from './discovery/uncalled-methods.check.js';
+export { ErrorOfSeveral } from './errors/error-of-several.js';
+export { callHandler, RunningHandlers, succeededOf } from './events/running-handlers.js';
+export { type DispatchOptions } from './events/session-event.dispatcher.js';
+export { logger } from './logging/session.logger.js';
+export { type Clock } from './memory/map-session.store.js';
+export { assertObject, assertString } from './option-reading/assert-argument.js';
+export { assertOneStore } from './option-reading/assert-one-store.js';
+export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
+export { isWellFormed } from './session/index-terms.js';
+export { readText } from './session/json-attribute.serializer.js';

@@ -8,7 +8,7 @@ import {
 } from '@nestjs/common';
 import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
-import { DeadlineHandlersCheck } from './deadlines/deadline-handlers.check.js';
+import { UncalledMethodsCheck } from './discovery/uncalled-methods.check.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
 import { assertOneStore } from './option-reading/assert-one-store.js';
@@ -93,7 +93,7 @@ import {
     SessionRouteGuard,
     SessionEnhancers,
     GuardedFieldsCheck,
-    DeadlineHandlersCheck,
+    UncalledMethodsCheck,
   ],
   exports: [
     SESSION_OPTIONS,

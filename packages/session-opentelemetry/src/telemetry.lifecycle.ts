@@ -3,7 +3,8 @@ import { InvalidSessionOptionsError, SessionRepository } from '@nest-session/cor
 import {
   DEADLINE_READER,
   type DeadlineReading,
-  DeadlineStore,
+  MEASURED_DEADLINES,
+  type MeasuredNamespace,
   namespaceOf,
   SESSION_READER,
   type SessionReader,
@@ -29,7 +30,7 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
     @Inject(SessionMeter) private readonly meter: SessionMeter,
     // Optional, so that our own error names the missing modules.
     @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
-    @Optional() @Inject(DeadlineStore) private readonly deadlines?: DeadlineStore,
+    @Optional() @Inject(MEASURED_DEADLINES) private readonly deadlines?: MeasuredNamespace,
     @Optional() @Inject(SESSION_READER) private readonly sessionReader?: SessionReader,
     @Optional() @Inject(DEADLINE_READER) private readonly deadlineReader?: StoreReader<DeadlineReading>,
   ) {}

@@ -1,7 +1,7 @@
 import { Body, ConflictException, Controller, Get, HttpCode, NotFoundException, Optional, Param } from '@nestjs/common';
 import { ParseEnumPipe, Post } from '@nestjs/common';
 import { Session } from '@nest-session/core';
-import { DeadlineEvent, DeadlineEvents } from '@nest-session/core/deadlines';
+import { DeadlineEvent, DeadlineEvents } from '@nest-session/deadlines';
 import { SessionEventGroups } from '@nest-session/redis';
 import type { paymentDue } from '../payment-due.js';
 import { type Fault, FAULTS, Faults } from './faults.js';

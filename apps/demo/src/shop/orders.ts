@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ConflictException, Injectable } from '@nestjs/common';
-import { type CancelOutcome, type DeadlineEvent, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
+import { type CancelOutcome, type DeadlineEvent, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { Faults } from '../engine-room/faults.js';
 import { Journal } from '../engine-room/journal.js';
 import { environment } from '../environment.js';

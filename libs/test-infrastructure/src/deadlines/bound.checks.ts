@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { Injectable } from '@nestjs/common';
 import { OnSecurityEvent, type SecurityEvent } from '@nest-session/core';
-import { type DeadlineBound, DeadlineBoundError } from '@nest-session/core/deadlines';
+import { type DeadlineBound, DeadlineBoundError } from '@nest-session/deadlines';
 import { eventually } from '@nest-session/testing';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
 import { call, visit, Visits } from './visits.js';

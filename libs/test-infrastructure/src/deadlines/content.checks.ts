@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { DeadlineDataError } from '@nest-session/core/deadlines';
+import { DeadlineDataError } from '@nest-session/deadlines';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
 import { visit } from './visits.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { DynamicModule, INestApplicationContext, Provider, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { type DeadlineEvent, DeadlineEvents, DeadlineModule, Deadlines } from '@nest-session/core/deadlines';
+import { type DeadlineEvent, DeadlineEvents, DeadlineModule, Deadlines } from '@nest-session/deadlines';
 import { eventually } from '@nest-session/testing';
 import { Visits } from './visits.js';
 import type { DeadlineContractOptions, DeadlineStoreUnderTest } from './deadline-store-under-test.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Inject, Injectable } from '@nestjs/common';
-import { type DeadlineEvent, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
+import { type DeadlineEvent, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
 import { keysOfEvents } from './deadline-trial.js';
 import { Announcements, call, unhandled, visit, Visits } from './visits.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Injectable } from '@nestjs/common';
-import { type DeadlineEvent, OnDeadline } from '@nest-session/core/deadlines';
+import { type DeadlineEvent, OnDeadline } from '@nest-session/deadlines';
 import { Gate } from '../gate/gate.js';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
 import { type DeadlineApplication, keysOfEvents } from './deadline-trial.js';

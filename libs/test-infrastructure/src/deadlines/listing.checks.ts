@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Deadlines, ListOptions, ScheduledDeadline } from '@nest-session/core/deadlines';
+import type { Deadlines, ListOptions, ScheduledDeadline } from '@nest-session/deadlines';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
 import type { DeadlineTrial } from './deadline-trial.js';
 import { call, visit } from './visits.js';

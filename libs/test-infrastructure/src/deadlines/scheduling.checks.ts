@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { deadline } from '@nest-session/core/deadlines';
+import { deadline } from '@nest-session/deadlines';
 import type { DeadlineCheckGroup } from './deadline-check.group.js';
 import { keysOfEvents } from './deadline-trial.js';
 import { call, visit } from './visits.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { deadline, type DeadlineEvent, OnDeadline } from '@nest-session/core/deadlines';
+import { deadline, type DeadlineEvent, OnDeadline } from '@nest-session/deadlines';
 
 /** A kind of deadlines with any data, and two without. */
 export const visit = deadline<unknown>('contract.visit');

@@ -1,6 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
-import { MapDeadlineModule, type MapDeadlineModuleOptions } from '@nest-session/core/deadlines';
-import { MAP_DEADLINE_CLOCK, MapDeadlineLoop } from '@nest-session/core/internal';
+import { MapDeadlineModule, type MapDeadlineModuleOptions } from '@nest-session/deadlines';
+import { MAP_DEADLINE_CLOCK, MapDeadlineLoop } from '@nest-session/deadlines/internal';
 import { TestClockModule } from '../clock/test-clock.module.js';
 import { TestClock } from '../clock/test.clock.js';
 

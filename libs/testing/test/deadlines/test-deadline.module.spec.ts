@@ -16,7 +16,7 @@ import {
   Deadlines,
   MapDeadlineModule,
   OnDeadline,
-} from '@nest-session/core/deadlines';
+} from '@nest-session/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import {
   eventually,

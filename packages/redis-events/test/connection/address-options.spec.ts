@@ -5,7 +5,7 @@ import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Cluster, type ClusterNode, Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { resolveRedisDeadlineOptions } from '../../../session-redis/src/deadlines/redis-deadline.options.js';
+import { resolveRedisDeadlineOptions } from '../../../deadlines/src/redis/redis-deadline.options.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
 import { shownAddress } from '../../src/connection/shown-address.js';

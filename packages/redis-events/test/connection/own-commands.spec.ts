@@ -1,13 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
-import { deadline, DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
+import { deadline, DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { Sessions } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Command, Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
-import { RedisDeadlineModule } from '../../../session-redis/src/deadlines/redis-deadline.module.js';
+import { RedisDeadlineModule } from '../../../deadlines/src/redis/redis-deadline.module.js';
 import type { RedisSessionModuleOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { App } from '../../../session-redis/test/support/app.fixture.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';

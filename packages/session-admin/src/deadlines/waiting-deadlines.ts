@@ -1,14 +1,7 @@
 import { BadRequestException, Inject, Injectable, NotFoundException, Optional } from '@nestjs/common';
-import { type CancelOutcome, type Deadline, deadline, Deadlines } from '@nest-session/core/deadlines';
-import {
-  DEADLINE_READER,
-  DeadlineDispatcher,
-  type DeadlineReading,
-  DeadlineStore,
-  readData,
-  type StoredDeadline,
-  type StoreReader,
-} from '@nest-session/core/internal';
+import { type CancelOutcome, type Deadline, deadline, Deadlines } from '@nest-session/deadlines';
+import { DEADLINE_READER, type DeadlineReading, type StoreReader } from '@nest-session/core/internal';
+import { DeadlineDispatcher, DeadlineStore, readData, type StoredDeadline } from '@nest-session/deadlines/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import { shownInstant, shownSeconds } from '../http/shown-times.js';
 import { type ShownValue, shownValue } from '../http/shown-value.js';

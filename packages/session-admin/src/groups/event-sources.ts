@@ -1,6 +1,6 @@
 import { BadRequestException, Inject, Injectable, NotFoundException, Optional } from '@nestjs/common';
 import type { SessionEvent } from '@nest-session/core';
-import { type DeadlineEvent, DeadlineEvents } from '@nest-session/core/deadlines';
+import { type DeadlineEvent, DeadlineEvents } from '@nest-session/deadlines';
 import { type EventGroupsOf, SESSION_EVENT_GROUPS } from '@nest-session/core/internal';
 
 /** What events are about. */

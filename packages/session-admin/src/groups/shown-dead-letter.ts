@@ -1,5 +1,5 @@
 import type { SessionEvent } from '@nest-session/core';
-import type { DeadlineEvent } from '@nest-session/core/deadlines';
+import type { DeadlineEvent } from '@nest-session/deadlines';
 import type { DeadLetter } from '@nest-session/core/internal';
 import { shownInstant } from '../http/shown-times.js';
 import { type ShownValue, shownValue } from '../http/shown-value.js';

@@ -1,6 +1,6 @@
-import { DeadlineModule, Deadlines, MapDeadlineModule } from '@nest-session/core/deadlines';
+import { DeadlineModule, Deadlines, MapDeadlineModule } from '@nest-session/deadlines';
 import { RedisSessionModule, SessionEventGroups } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';

@@ -1,7 +1,7 @@
 import { SessionRepository } from '@nest-session/core';
-import { DeadlineModule, Deadlines } from '@nest-session/core/deadlines';
+import { DeadlineModule, Deadlines } from '@nest-session/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { type HttpAgent, RedisServer } from '@nest-session/testing';
 import { AdminApp, closeApps, PATH } from '../support/admin.app.js';

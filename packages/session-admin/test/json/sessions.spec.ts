@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { jest } from '@jest/globals';
 import type { CanActivate } from '@nestjs/common';
 import type { Session } from '@nest-session/core';
-import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
+import { DeadlineModule, MapDeadlineModule } from '@nest-session/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
-import { DeadlineModule, Deadlines } from '@nest-session/core/deadlines';
+import { DeadlineModule, Deadlines } from '@nest-session/deadlines';
 import { RedisSessionModule, SessionEventGroups } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { launchChromium } from '@nest-session/test-infrastructure/browser';
 import { eventually, RedisServer } from '@nest-session/testing';

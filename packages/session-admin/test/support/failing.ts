@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionSignedInEvent } from '@nest-session/core';
-import { deadline, type DeadlineEvent, OnDeadline } from '@nest-session/core/deadlines';
+import { deadline, type DeadlineEvent, OnDeadline } from '@nest-session/deadlines';
 
 export const paymentDue = deadline<{ total: string }>('order.payment-due');
 

@@ -16,7 +16,6 @@ import {
   unreachableError,
 } from '@nest-session/redis-events/internal';
 import {
-  DeadlinePartitions,
   modeOfNamespace,
   namespaceOfSpring,
   namespaceProblemWith,
@@ -25,6 +24,7 @@ import {
   type SpringMode,
   SessionPartitions,
 } from '@nest-session/redis/internal';
+import { DeadlinePartitions } from '@nest-session/deadlines/redis/internal';
 import type { CommandCall } from './command.js';
 
 // Milliseconds that a command waits for a connection, and for each reply.

@@ -1,13 +1,6 @@
 import { scriptsOn } from '@nest-session/redis-events/internal';
-import {
-  countSessions,
-  type DeadlinePartitions,
-  DeadlineScripts,
-  keepingRules,
-  SessionPartitions,
-  SessionScripts,
-  waitingDeadlines,
-} from '@nest-session/redis/internal';
+import { countSessions, keepingRules, SessionPartitions, SessionScripts } from '@nest-session/redis/internal';
+import { type DeadlinePartitions, DeadlineScripts, waitingDeadlines } from '@nest-session/deadlines/redis/internal';
 import type { OpenStore } from './store-access.js';
 
 /** What there is, and how late it is. */

@@ -7,7 +7,8 @@ import {
   livenessOf,
   scriptsOn,
 } from '@nest-session/redis-events/internal';
-import { DEADLINE_ENTRIES, SESSION_ENTRIES, SessionPartitions } from '@nest-session/redis/internal';
+import { SESSION_ENTRIES, SessionPartitions } from '@nest-session/redis/internal';
+import { DEADLINE_ENTRIES } from '@nest-session/deadlines/redis/internal';
 import type { InstanceStates } from './instance-states.js';
 import type { OpenStore } from './store-access.js';
 import { toldEvent, type ToldEvent } from './told-event.js';

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { DEAD_LETTER_BYTES } from '@nest-session/redis-events/internal';
-import type { DeadlineKeys, DeadlinePartitions, DeadlineScripts } from '@nest-session/redis/internal';
+import type { DeadlineKeys, DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
 import type { Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { type KeyKind, lookAt, withoutValues } from './key-kind.js';
 import { misplacedParts } from './misplaced-parts.js';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { DeadlineKeys, DeadlineScripts } from '@nest-session/redis/internal';
+import type { DeadlineKeys, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
 
 const FIELDS = ['name', 'key', 'id', 'due', 'at', 'traceparent', 'data', 'dataKey'] as const;
 

@@ -1,12 +1,11 @@
 import type { Redis } from 'ioredis';
 import {
-  DeadlinePartitions,
-  DeadlineScripts,
   keepingRules,
   type ResolvedRedisSessionOptions,
   type SessionPartitions,
   SessionScripts,
 } from '@nest-session/redis/internal';
+import { DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
 import { type Finding, FindingCounter, Pace } from '@nest-session/redis-events/internal';
 import { type Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds } from './deadline-kinds.js';

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../../session-redis/src/keys/deadline-keys.js';
-import { DeadlineScripts } from '../../../session-redis/src/scripts/deadlines/deadline.scripts.js';
+import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../../deadlines/src/redis/deadline-keys.js';
+import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadline.scripts.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
 import type { VerifiedStore } from '../../src/verification/verify.js';
 

@@ -4,7 +4,7 @@ import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructu
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { DeadlinePartitions } from '../../../session-redis/src/keys/deadline-keys.js';
+import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { verify } from '../../src/verification/verify.js';
 import { print } from '../../../session-redis/test/support/figures.js';

@@ -91,6 +91,14 @@ export const SESSION_READER = Symbol('SESSION_READER');
  */
 export const DEADLINE_READER = Symbol('DEADLINE_READER');
 
+/** The injection token of the store of deadlines, for who needs no more of it than its namespace. */
+export const MEASURED_DEADLINES = Symbol('MEASURED_DEADLINES');
+
+/** A store that is told from others by its namespace; empty: it has none. */
+export interface MeasuredNamespace {
+  readonly namespace: string;
+}
+
 /** What a look at the sessions has found. */
 export interface SessionHealthReport {
   /** Whether sessions can be loaded and all works, sessions can be loaded, or not even that. */

@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { WarnOnce } from '../../src/logging/warn-once.js';
-import { readData } from '../../src/deadlines/deadline-data.js';
+import { readData } from '../../../deadlines/src/deadlines/deadline-data.js';
 import { AttributeSerializer, SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';

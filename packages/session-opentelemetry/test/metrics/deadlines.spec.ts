@@ -1,7 +1,7 @@
 import { Injectable, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer, TestClock, TestDeadlineModule } from '@nest-session/testing';
 import { type Attributes, context, SpanKind, trace } from '@opentelemetry/api';

@@ -1,7 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
-import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
+import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { COUNTERS, GAUGES, HISTOGRAMS, OBSERVED_COUNTERS, STATES } from '../../src/metrics/instrument-table.js';

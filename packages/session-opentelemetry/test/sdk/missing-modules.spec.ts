@@ -1,7 +1,7 @@
 import type { ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { MapSessionModule, SessionModule } from '@nest-session/core';
-import { DeadlineModule, MapDeadlineModule } from '@nest-session/core/deadlines';
+import { DeadlineModule, MapDeadlineModule } from '@nest-session/deadlines';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SessionTelemetryModule } from '../../src/index.js';
 

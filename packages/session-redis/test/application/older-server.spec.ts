@@ -1,13 +1,13 @@
 import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { InvalidSessionOptionsError, SessionModule, SessionRepository } from '@nest-session/core';
-import { DeadlineModule } from '@nest-session/core/deadlines';
+import { DeadlineModule } from '@nest-session/deadlines';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
+import { RedisDeadlineModule } from '../../../deadlines/src/redis/redis-deadline.module.js';
 import { adviceFor } from '../../../redis-events/src/logging/advice.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { OlderProxy } from '../support/older.proxy.js';

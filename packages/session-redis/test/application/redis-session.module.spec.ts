@@ -2,14 +2,14 @@ import { Injectable, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { MapSessionModule, SessionModule, SessionRepository } from '@nest-session/core';
-import { DeadlineModule } from '@nest-session/core/deadlines';
+import { DeadlineModule } from '@nest-session/deadlines';
 import {
   RedisSessionModule,
   type RedisSessionModuleOptions,
   type RedisSessionOptionsFactory,
   RedisSessionRepository,
 } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';

@@ -5,7 +5,7 @@ import {
   type RedisSessionModuleOptions,
   resolveRedisSessionOptions,
 } from '../../src/configuration/redis-session.options.js';
-import { resolveRedisDeadlineOptions } from '../../src/deadlines/redis-deadline.options.js';
+import { resolveRedisDeadlineOptions } from '../../../deadlines/src/redis/redis-deadline.options.js';
 
 function problemsOf(options: object, resolve: (options: object) => unknown = resolveRedisSessionOptions) {
   try {

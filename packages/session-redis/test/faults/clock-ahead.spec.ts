@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent, SessionRepository } from '@nest-session/core';
-import { deadline } from '@nest-session/core/deadlines';
+import { deadline } from '@nest-session/deadlines';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -9,7 +9,7 @@ import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.j
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { DeadlineInstance } from '../support/deadline.instance.js';
+import { DeadlineInstance } from '../../../deadlines/test/support/deadline.instance.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { type SteppableStore, Store } from '../support/store.fixture.js';
 

@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
 import { SessionModule } from '@nest-session/core';
-import { DeadlineModule } from '@nest-session/core/deadlines';
+import { DeadlineModule } from '@nest-session/deadlines';
 import { LeakGuard, LogRecorder, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
@@ -12,7 +12,7 @@ import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.j
 import { CleanupTurns } from '../../../redis-events/src/cleanup/cleanup-turns.js';
 import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.js';
 import { CleanupJob } from '../../../redis-events/src/cleanup/cleanup.job.js';
-import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.js';
+import { RedisDeadlineModule } from '../../../deadlines/src/redis/redis-deadline.module.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';

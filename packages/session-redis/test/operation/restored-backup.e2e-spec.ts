@@ -10,13 +10,13 @@ import {
   SessionExpiredEvent,
   Sessions,
 } from '@nest-session/core';
-import { deadline, type DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { deadline, type DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
+import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { verify } from '../../../session-cli/src/verification/verify.js';
 import { jsonOf, runCommand } from '../../../session-cli/test/support/command.process.js';

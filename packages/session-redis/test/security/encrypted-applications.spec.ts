@@ -10,7 +10,7 @@ import { RedisSessionModule, type RedisSessionModuleOptions, SessionEventGroups 
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { resolveRedisDeadlineOptions } from '../../src/deadlines/redis-deadline.options.js';
+import { resolveRedisDeadlineOptions } from '../../../deadlines/src/redis/redis-deadline.options.js';
 import { App, type AppOptions } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { keyOf } from '../support/encryption.fixture.js';

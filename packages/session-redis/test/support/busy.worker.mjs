@@ -12,9 +12,9 @@ import {
   SessionModule,
   Sessions,
 } from '@nest-session/core';
-import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
+import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 
 const { REDIS_URL, PARTITIONS = '1', EXPIRATIONS = 'buckets' } = process.env;
 const order = deadline('order');

@@ -1,8 +1,8 @@
 import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
-import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
-import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
+import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.js';
+import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadline.scripts.js';
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';

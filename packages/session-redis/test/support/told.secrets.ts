@@ -16,10 +16,10 @@ import {
   DeadlineModule,
   Deadlines,
   OnDeadline,
-} from '@nest-session/core/deadlines';
+} from '@nest-session/deadlines';
 import { ForeignSessions } from '@nest-session/core/internal';
 import { SessionEventGroups, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { App } from './app.fixture.js';
 

@@ -5,9 +5,9 @@ import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { IndexedSessionRepository, OnSessionEvent, SessionEvent, SessionModule } from '@nest-session/core';
-import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/core/deadlines';
+import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { Redis } from 'ioredis';
 
 const { REDIS_URL, PARTITIONS = '1' } = process.env;

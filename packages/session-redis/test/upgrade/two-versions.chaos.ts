@@ -3,7 +3,7 @@ import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructu
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { DeadlinePartitions } from '../../src/keys/deadline-keys.js';
+import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { verify } from '../../../session-cli/src/verification/verify.js';
 import { print } from '../support/figures.js';

@@ -1,4 +1,4 @@
-import { FIRED_KNOWN_FOR } from '@nest-session/core/internal';
+import { FIRED_KNOWN_FOR } from '@nest-session/deadlines/internal';
 import type { Redis } from 'ioredis';
 import {
   defineScripts,
@@ -6,7 +6,8 @@ import {
   type PartitionKeys,
   type ScriptsByName,
 } from '@nest-session/redis-events/internal';
-import { type DeadlineKeys, type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
+import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
+import type { DeadlineKeys } from '@nest-session/deadlines/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
 /** What is wrong with a key. */

@@ -1,6 +1,6 @@
 // What an application with `exactOptionalPropertyTypes` writes. Checked by npm run typecheck.
 import { RedisSessionModule } from '@nest-session/redis';
-import { RedisDeadlineModule } from '@nest-session/redis/deadlines';
+import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 
 /** The variable may be unset: the log then has a warning. */
 export function address(): unknown[] {

@@ -1,0 +1,73 @@
+import { HttpException, HttpStatus } from '@nestjs/common';
+import { ErrorOfSeveral } from '@nest-session/core/internal';
+
+/** A bound on deadlines: the name of its option. */
+export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
+
+/**
+ * Thrown when a deadline would exceed a bound of `DeadlineModule`. It was not scheduled; what stood under its key
+ * stays. Nest turns this HTTP exception into a 413 or 503 response without details unless an exception filter decides
+ * otherwise.
+ */
+export class DeadlineBoundError extends HttpException {
+  constructor(
+    /** The bound that would be exceeded. */
+    readonly bound: DeadlineBound,
+    /** The value of the bound: bytes, or a number of deadlines. */
+    readonly limit: number,
+    /** The name of the kind of deadlines. */
+    readonly deadlineName: string,
+  ) {
+    const [status, error] =
+      bound === 'maxDataSize'
+        ? [HttpStatus.PAYLOAD_TOO_LARGE, 'Payload Too Large']
+        : [HttpStatus.SERVICE_UNAVAILABLE, 'Service Unavailable'];
+    super({ statusCode: status, message: 'A limit of deadlines is reached', error }, status);
+    this.name = 'DeadlineBoundError';
+    this.message = `A deadline ${JSON.stringify(deadlineName)} was not scheduled: ${REASONS[bound](limit)}`;
+  }
+}
+
+const REASONS: Readonly<Record<DeadlineBound, (limit: number) => string>> = {
+  maxDataSize: (limit) =>
+    `its data take more bytes than the bound \`maxDataSize\` allows (${limit}): keep such data elsewhere and their key in the deadline`,
+  maxScheduled: (limit) =>
+    `as many of this name as the bound \`maxScheduled\` allows (${limit}) wait already: cancel those that are no longer needed, or raise it`,
+};
+
+/**
+ * Thrown when the data of a deadline cannot be stored as they are. Nothing was scheduled. The message names the
+ * deadline and, for a nested value, its path. It never quotes a value.
+ */
+export class DeadlineDataError extends Error {
+  /** Always 'DeadlineDataError'. */
+  override readonly name = 'DeadlineDataError';
+
+  constructor(
+    /** The name of the kind of deadlines. */
+    readonly deadlineName: string,
+    problem: string,
+    options?: { readonly cause?: unknown },
+  ) {
+    super(`The data of a deadline ${JSON.stringify(deadlineName)} ${problem}`, options);
+  }
+}
+
+/** Thrown when some handlers of a deadline failed. The others succeeded. */
+export class DeadlineHandlingError extends ErrorOfSeveral {
+  /** Always 'DeadlineHandlingError'. */
+  override readonly name = 'DeadlineHandlingError';
+
+  constructor(
+    shownEvent: string,
+    /** The handlers that failed, and what each threw. */
+    readonly failed: readonly { readonly name: string; readonly cause: unknown }[],
+    /** The names of the handlers that succeeded. */
+    readonly succeeded: readonly string[],
+  ) {
+    super(
+      failed.map(({ cause }) => cause),
+      `${shownEvent} was not handled by ${failed.map(({ name }) => name).join(', ')}`,
+    );
+  }
+}

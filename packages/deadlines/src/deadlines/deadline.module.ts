@@ -1,0 +1,87 @@
+import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
+import { DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
+import {
+  assertOneStore,
+  injectDependencies,
+  SecurityEventDispatcher,
+  SecurityEvents,
+} from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { DeadlineStore } from './deadline.store.js';
+import { DeadlineHandlerModule } from './deadline-handler.module.js';
+import {
+  DEADLINE_MODULE_OPTIONS,
+  DEADLINE_OPTIONS,
+  DeadlineModuleDefinition,
+  type DeadlineModuleOptions,
+  type ResolvedDeadlineOptions,
+  resolveDeadlineOptions,
+} from './deadline.options.js';
+import { Deadlines } from './deadlines.js';
+
+/**
+ * Provides `Deadlines` to the whole application. Import it once, in the root module, together with the module of a
+ * store: `RedisDeadlineModule` of `@nest-session/deadlines/redis`, or `MapDeadlineModule`. It needs no sessions.
+ */
+@Global()
+@Module({
+  imports: [DiscoveryModule, DeadlineHandlerModule],
+  providers: [
+    { provide: DEADLINE_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
+    MetadataScanner,
+    {
+      provide: SecurityEvents,
+      inject: [{ token: SESSION_OPTIONS, optional: true }],
+      useFactory: (sessions?: ResolvedSessionOptions) => sessions?.securityEvents ?? ofDeadlinesAlone(),
+    },
+    {
+      // Beside `SessionModule`, whose dispatcher calls the `@OnSecurityEvent` methods, there is none here.
+      provide: SecurityEventDispatcher,
+      inject: [SecurityEvents, DiscoveryService, MetadataScanner, { token: SESSION_OPTIONS, optional: true }],
+      useFactory: (
+        events: SecurityEvents,
+        discovery: DiscoveryService,
+        scanner: MetadataScanner,
+        sessions?: ResolvedSessionOptions,
+      ) => (sessions ? undefined : new SecurityEventDispatcher(events, discovery, scanner)),
+    },
+    Deadlines,
+  ],
+  // The last one: for @nest-session/admin.
+  exports: [Deadlines, SecurityEvents],
+})
+export class DeadlineModule {
+  /** @internal Import it with `forRoot()`. */
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+    assertOneStore(modules, DeadlineStore, 'DeadlineModule', 'deadlines');
+  }
+
+  /**
+   * Returns the module for the imports of the root module. Wrong options fail the start with an error that names all.
+   */
+  static forRoot(options: DeadlineModuleOptions = {}): DynamicModule {
+    return DeadlineOptionsModule.forRoot(options);
+  }
+
+  /** The same with injected options, by `useFactory`, `useClass` or `useExisting`. */
+  static forRootAsync(
+    options: ConfigurableModuleAsyncOptions<DeadlineModuleOptions, 'createDeadlineOptions'>,
+  ): DynamicModule {
+    return DeadlineOptionsModule.forRootAsync(options);
+  }
+}
+
+@Module({ imports: [DeadlineModule], exports: [DEADLINE_MODULE_OPTIONS] })
+class DeadlineOptionsModule extends DeadlineModuleDefinition {}
+
+/** The options are in a module of their own: Nest would take the class and a dynamic module of it for two modules. */
+async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedDeadlineOptions> {
+  const given = { token: DEADLINE_MODULE_OPTIONS, optional: true };
+  const [options] = await injectDependencies(moduleRef, [given], () => new Error('It is optional'));
+  return resolveDeadlineOptions(options as DeadlineModuleOptions | undefined);
+}
+
+/** No request and no session is known here. */
+function ofDeadlinesAlone(): SecurityEvents {
+  return new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
+}

@@ -1,0 +1,146 @@
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  type CancelReply,
+  type DeadlinePage,
+  DeadlineStore,
+  type Due,
+  type NewDeadline,
+  type RescheduleReply,
+  type ScheduleReply,
+  type StoredDeadline,
+} from '../deadlines/deadline.store.js';
+import { DuePoller, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
+import { DeadlineEncryption } from './deadline-encryption.js';
+import { type DeadlineKeys, DeadlinePartitions, memberOf } from './deadline-keys.js';
+import type {
+  DeadlinePlace,
+  DeadlineScripts,
+  DeadlineToWrite,
+  PlacesPage,
+} from '../scripts/deadlines/deadline.scripts.js';
+import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
+import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
+
+/**
+ * Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns; a list also
+ * reads each deadline of its page.
+ */
+@Injectable()
+export class RedisDeadlineStore extends DeadlineStore {
+  readonly namespace: string;
+  readonly serializer: DeadlineStore['serializer'];
+
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_DEADLINE_SCRIPTS) private readonly scripts: ScriptsOn<DeadlineScripts>,
+    @Inject(DeadlinePartitions) private readonly partitions: DeadlinePartitions,
+    @Inject(DeadlineEncryption) private readonly encryption: DeadlineEncryption,
+    @Inject(DuePoller) private readonly poller: Pick<DuePoller<DeadlineKeys>, 'hurry'>,
+    @Inject(REDIS_DEADLINE_OPTIONS) { serializer }: Pick<ResolvedRedisDeadlineOptions, 'serializer'>,
+  ) {
+    super();
+    this.namespace = partitions.namespace;
+    this.serializer = serializer;
+  }
+
+  async schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]> {
+    const toWrite = new Map(deadlines.map((each) => [memberOf(name, each.key), each]));
+    const replies = new Map<string, ScheduleReply>();
+    const share = this.partitions.shareOf(most);
+    const calls = this.partitions.grouped([...toWrite.keys()]).map(async ([keys, members]) => {
+      const its = members.map((member) => this.#toWrite(name, member, toWrite.get(member)!));
+      const { replies: words, wait } = await this.#write(keys, (scripts) => scripts.schedule(keys, name, its, share));
+      if (wait !== undefined) this.poller.hurry(keys, wait);
+      for (const [i, member] of members.entries()) replies.set(member, words[i]!);
+    });
+    await Promise.all(calls);
+    return [...toWrite.keys()].map((member) => replies.get(member)!);
+  }
+
+  async reschedule(name: string, key: string, due: Due): Promise<RescheduleReply> {
+    const { member, keys } = this.#placeOf(name, key);
+    const [word, wait] = await this.#write(keys, (scripts) => scripts.reschedule(keys, name, member, due));
+    if (wait !== undefined) this.poller.hurry(keys, wait);
+    return word;
+  }
+
+  cancel(name: string, key: string): Promise<CancelReply> {
+    const { member, keys } = this.#placeOf(name, key);
+    return this.#write(keys, (scripts) => scripts.cancel(keys, name, member));
+  }
+
+  async get(name: string, key: string): Promise<StoredDeadline | undefined> {
+    const { member, keys } = this.#placeOf(name, key);
+    return this.#load(name, keys, member);
+  }
+
+  async count(name: string): Promise<number> {
+    const counts = await this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.due(name)));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** First their places, and then those of the page: the other partitions have as many that are not on it. */
+  async list(name: string, { before, after, limit }: DeadlinePage): Promise<StoredDeadline[]> {
+    const behind = after && { time: after.dueAt, member: memberOf(name, after.key) };
+    const loaded = new Map<string, StoredDeadline | undefined>();
+    for (let size = limit; ;) {
+      // One more tells whether there are others behind this page.
+      const places = await this.#places(name, { before, after: behind, limit: size + 1 });
+      const page = places.slice(0, size);
+      const unread = page.filter(({ member, time }) => loaded.get(member)?.dueAt !== time);
+      const read = await Promise.all(unread.map(({ keys, member }) => this.#load(name, keys, member)));
+      for (const [i, { member }] of unread.entries()) loaded.set(member, read[i]);
+      const last = places.length > size ? page.at(-1)!.time : Infinity;
+      // Between the two steps, some may have gone, or moved behind this page: then they are on the next one.
+      const isOnPage = ({ dueAt }: StoredDeadline) => dueAt <= last && dueAt < (before ?? Infinity);
+      const found = page.flatMap(({ keys, member }) => {
+        const deadline = loaded.get(member);
+        return deadline && isOnPage(deadline) ? [{ keys, member, time: deadline.dueAt, deadline }] : [];
+      });
+      if (last === Infinity || found.length >= limit) {
+        const inTheirOrder = found.toSorted(inOrder).slice(0, limit);
+        return inTheirOrder.map(({ deadline }) => deadline);
+      }
+      size += limit - found.length;
+    }
+  }
+
+  async #places(name: string, page: PlacesPage): Promise<DeadlinePlace[]> {
+    const places = await this.connection.runInAll(this.partitions, (client, keys) =>
+      this.scripts(client).list(keys, name, page),
+    );
+    return places.flat().toSorted(inOrder).slice(0, page.limit);
+  }
+
+  async #load(name: string, keys: DeadlineKeys, member: string): Promise<StoredDeadline | undefined> {
+    const fields = await this.connection.run((client) => client.hgetall(keys.deadline(member)), keys.prefix);
+    return fields['due'] === undefined ? undefined : this.#toDeadline(name, fields);
+  }
+
+  #placeOf(name: string, key: string) {
+    const member = memberOf(name, key);
+    return { member, keys: this.partitions.of(member) };
+  }
+
+  #write<T>(keys: DeadlineKeys, call: (scripts: DeadlineScripts) => Promise<T>): Promise<T> {
+    return this.connection.write((client) => call(this.scripts(client)), keys.prefix);
+  }
+
+  #toWrite(name: string, member: string, { text, ...deadline }: NewDeadline): DeadlineToWrite {
+    const { id, key } = deadline;
+    const data = text === undefined ? { text, dataKey: undefined } : this.encryption.encrypted(text, { id, name, key });
+    return { ...deadline, member, data };
+  }
+
+  /** @throws DeadlineDataError */
+  #toDeadline(name: string, fields: Readonly<Record<string, string>>): StoredDeadline {
+    const { id = '', key = '', due, at, data, dataKey } = fields;
+    const text = data === undefined ? undefined : this.encryption.decrypted({ text: data, dataKey }, { id, name, key });
+    return { id, key, text, dueAt: Number(due), scheduledAt: Number(at) };
+  }
+}
+
+/** As the sorted sets have them: by time, and then by member. */
+function inOrder(one: DeadlinePlace, other: DeadlinePlace): number {
+  return one.time - other.time || (one.member < other.member ? -1 : 1);
+}

@@ -1,0 +1,161 @@
+import type { WaitingReading } from '@nest-session/core/internal';
+import type { CancelReply, Due, NewDeadline, RescheduleReply, ScheduleReply } from '../../deadlines/deadline.store.js';
+import type { Redis } from 'ioredis';
+import {
+  defineScripts,
+  EVENT_SOURCES,
+  type DueEntries,
+  type DueEntry,
+  loadScripts,
+  type ScriptsByName,
+  toDueEntries,
+} from '@nest-session/redis-events/internal';
+import { LUA_SOURCES } from '../lua-sources.js';
+import type { DeadlineKeys } from '../../redis/deadline-keys.js';
+
+/** A deadline to schedule, as Redis gets it. */
+export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
+  readonly member: string;
+  readonly data: StoredData;
+  /** When it was scheduled, in epoch milliseconds, for one that moves; undefined: now. */
+  readonly scheduledAt?: number | undefined;
+}
+
+/** The data of a deadline as Redis has them. */
+interface StoredData {
+  /** Undefined: there are none. */
+  readonly text: string | undefined;
+  /** The wrapped data key with which the text is encrypted; undefined: it is not. */
+  readonly dataKey: string | undefined;
+}
+
+/** What a call has scheduled. */
+export interface Scheduled {
+  readonly replies: ScheduleReply[];
+  /** Milliseconds until the first of them is due; undefined when none was scheduled. */
+  readonly wait: number | undefined;
+}
+
+/** Where a deadline stands among those that wait. */
+export interface DeadlinePlace {
+  readonly keys: DeadlineKeys;
+  readonly member: string;
+  /** Epoch milliseconds. */
+  readonly time: number;
+}
+
+/** Those behind a place, and before a time. */
+export interface PlacesPage {
+  readonly before: number | undefined;
+  readonly after: Omit<DeadlinePlace, 'keys'> | undefined;
+  readonly limit: number;
+}
+
+/** How deadlines fire. */
+export interface FiringRules {
+  /** Deadlines per call of a script. */
+  readonly batchSize: number;
+  /** As many events as may wait for their groups. */
+  readonly maxLength: number;
+  /** Milliseconds for which it is known that a deadline has fired. */
+  readonly knownFor: number;
+  /** Most bytes of the dead letters of a partition. */
+  readonly maxDeadLetterSize: number;
+}
+
+/** Why a deadline is not fired that was noted as due. */
+type FiringFailure = 'corrupt' | 'already';
+
+/** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
+export interface FiredDeadlines extends DueEntries {
+  readonly entries: readonly (DueEntry & { readonly outcome: 'claimed' | FiringFailure })[];
+  readonly isFull: boolean;
+}
+
+type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
+
+const NO_DATA = '-';
+
+const SOURCES = loadScripts({ ...EVENT_SOURCES, ...LUA_SOURCES }, 'deadlines', {
+  scheduleDeadlines: 'schedule-deadlines',
+  rescheduleDeadline: 'reschedule-deadline',
+  cancelDeadline: 'cancel-deadline',
+  listDeadlines: 'list-deadlines',
+  fireDeadlines: 'fire-deadlines',
+  lookAtDeadlines: 'look-at-deadlines',
+});
+
+/** The scripts for deadlines. Each is one typed function, and each call is for one partition. */
+export class DeadlineScripts {
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+
+  constructor(client: Redis) {
+    this.#scripts = defineScripts(client, SOURCES);
+  }
+
+  /** `most`: as many of the name as may wait in the partition. */
+  async schedule(
+    keys: DeadlineKeys,
+    name: string,
+    deadlines: readonly DeadlineToWrite[],
+    most: number,
+  ): Promise<Scheduled> {
+    const all = [keys.due(name), keys.names, keys.events, ...deadlines.map(({ member }) => keys.deadline(member))];
+    const args = deadlines.flatMap(({ member, due, ifExists, id, key, traceparent = '', scheduledAt = '', data }) => {
+      const { text = '', dataKey = data.text === undefined ? NO_DATA : '' } = data;
+      return [member, ...timeArguments(due), ifExists, id, key, traceparent, scheduledAt, dataKey, text];
+    });
+    const reply = await this.#scripts.scheduleDeadlines(all.length, all, name, most, args);
+    const [wait, ...replies] = reply as [number | '', ...ScheduleReply[]];
+    return { replies, wait: wait === '' ? undefined : wait };
+  }
+
+  /** The number: milliseconds until it is due. */
+  async reschedule(
+    keys: DeadlineKeys,
+    name: string,
+    member: string,
+    due: Due,
+  ): Promise<[word: RescheduleReply, wait?: number]> {
+    const all = [keys.due(name), keys.names, keys.events, keys.deadline(member)];
+    const args = [name, member, ...timeArguments(due)];
+    return (await this.#scripts.rescheduleDeadline(all.length, all, args)) as [RescheduleReply, number?];
+  }
+
+  async cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelReply> {
+    return (await this.#scripts.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelReply;
+  }
+
+  /** The next ones of a partition, in the order of their times. */
+  async list(keys: DeadlineKeys, name: string, { before, after, limit }: PlacesPage): Promise<DeadlinePlace[]> {
+    const args = [before ?? '', after?.time ?? '', after?.member ?? '', limit];
+    const reply = (await this.#scripts.listDeadlines(1, keys.due(name), args)) as string[];
+    return Array.from({ length: reply.length / 2 }, (_, i) => ({
+      keys,
+      member: reply[2 * i]!,
+      time: Number(reply[2 * i + 1]),
+    }));
+  }
+
+  /** Reads how many deadlines of a partition wait, by their names. */
+  async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
+    const reply = (await this.#scripts.lookAtDeadlines(1, keys.names, keys.prefix)) as (string | number)[];
+    return Array.from({ length: reply.length / 3 }, (_, i) => {
+      const [name, count, overdue] = reply.slice(3 * i) as [string, number, number];
+      return { name, count, overdue };
+    });
+  }
+
+  async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
+    const { batchSize, maxLength, knownFor, maxDeadLetterSize } = rules;
+    const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
+    const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
+    const reply = await this.#scripts.fireDeadlines(all.length, all, args);
+    const [now, next, isFull, ...entries] = reply as FireReply;
+    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
+  }
+}
+
+function timeArguments(due: Due): [kind: 'in' | 'at', milliseconds: number] {
+  return 'in' in due ? ['in', due.in] : ['at', due.at];
+}

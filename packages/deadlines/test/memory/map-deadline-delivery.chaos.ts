@@ -1,0 +1,51 @@
+import { Logger } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { ManualClock } from '@nest-session/testing';
+import type { DeadlineDispatcher } from '../../src/deadlines/deadline.dispatcher.js';
+import { DeadlineHandlingError } from '../../src/deadlines/deadline.errors.js';
+import { MapDeadlineDelivery } from '../../src/deadlines/map-deadline-delivery.js';
+import { JsonAttributeSerializer } from '../../../session-core/src/session/json-attribute.serializer.js';
+
+LeakGuard.install();
+
+const SECOND = 1000;
+// More than a call can have arguments.
+const MANY = 150_000;
+
+it('knows when the next retry is due, however many deadlines have failed', async () => {
+  Logger.overrideLogger(false);
+  const clock = new ManualClock();
+  const failure = new DeadlineHandlingError(
+    'a deadline',
+    [{ name: 'Orders.unpaid', cause: 'The database is down' }],
+    [],
+  );
+  const failing = {
+    dispatch: () => Promise.reject(failure),
+    broadcast: () => Promise.resolve(),
+    idle: () => Promise.resolve(),
+  } as unknown as DeadlineDispatcher;
+  const delivery = new MapDeadlineDelivery(failing, new JsonAttributeSerializer(), clock);
+  const deadline = {
+    name: 'order.payment-due',
+    dueAt: 0,
+    at: 0,
+    scheduledAt: 0,
+    text: undefined,
+    traceparent: undefined,
+  };
+  expect(delivery.nextRetry).toBe(Infinity);
+  for (let i = 0; i < MANY; i++) delivery.deliver({ ...deadline, id: `${i}`, key: `${i}` });
+  await delivery.idle();
+  const first = clock.now() + SECOND;
+  expect([delivery.retrying, delivery.nextRetry]).toEqual([MANY, first]);
+  clock.advance(SECOND / 2);
+  delivery.deliver({ ...deadline, id: 'late', key: 'late' });
+  await delivery.idle();
+  expect(delivery.nextRetry).toBe(first);
+  clock.advance(SECOND / 2);
+  delivery.retryDue();
+  expect([delivery.retrying, delivery.nextRetry]).toEqual([1, first + SECOND / 2]);
+  await delivery.idle();
+  expect([delivery.retrying, delivery.nextRetry]).toEqual([MANY + 1, first + SECOND / 2]);
+});
