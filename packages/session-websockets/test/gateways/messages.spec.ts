@@ -276,8 +276,8 @@ it.each(PLATFORMS)('a gateway of %s on a port of its own has sessions, and refus
 const COPYING: Record<Platform, (nest: INestApplication) => WebSocketAdapter> = {
   'socket.io': (nest) =>
     new (class extends IoAdapter {
-      override createIOServer(port: number, options?: never): { readonly engine: object } {
-        const server = super.createIOServer(port, options) as { readonly engine: object };
+      override createIOServer(...args: Parameters<IoAdapter['createIOServer']>) {
+        const server = super.createIOServer(...args);
         copyAtEachRead(server.engine, 'opts');
         return server;
       }
