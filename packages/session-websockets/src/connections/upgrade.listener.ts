@@ -4,6 +4,7 @@ import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common'
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { type OpenConnection, type RequestSessions, SessionExtension } from '@nest-session/core/internal';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
+import { tellOfLateRefusal } from './late-refusal.js';
 import { statusAfter } from './status-after.js';
 
 /**
@@ -88,14 +89,40 @@ function refuse(socket: Duplex, status: 403 | ReturnType<typeof statusAfter>): f
   return false;
 }
 
+type Upgrade = [request: IncomingMessage, socket: Duplex];
+
 /**
  * Hides refused upgrades from all listeners of a server. An own listener could not, because Node.js would still call
  * the others. Without any listener, Node.js serves an upgrade as a plain request, and that must stay so.
  */
-function putBeforeUpgrades(server: Server, accept: (request: IncomingMessage, socket: Duplex) => boolean): void {
+function putBeforeUpgrades(server: Server, accept: (...upgrade: Upgrade) => boolean): void {
+  const decided = new WeakSet<IncomingMessage>();
   const { emit } = server;
   server.emit = function (this: Server, event: string, ...args: unknown[]): boolean {
-    if (event === 'upgrade' && !accept(...(args as [IncomingMessage, Duplex]))) return true;
+    if (event === 'upgrade') {
+      decided.add((args as Upgrade)[0]);
+      if (!accept(...(args as Upgrade))) return true;
+    }
     return Reflect.apply(emit, this, [event, ...args]) as boolean;
   };
+  // Where Node.js calls the listeners in another way than by emit() of the server, nobody has decided yet.
+  listenBeforeOthers(server, (request, socket) => {
+    if (decided.has(request) || accept(request, socket)) return;
+    tellOfLateRefusal('Node.js');
+    // The other listeners still get it.
+    socket.destroy();
+  });
+}
+
+/** Adds a listener for upgrades while there are others, and before those that are there or come later. */
+function listenBeforeOthers(server: Server, listener: (...upgrade: Upgrade) => void): void {
+  if (server.listenerCount('upgrade') > 0) server.prependListener('upgrade', listener);
+  server.on('newListener', (event, added) => {
+    if (event !== 'upgrade' || added === listener || server.listeners('upgrade').includes(listener)) return;
+    server.prependListener('upgrade', listener);
+  });
+  server.on('removeListener', (event, removed) => {
+    if (event !== 'upgrade' || removed === listener || server.listenerCount('upgrade') > 1) return;
+    server.off('upgrade', listener);
+  });
 }

@@ -10,6 +10,7 @@ import {
 } from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
+import { tellOfLateRefusal } from '../connections/late-refusal.js';
 import { statusAfter } from '../connections/status-after.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import type { GatewayBinding } from './bind-to-adapter.js';
@@ -52,6 +53,9 @@ const REFUSALS = {
   503: 'Session store unavailable',
 } as const;
 
+/** The error for a client whose page of another origin has passed the check of the handshake. */
+const FOREIGN = 'Origin not allowed';
+
 /** The error for a client of socket.io that recovered its state before its session was checked. */
 const UNDECIDED = 'State recovered without a session';
 
@@ -79,6 +83,10 @@ export class GatewaySockets implements GatewayBinding {
     if (isIoServer(server)) {
       this.#guardIo(server, allows);
       useFirst(server, (socket, next) => {
+        if (!allows(socket.request)) {
+          tellOfLateRefusal('socket.io');
+          return next(new Error(FOREIGN));
+        }
         void this.#openIo(socket).then(
           (client) => {
             if (client instanceof Error) next(client);
@@ -97,7 +105,7 @@ export class GatewaySockets implements GatewayBinding {
   connect(args: readonly unknown[], connect: () => void): void {
     const [socket, request] = args as [object, IncomingMessage?];
     const client = this.#clients.get(socket) ?? this.#adopt(socket, request);
-    if (!client) return connect();
+    if (!client) return this.#isForeign(request) ? refuseForeign(socket) : connect();
     if (client.closing !== undefined) return;
     const { opening } = client;
     const run = (held: DetachedSession | null) => DetachedSession.run(held, this.sessions.scope, connect);
@@ -246,6 +254,11 @@ export class GatewaySockets implements GatewayBinding {
     return client;
   }
 
+  /** Whether a socket that no check has seen was opened by a page of another origin. */
+  #isForeign(request: Partial<IncomingMessage> | undefined): boolean {
+    return request?.headers !== undefined && !this.sessions.allowsOriginOf(request as IncomingMessage);
+  }
+
   /** Finds the client of a new ws socket by its request. */
   #adopt(socket: object, request: IncomingMessage | undefined): GatewayClient | undefined {
     const client = request && this.#clients.get(request);
@@ -263,6 +276,11 @@ export class GatewaySockets implements GatewayBinding {
     this.upgrades.release(request);
     return new GatewayClient(this.sessions, request);
   }
+}
+
+function refuseForeign(socket: Partial<WsSocket>): void {
+  tellOfLateRefusal('ws');
+  socket.close?.(POLICY_VIOLATION, FOREIGN);
 }
 
 /**

@@ -216,6 +216,30 @@ it('nothing but this module sees a refused upgrade', async () => {
   expect(seen).toEqual(['https://app.example.com']);
 });
 
+it('an upgrade of a foreign page is refused where Node.js does not call emit() of the server', async () => {
+  const { app, open } = await start();
+  const server = app.nest.getHttpServer() as Server;
+  Reflect.deleteProperty(server, 'emit');
+  expect(await outcome(open('https://evil.example'))).toMatch(/socket hang up|403/);
+  expect(NewsResolver.subscribers).toBe(0);
+  expect(app.log.matching(/This version of Node\.js passes over the first check of the origin/)).toHaveLength(1);
+  expect(await outcome(open('https://app.example.com'))).toBe('open');
+});
+
+it('an upgrade is a plain request while nothing listens for upgrades, also after something did', async () => {
+  const app = await SocketApp.start({ platform: 'ws', url: redis.url, providers: [] });
+  const server = app.nest.getHttpServer() as Server;
+  const others = server.listeners('upgrade') as (() => void)[];
+  for (const each of others) server.off('upgrade', each);
+  expect(server.listenerCount('upgrade')).toBe(0);
+  const listener = (): void => undefined;
+  server.on('upgrade', listener);
+  expect(server.listenerCount('upgrade')).toBe(2);
+  expect(server.listeners('upgrade')[1]).toBe(listener);
+  server.off('upgrade', listener);
+  expect(server.listenerCount('upgrade')).toBe(0);
+});
+
 it('a foreign page that hangs up while it is refused does no harm', async () => {
   const { app, open } = await start();
   const { port } = app.nest.getHttpServer().address() as AddressInfo;

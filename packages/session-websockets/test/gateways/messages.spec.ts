@@ -7,8 +7,11 @@ import {
   Injectable,
   type NestInterceptor,
   UseGuards,
+  type WebSocketAdapter,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { IoAdapter } from '@nestjs/platform-socket.io';
+import { WsAdapter } from '@nestjs/platform-ws';
 import { Ack, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { MapSessionModule, Session, SessionContext, SessionModule } from '@nest-session/core';
 import { DetachedSession } from '@nest-session/core/internal';
@@ -267,6 +270,49 @@ it.each(PLATFORMS)('a gateway of %s on a port of its own has sessions, and refus
   await expect(connect(platform, agent, { ...options, headers })).rejects.toThrow('refused');
   await agent.post('/logout');
   await client.closed;
+});
+
+/** Adapters of a socket.io and a ws that copy what this module changes of their options. */
+const COPYING: Record<Platform, (nest: INestApplication) => WebSocketAdapter> = {
+  'socket.io': (nest) =>
+    new (class extends IoAdapter {
+      override createIOServer(...args: Parameters<IoAdapter['createIOServer']>) {
+        const server = super.createIOServer(...args);
+        copyAtEachRead(server.engine, 'opts');
+        return server;
+      }
+    })(nest),
+  ws: (nest) =>
+    new (class extends WsAdapter {
+      override create(port: number, options?: never): object {
+        const server = super.create(port, options) as object;
+        copyAtEachRead(server, 'options');
+        return server;
+      }
+    })(nest),
+};
+
+function copyAtEachRead(target: object, name: string): void {
+  const value = Reflect.get(target, name) as object;
+  Object.defineProperty(target, name, { get: () => ({ ...value }) });
+}
+
+it.each(PLATFORMS)('a page of another origin is refused where %s copies its options', async (platform) => {
+  const port = await freePort();
+  @WebSocketGateway(port, { path: '/own' })
+  class OnOwnPort {}
+  await start({
+    platform,
+    providers: [OnOwnPort],
+    configure: (nest) => nest.useWebSocketAdapter(COPYING[platform](nest)),
+  });
+  const options = { origin: `http://127.0.0.1:${port}`, path: '/own' };
+  const foreign = connect(platform, agent, { ...options, headers: { origin: 'https://evil.example' } });
+  if (platform === 'socket.io') await expect(foreign).rejects.toThrow('Origin not allowed');
+  else expect(await (await foreign).closed).toBe('1008 Origin not allowed');
+  expect(app.log.matching(/of the origin, so pages of other origins are refused after it/)).toHaveLength(1);
+  const ownPage = { ...options, headers: { origin: options.origin } };
+  expect((await connect(platform, agent, ownPage)).isOpen).toBe(true);
 });
 
 it('a namespace of socket.io has sessions, over long polling as well', async () => {
