@@ -2,10 +2,9 @@
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadlines/deadline.options.js';
-export { readData } from './deadlines/deadline-data.js';
+export { readData, writeData } from './deadlines/deadline-data.js';
 export { DeadlineDispatcher, shownDeadline } from './deadlines/deadline.dispatcher.js';
 export { DeadlineHandlerModule } from './deadlines/deadline-handler.module.js';
-export { DeadlineHandlingError } from './deadlines/deadline.errors.js';
 export {
   type CancelReply,
   type DeadlinePage,
@@ -19,10 +18,14 @@ export {
 } from './deadlines/deadline.store.js';
 export { MapDeadlineLoop } from './deadlines/map-deadline.loop.js';
 export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';
+export { HandlerMarks } from './discovery/handler-marks.js';
+export { startLast } from './discovery/start-last.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
 export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
+export { EventHandlingError } from './events/event-handling.error.js';
 export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups-of.js';
+export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
@@ -47,7 +50,12 @@ export type { MapSessionModuleOptions } from './memory/map-session.options.js';
 export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
-export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
+export {
+  assertConfiguredOnce,
+  explainInjection,
+  givenOptions,
+  injectDependencies,
+} from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';

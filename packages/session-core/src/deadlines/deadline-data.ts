@@ -4,24 +4,36 @@ import { DeadlineDataError } from './deadline.errors.js';
 import type { DeadlineStore } from './deadline.store.js';
 
 type Serializer = DeadlineStore['serializer'];
+/** The error of data that have a name. */
+type DataError = new (name: string, problem: string, options?: { readonly cause?: unknown }) => Error;
 
-/** The text of the data of a deadline; undefined without data. @throws DeadlineDataError when no text gives it back */
-export function writeData(name: string, data: unknown, serializer: Serializer): string | undefined {
+/** The text of data; undefined without data. @throws DataError when no text gives them back */
+export function writeData(
+  name: string,
+  data: unknown,
+  serializer: Serializer,
+  DataError: DataError = DeadlineDataError,
+): string | undefined {
   if (data === undefined) return undefined;
   try {
     return serializer.serialize(data);
   } catch (error) {
     if (!(error instanceof SerializationProblem)) throw error;
-    throw new DeadlineDataError(name, error.message);
+    throw new DataError(name, error.message);
   }
 }
 
-/** The data of such a text. @throws DeadlineDataError where it cannot be read */
-export function readData(name: string, text: string | undefined, serializer: Serializer): unknown {
+/** The data of such a text. @throws DataError where it cannot be read */
+export function readData(
+  name: string,
+  text: string | undefined,
+  serializer: Serializer,
+  DataError: DataError = DeadlineDataError,
+): unknown {
   if (text === undefined) return undefined;
   try {
     return readText(serializer, text);
   } catch (cause) {
-    throw new DeadlineDataError(name, 'cannot be read: another serializer may have written them', { cause });
+    throw new DataError(name, 'cannot be read: another serializer may have written them', { cause });
   }
 }

@@ -3,7 +3,7 @@ import { DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/cor
 import { discoverMethods } from '../discovery/discover-methods.js';
 import { logger } from '../logging/session.logger.js';
 import { DeadlineHandlerModule } from './deadline-handler.module.js';
-import { handledDeadlines } from './on-deadline.decorator.js';
+import { DEADLINE_MARKS } from './on-deadline.decorator.js';
 
 /**
  * Warns of `@OnDeadline` methods in an application without deadlines, where nothing calls them. The module of sessions
@@ -22,7 +22,7 @@ export class DeadlineHandlersCheck implements OnModuleInit {
     if ([...this.modules.values()].some(({ metatype }) => metatype === DeadlineHandlerModule)) return;
     const names = new Set<string>();
     for (const each of discoverMethods(this.discovery, this.scanner))
-      if (handledDeadlines(each.method).length > 0) names.add(each.nameOf());
+      if (DEADLINE_MARKS.of(each.method).length > 0) names.add(each.nameOf());
     if (names.size > 0) logger.warn(`${[...names].toSorted().join(', ')} ${NEVER_CALLED}`);
   }
 }
