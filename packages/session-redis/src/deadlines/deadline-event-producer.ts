@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type Deadline, DeadlineEvent } from '@nest-session/core/deadlines';
-import { DeadlineDispatcher, DeadlineHandlingError, readData, shownDeadline } from '@nest-session/core/internal';
+import { DeadlineDispatcher, EventHandlingError, readData, shownDeadline } from '@nest-session/core/internal';
 import {
   type EntryKind,
   EventProducer,
@@ -59,7 +59,7 @@ export class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   }
 
   failureOf(error: unknown): HandlersFailure | undefined {
-    return error instanceof DeadlineHandlingError ? error : undefined;
+    return error instanceof EventHandlingError ? error : undefined;
   }
 
   /** @throws DeadlineDataError */

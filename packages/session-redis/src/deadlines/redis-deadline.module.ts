@@ -1,8 +1,12 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { InvalidSessionOptionsError } from '@nest-session/core';
 import { DeadlineEvents } from '@nest-session/core/deadlines';
-import { DEADLINE_READER, DeadlineHandlerModule, DeadlineStore } from '@nest-session/core/internal';
+import {
+  assertConfiguredOnce,
+  DEADLINE_READER,
+  DeadlineHandlerModule,
+  DeadlineStore,
+} from '@nest-session/core/internal';
 import { RedisDeadlineLifecycle } from './redis-deadline.lifecycle.js';
 import {
   REDIS_DEADLINE_MODULE_OPTIONS,
@@ -47,10 +51,6 @@ class RedisDeadlineOptionsModule extends RedisDeadlineModuleDefinition {
   /** @internal Import it with `forRoot()`. */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super();
-    const own = [...modules.values()].filter(({ metatype }) => metatype === RedisDeadlineOptionsModule);
-    if (own.length > 1) throw new InvalidSessionOptionsError('RedisDeadlineModule', [IMPORTED_TWICE]);
+    assertConfiguredOnce(modules, RedisDeadlineOptionsModule, 'RedisDeadlineModule');
   }
 }
-
-const IMPORTED_TWICE =
-  'It is configured twice in this application. It is global: import RedisDeadlineModule.forRoot() once, in the root module.';
