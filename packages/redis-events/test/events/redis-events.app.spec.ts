@@ -7,7 +7,6 @@ import {
   OnRedisEvent,
   type RedisEvent,
   RedisEventDataError,
-  RedisEvents,
   RedisEventsModule,
   type RedisEventsModuleOptions,
 } from '@nest-session/redis-events';
@@ -104,7 +103,7 @@ describe.each([1, 4])('with %i partitions', (partitions) => {
 
     const back = await startOne();
     await eventually(() => expect(back.ids.toSorted()).toEqual(ids.toSorted()));
-    expect(back.handled.map(({ data }) => data).toSorted()).toEqual([1, undefined]);
+    expect(new Set(back.handled.map(({ data }) => data))).toEqual(new Set([1, undefined]));
     const late = await startOne({ events: { events: { group: 'late' } } });
     await eventually(() => expect(late.ids.toSorted()).toEqual(ids.toSorted()));
     await eventually(async () =>

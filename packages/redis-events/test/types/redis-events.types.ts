@@ -48,7 +48,9 @@ export class Handlers {
 
   // @ts-expect-error an event of another type
   @OnRedisEvent('shop.closed')
-  wrong(_: RedisEvent<'order.paid'>) {}
+  wrong({ data }: RedisEvent<'order.paid'>) {
+    return data.total;
+  }
 
   // @ts-expect-error an unknown option
   @OnRedisEvent('order.paid', { group: 'a' })

@@ -16,7 +16,7 @@ export interface OnSessionEventOptions {
 }
 
 /** An event that a method is marked to handle. */
-export interface HandledEvent extends HandlerMark {
+interface HandledEvent extends HandlerMark {
   readonly eventClass: SessionEventClass;
 }
 

@@ -15,11 +15,7 @@ const MANY = 150_000;
 it('knows when the next retry is due, however many deadlines have failed', async () => {
   Logger.overrideLogger(false);
   const clock = new ManualClock();
-  const failure = new EventHandlingError(
-    'a deadline',
-    [{ name: 'Orders.unpaid', cause: 'The database is down' }],
-    [],
-  );
+  const failure = new EventHandlingError('a deadline', [{ name: 'Orders.unpaid', cause: 'The database is down' }], []);
   const failing = {
     dispatch: () => Promise.reject(failure),
     broadcast: () => Promise.resolve(),
