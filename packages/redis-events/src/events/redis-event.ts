@@ -7,7 +7,6 @@
  *       }
  *     }
  */
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type
 export interface RedisEventTypes {}
 
 /** The data of events of a type: unknown unless `RedisEventTypes` declares it. */

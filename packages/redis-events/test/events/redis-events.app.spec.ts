@@ -7,9 +7,12 @@ import {
   OnRedisEvent,
   type RedisEvent,
   RedisEventDataError,
+  RedisEvents,
   RedisEventsModule,
   type RedisEventsModuleOptions,
+  type RedisEventsOptionsFactory,
 } from '@nest-session/redis-events';
+import { eventChannel } from '@nest-session/core/telemetry';
 import { RedisSessionModule } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
@@ -388,6 +391,35 @@ describe('what cannot be meant', () => {
       'Twice.handle is a handler of the same event twice',
     );
   });
+});
+
+it('takes options from a class, and traces each call of a handler', async () => {
+  class Settings implements RedisEventsOptionsFactory {
+    createRedisEventsOptions() {
+      return { url: server.url, events: { group: 'from a class' } };
+    }
+  }
+  @Injectable()
+  class Handler {
+    @OnRedisEvent('paid')
+    handle() {}
+  }
+  const calls: unknown[] = [];
+  const subscriber = { start: (call: unknown) => void calls.push(call) };
+  eventChannel.subscribe(subscriber as never);
+  const app = await NestFactory.createApplicationContext(
+    { module: class {}, imports: [RedisEventsModule.forRootAsync({ useClass: Settings })], providers: [Handler] },
+    { logger: false, abortOnError: false },
+  );
+  const id = await app.get(RedisEvents).record('paid', { secret: 'value' });
+  await eventually(() => expect(calls).toHaveLength(1));
+  expect(calls).toEqual([
+    expect.objectContaining({ handler: 'Handler.handle', type: 'paid', eventId: id, attempt: 1, broadcast: false }),
+  ]);
+  expect(JSON.stringify(calls)).not.toContain('value');
+  expect(await client.hkeys('nest:events:events:wanted')).toEqual(['from a class']);
+  await app.close();
+  eventChannel.unsubscribe(subscriber as never);
 });
 
 it('an entry that another program wrote is skipped with a line of the log', async () => {
