@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const [REDIS, ADMIN] = ['session-redis', 'session-admin'].map((name) =>
+const [EVENTS, ADMIN] = ['redis-events', 'session-admin'].map((name) =>
   fileURLToPath(new URL(`../packages/${name}/`, import.meta.url)),
 );
 const PACKAGES = fileURLToPath(new URL('../packages/', import.meta.url));
@@ -43,7 +43,7 @@ export default function embedScripts() {
     write(`${folder}lua-sources.ts`, textsOf('LUA_SOURCES', 'the .lua files', luaSources(folder)));
   }
   write(`${PAGE}page-files.ts`, textsOf('PAGE_FILES', 'the files of the page', pageFiles()));
-  for (const folder of [REDIS, ADMIN]) embedVersion(folder);
+  for (const folder of [EVENTS, ADMIN]) embedVersion(folder);
 }
 
 function textsOf(constant, origin, texts) {

@@ -10,8 +10,8 @@ import { main, root, run } from './processes.mjs';
 /** Those of the tests. In another one, the library cannot log in, which is told as denied. */
 // prettier-ignore
 const NAMESPACES = [
-  'nest:session', 'nest:deadlines', 'spring:session', 'spring:session:nest', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
-  'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'cron', 'poll', 'timer', 'five', 'six', 'six-due', 'n1', 'n4',
+  'nest:session', 'nest:deadlines', 'nest:events', 'spring:session', 'spring:session:nest', 'express', 'fastify', 'shop', 'shop:admin', 'shop:deadlines', 'quiet', 'other', 'foreign', 'partitioned', 'catch:up',
+  'from:factory', 'shop-true', 'shop-false', 'keys', 'job', 'own', 'cron', 'poll', 'timer', 'five', 'six', 'six-due', 'n1', 'n4',
 ];
 const LOGIN = join(root, '.dev/acl-login.mjs');
 

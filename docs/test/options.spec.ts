@@ -8,6 +8,7 @@ import { RedisSessionModule, type RedisSessionOptionsFactory } from '@nest-sessi
 import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { RedisDeadlineModule, type RedisDeadlineOptionsFactory } from '@nest-session/deadlines/redis';
+import { RedisEventsModule, type RedisEventsOptionsFactory } from '@nest-session/redis-events';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
 import { resolveDeadlineOptions } from '../../packages/deadlines/src/deadlines/deadline.options.js';
@@ -16,6 +17,7 @@ import { resolveSessionOptions } from '../../packages/session-core/src/configura
 import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/configuration/express-session.options.js';
 import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
+import { resolveRedisEventsOptions } from '../../packages/redis-events/src/configuration/redis-events.options.js';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
 import { resolveRedisDeadlineOptions } from '../../packages/deadlines/src/redis/redis-deadline.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
@@ -50,7 +52,8 @@ class Settings
     SessionTelemetryOptionsFactory,
     ExpressSessionOptionsFactory,
     DeadlineOptionsFactory,
-    RedisDeadlineOptionsFactory
+    RedisDeadlineOptionsFactory,
+    RedisEventsOptionsFactory
 {
   createSessionOptions() {
     return {};
@@ -71,6 +74,9 @@ class Settings
     return {};
   }
   createRedisDeadlineOptions() {
+    return {};
+  }
+  createRedisEventsOptions() {
     return {};
   }
 }
@@ -131,30 +137,39 @@ describe('the options', () => {
     expect([...namesAndDefaults(section(optionsDoc, 'Timers')).keys()]).toEqual(rows);
   });
 
-  it('of RedisDeadlineModule are those of RedisSessionModule that its section names, with the defaults that it names', () => {
-    const text = sectionOf('RedisDeadlineModule');
-    const [sentence = ''] = /^The module takes [\s\S]*?`RedisSessionModule`/m.exec(text) ?? [];
-    const named = [...sentence.matchAll(/`([\w.]+)`/g)].map(([, name]) => name!.split('.')[0]!);
-    const known = knownOptions(resolveRedisDeadlineOptions, []);
-    expect([...new Set([...named, 'namespace'])].filter((name) => name !== ofRedis).toSorted()).toEqual(
-      known.toSorted(),
-    );
-    const [ofDeadline, ofSessions] = [resolveRedisDeadlineOptions(), resolveRedisSessionOptions()];
-    const defaults = [...text.matchAll(/`([\w.]+)` is `'(\w+:?\w*)'`/g)].map(([, name, value]) => [name, value]);
-    expect(defaults).toEqual([
-      ['namespace', ofDeadline.namespace],
-      ['events.retention', `${ofDeadline.events.retention / 86_400_000}d`],
-    ]);
-    const { retention, ...others } = ofSessions.events;
-    expect(ofDeadline.events).toEqual({ ...others, retention: expect.any(Number) });
-    expect(retention).not.toBe(ofDeadline.events.retention);
-    expect(ofDeadline.commandTimeout).toBe(ofSessions.commandTimeout);
+  it.each([
+    { module: 'RedisDeadlineModule', resolve: resolveRedisDeadlineOptions },
+    { module: 'RedisEventsModule', resolve: resolveRedisEventsOptions },
+  ])(
+    'of $module are those of RedisSessionModule that its section names, with the defaults that it names',
+    ({ module, resolve }) => {
+      const text = sectionOf(module);
+      const [sentence = ''] = /^The module takes [\s\S]*?`RedisSessionModule`/m.exec(text) ?? [];
+      const named = [...sentence.matchAll(/`([\w.]+)`/g)].map(([, name]) => name!.split('.')[0]!);
+      const known = knownOptions(resolve, []);
+      expect([...new Set([...named, 'namespace'])].filter((name) => name !== ofRedis).toSorted()).toEqual(
+        known.toSorted(),
+      );
+      const [own, ofSessions] = [resolve(), resolveRedisSessionOptions()];
+      const defaults = [...text.matchAll(/`([\w.]+)` is `'(\w+:?\w*)'`/g)].map(([, name, value]) => [name, value]);
+      expect(defaults).toEqual([
+        ['namespace', own.namespace],
+        ['events.retention', `${own.events.retention / 86_400_000}d`],
+      ]);
+      const { retention, ...others } = ofSessions.events;
+      expect(own.events).toEqual({ ...others, retention: expect.any(Number) });
+      expect(retention).not.toBe(own.events.retention);
+      expect(own.commandTimeout).toBe(ofSessions.commandTimeout);
+    },
+  );
+
+  it('of MapDeadlineModule are one', () => {
     expect(knownOptions(resolveMapDeadlineOptions, [])).toEqual(['serializer']);
   });
 
   it('of a class for useClass come from methods that have the names of the modules', () => {
     const modules = [SessionModule, RedisSessionModule, SessionWebSocketModule, SessionTelemetryModule];
-    const others = [ExpressSessionModule, DeadlineModule, RedisDeadlineModule];
+    const others = [ExpressSessionModule, DeadlineModule, RedisDeadlineModule, RedisEventsModule];
     const all = [...modules, ...others].map(({ name }) => `create${name.replace(/Module$/, '')}Options`);
     // The compiler checks that these are the methods that the modules call.
     expect(Object.getOwnPropertyNames(Settings.prototype)).toEqual(['constructor', ...all]);

@@ -42,6 +42,7 @@ beforeAll(async () => {
     'docs/opentelemetry.md',
     'docs/options.md',
     'docs/protecting-routes.md',
+    'docs/redis-events.md',
     'docs/requests.md',
     'docs/scaling.md',
     'docs/securing-redis.md',

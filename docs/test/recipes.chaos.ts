@@ -223,6 +223,21 @@ describeRecipe('my-devices', () => {
   });
 });
 
+describeRecipe('durable-events', () => {
+  it('handles what is recorded, once, and prints what the page shows', async () => {
+    const mails = () => instance.output.split('\n').filter((line) => /^Mail .*: order 7 over 30 is paid$/.test(line));
+    const orders = await Promise.all([7, 8, 9].map((order) => instance.agent().post(`/orders/${order}/pay`)));
+    expect(orders.map(({ status }) => status)).toEqual([201, 201, 201]);
+    await eventually(() => expect(mails()).toHaveLength(1), { timeout: 30_000 });
+    const [line = ''] = codeBlocks(recipeText('durable-events'), 'text');
+    expect(
+      mails()[0]!
+        .replace(/^Mail [-0-9a-f]{36}/, 'Mail ...')
+        .replace('order 7', 'order 42'),
+    ).toBe(line.trimEnd());
+  });
+});
+
 describeRecipe('passport', () => {
   it('signs out of every session of the request', async () => {
     const sessions = [instance.agent(), instance.agent()];

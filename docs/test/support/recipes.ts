@@ -21,6 +21,7 @@ export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ['graphql', { page: 'websockets-and-graphql.md', heading: 'GraphQL' }],
   ['unpaid-orders', { page: 'deadlines.md', heading: 'Cancel orders that nobody pays' }],
   ['held-seats', { page: 'deadlines.md', heading: 'Hold a seat for ten minutes' }],
+  ['durable-events', { page: 'redis-events.md', heading: 'A whole program' }],
   ['health-and-deploys', { page: 'deploying.md', heading: 'Health checks' }],
   ['tests', { page: 'testing.md', heading: 'A whole test' }],
 ]);

@@ -1,9 +1,7 @@
 // `@nest-session/deadlines/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export { readData } from './deadlines/deadline-data.js';
 export { DeadlineHandlerModule } from './deadlines/deadline-handler.module.js';
 export { DeadlineDispatcher, shownDeadline } from './deadlines/deadline.dispatcher.js';
-export { DeadlineHandlingError } from './deadlines/deadline.errors.js';
 export { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadlines/deadline.options.js';
 export {
   type CancelReply,

@@ -21,7 +21,8 @@ export {
   settledPartitions,
   shownCount,
 } from './connection/check-store.js';
-export { CONNECTION_PROVIDERS } from './connection/connection.providers.js';
+export { VERSION } from './configuration/version.js';
+export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './connection/connection.providers.js';
 export { lossOf } from './connection/eviction.check.js';
 export { hiddenCommand } from './connection/hide-arguments.js';
 export { infoOf } from './connection/info-of.js';
@@ -33,6 +34,7 @@ export { PartitionSignals } from './connection/partition-signals.js';
 export {
   isOfCluster,
   readAddress,
+  readAddressOrShare,
   type RedisAddress,
   type RedisAddressOptions,
 } from './connection/redis-address.options.js';
@@ -57,6 +59,15 @@ export { StoreConnections } from './connection/store-connections.js';
 export { isFaultOfServer, RETRY, untilSound } from './connection/until-sound.js';
 export { unreachableError, withConnections } from './connection/with-connections.js';
 export { DeadLetterReader } from './delivery/dead-letter.reader.js';
+export {
+  type EventDeliveryOptions,
+  IN_URL,
+  rangeOfPartitions,
+  readCommandTimeout,
+  readEvents,
+  readPartitions,
+  type ResolvedEventOptions,
+} from './configuration/delivery.options.js';
 export { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
 export { DELIVERY_OPTIONS, EVENT_RULES } from './delivery/delivery.tokens.js';
 export { EventGroups } from './delivery/event-groups.js';
@@ -66,13 +77,14 @@ export { EventBroadcaster } from './delivery/event.broadcaster.js';
 export { EventConsumer } from './delivery/event.consumer.js';
 export { type GroupLag, GroupLagReader } from './delivery/group-lag.reader.js';
 export { type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-state.js';
-export { ATTEMPTS } from './delivery/retry-rules.js';
 export { byPosition, isLater, type Position, positionOf, positionText } from './delivery/stream-position.js';
 export { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
+export { StoreStartLog } from './lifecycle/store-start.log.js';
 export { FailureLog } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';
 export { logger } from './logging/redis-session.logger.js';
 export { shownCommand } from './logging/shown-command.js';
+export { keyEventListener } from './notifications/key-event-listener.js';
 export { ALL_CLASSES } from './notifications/key-event-names.js';
 export type { KeyspaceNotification } from './notifications/keyspace-notification.js';
 export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';

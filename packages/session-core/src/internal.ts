@@ -1,10 +1,13 @@
 // `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
+export { HandlerMarks } from './discovery/handler-marks.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
 export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
+export { EventHandlingError } from './events/event-handling.error.js';
 export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups-of.js';
+export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
@@ -29,7 +32,12 @@ export type { MapSessionModuleOptions } from './memory/map-session.options.js';
 export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
-export { explainInjection, injectDependencies } from './option-reading/injected-dependencies.js';
+export {
+  assertConfiguredOnce,
+  explainInjection,
+  givenOptions,
+  injectDependencies,
+} from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
@@ -88,10 +96,8 @@ export {
   type StoreReader,
   type WaitingReading,
 } from './telemetry/session-telemetry.js';
-export { assertOnInstance } from './discovery/assert-on-instance.js';
 export { assertToldApart, type BoundMethod, discoverMethods } from './discovery/discover-methods.js';
 export { startLast } from './discovery/start-last.js';
-export { markCaller } from './discovery/uncalled-methods.check.js';
 export { ErrorOfSeveral } from './errors/error-of-several.js';
 export { callHandler, RunningHandlers, succeededOf } from './events/running-handlers.js';
 export { type DispatchOptions } from './events/session-event.dispatcher.js';
@@ -101,4 +107,4 @@ export { assertObject, assertString } from './option-reading/assert-argument.js'
 export { assertOneStore } from './option-reading/assert-one-store.js';
 export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
 export { isWellFormed } from './session/index-terms.js';
-export { readText } from './session/json-attribute.serializer.js';
+export { readData, writeData } from './events/event-data.js';

@@ -1,7 +1,6 @@
 // `@nest-session/redis/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
 export {
-  rangeOfPartitions,
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
   resolveRedisSessionOptions,
@@ -39,7 +38,6 @@ export type { SpringOverview } from './spring/spring-overview.js';
 export { SPRING_RULES, type SpringRule } from './spring/spring-rules.js';
 export { storedIds } from './spring/stored-ids.js';
 export { type EncryptionOptions, readEncryption } from './configuration/encryption.options.js';
-export { IN_URL, readCommandTimeout, readEvents, readPartitions } from './configuration/redis-session.options.js';
 export { decrypt, encrypt } from './encryption/aes-gcm.js';
 export { DataKey } from './encryption/data-key.js';
 export { type EncryptionRules } from './encryption/encrypted-session.js';

@@ -7,9 +7,10 @@ import {
   Optional,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
+import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
 import {
   ApplicationSerializer,
+  assertConfiguredOnce,
   isSerializer,
   SESSION_EVENT_GROUPS,
   SESSION_HEALTH,
@@ -91,10 +92,6 @@ class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
     // Also for the store by which a test replaces `RedisSessionModule`, which is never that of Spring.
     const serializer = session && options?.spring !== 'shared' && ApplicationSerializer.of(session);
     if (serializer && isSerializer(options?.serializer)) serializer.chosen = options.serializer;
-    const own = [...modules.values()].filter(({ metatype }) => metatype === RedisSessionOptionsModule);
-    if (own.length > 1) throw new InvalidSessionOptionsError('RedisSessionModule', [IMPORTED_TWICE]);
+    assertConfiguredOnce(modules, RedisSessionOptionsModule, 'RedisSessionModule');
   }
 }
-
-const IMPORTED_TWICE =
-  'It is configured twice in this application. It is global: import RedisSessionModule.forRoot() once, in the root module.';

@@ -4,7 +4,7 @@ import { IndexedSessionRepository, InvalidSessionOptionsError, SessionRepository
 import {
   ApplicationSerializer,
   ForeignSessions,
-  injectDependencies,
+  givenOptions,
   SESSION_TELEMETRY,
   type SessionTelemetry,
   SESSION_EVENT_GROUPS,
@@ -25,12 +25,12 @@ import {
   DELIVERY_OPTIONS,
   DELIVERY_PROVIDERS,
   EventProducer,
+  keyEventListener,
   KeyspaceNotificationListener,
   OutageLog,
   Partitions,
   REDIS_CONNECTIONS,
   type RedisConnections,
-  type RedisNodes,
   type ScriptsOn,
   scriptsOn,
 } from '@nest-session/redis-events/internal';
@@ -74,8 +74,6 @@ import { SharedSessionRepository } from './spring-shared/shared-session.reposito
 import { StartLog } from './start.log.js';
 import { SWEEP_PROVIDERS } from './sweep.providers.js';
 
-const BARE_CLASS = 'It is imported as a class: write RedisSessionModule.forRoot() in the imports of the root module.';
-
 /** The repository of sessions in our own form. */
 const OWN_REPOSITORY = Symbol('OWN_REPOSITORY');
 
@@ -118,9 +116,9 @@ const VALUES: Provider[] = [
     inject: [REQUEST_SESSION_SCRIPTS, connectionToken('background')],
     useFactory: onConnection<SessionScripts>,
   },
-  listener(SHADOW_KEY_LISTENER, 'subscriber'),
+  keyEventListener(SHADOW_KEY_LISTENER, 'subscriber'),
   // On a connection of its own: the application's key events must not delay those of shadow keys.
-  listener(KeyspaceNotificationListener, 'notifications'),
+  keyEventListener(KeyspaceNotificationListener, 'notifications'),
   {
     provide: SESSION_REPOSITORY_OPTIONS,
     inject: [REDIS_SESSION_OPTIONS, { token: SESSION_OPTIONS, optional: true }],
@@ -189,9 +187,12 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */
 async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessionOptions> {
-  const bareClass = () => new InvalidSessionOptionsError('RedisSessionModule', [BARE_CLASS]);
-  const [options] = await injectDependencies(moduleRef, [REDIS_SESSION_MODULE_OPTIONS], bareClass);
-  return resolveRedisSessionOptions(options as RedisSessionModuleOptions);
+  const options = await givenOptions<RedisSessionModuleOptions>(
+    moduleRef,
+    REDIS_SESSION_MODULE_OPTIONS,
+    'RedisSessionModule',
+  );
+  return resolveRedisSessionOptions(options);
 }
 
 function partitionsOf(
@@ -206,14 +207,6 @@ function partitionsOf(
 
 function onConnection<Scripts>(scripts: ScriptsOn<Scripts>, client: Redis): Scripts {
   return scripts(client);
-}
-
-function listener(provide: symbol | typeof KeyspaceNotificationListener, name: keyof RedisConnections): Provider {
-  return {
-    provide,
-    inject: [connectionToken(name), connectionToken('background')],
-    useFactory: (nodes: RedisNodes, commands: Redis) => new KeyspaceNotificationListener(nodes, commands),
-  };
 }
 
 function repositoryOptions(

@@ -9,11 +9,11 @@ import {
   shownAddress,
   shownKind,
   shownServer,
+  VERSION,
 } from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { startDetails, startFacts } from './configuration/start-facts.js';
-import { VERSION } from './configuration/version.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 
 // Milliseconds that the line waits for what it says. The application does not wait for the line.

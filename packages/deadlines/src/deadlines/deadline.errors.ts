@@ -1,5 +1,4 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
-import { ErrorOfSeveral } from '@nest-session/core/internal';
 
 /** A bound on deadlines: the name of its option. */
 export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
@@ -50,24 +49,5 @@ export class DeadlineDataError extends Error {
     options?: { readonly cause?: unknown },
   ) {
     super(`The data of a deadline ${JSON.stringify(deadlineName)} ${problem}`, options);
-  }
-}
-
-/** Thrown when some handlers of a deadline failed. The others succeeded. */
-export class DeadlineHandlingError extends ErrorOfSeveral {
-  /** Always 'DeadlineHandlingError'. */
-  override readonly name = 'DeadlineHandlingError';
-
-  constructor(
-    shownEvent: string,
-    /** The handlers that failed, and what each threw. */
-    readonly failed: readonly { readonly name: string; readonly cause: unknown }[],
-    /** The names of the handlers that succeeded. */
-    readonly succeeded: readonly string[],
-  ) {
-    super(
-      failed.map(({ cause }) => cause),
-      `${shownEvent} was not handled by ${failed.map(({ name }) => name).join(', ')}`,
-    );
   }
 }

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
+  readData,
+  writeData,
   assertObject,
   SecurityEvents,
   SESSION_TELEMETRY,
@@ -10,9 +12,8 @@ import {
 import { deadlineChannel, type DeadlineContext } from '@nest-session/core/telemetry';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { assertDeadline, assertKey, assertPlace, type DeadlineTime, dueOf, instantOf } from './deadline-arguments.js';
-import { readData, writeData } from './deadline-data.js';
 import type { Deadline } from './deadline.js';
-import { type DeadlineBound, DeadlineBoundError } from './deadline.errors.js';
+import { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadline.errors.js';
 import { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadline.options.js';
 import {
   type CancelReply,
@@ -192,13 +193,13 @@ export class Deadlines {
     assertKey(key);
     if (!IF_SCHEDULED.includes(ifExists)) throw new TypeError(`\`ifExists\` must be one of ${IF_SCHEDULED.join(', ')}`);
     const due = dueOf(time as DeadlineTime);
-    const text = writeData(kind.name, data, this.#store.serializer);
+    const text = writeData(kind.name, data, this.#store.serializer, DeadlineDataError);
     if (text !== undefined && Buffer.byteLength(text) > this.options.maxDataSize) this.#refuse('maxDataSize', kind);
     return { key, id: randomUUID(), due, text, ifExists, traceparent };
   }
 
   #scheduled<T>({ name }: Deadline<T>, { id, key, text, dueAt, scheduledAt }: StoredDeadline): ScheduledDeadline<T> {
-    return { id, key, data: readData(name, text, this.#store.serializer) as T, dueAt, scheduledAt };
+    return { id, key, data: readData(name, text, this.#store.serializer, DeadlineDataError) as T, dueAt, scheduledAt };
   }
 
   #refuse(bound: DeadlineBound, { name }: Deadline<unknown>): never {

@@ -1,7 +1,6 @@
-import { type Clock, logger, textOf } from '@nest-session/core/internal';
-import { readData } from './deadline-data.js';
+import { type Clock, EventHandlingError, logger, readData, textOf } from '@nest-session/core/internal';
 import { type DeadlineDispatcher, shownDeadline } from './deadline.dispatcher.js';
-import { DeadlineHandlingError } from './deadline.errors.js';
+import { DeadlineDataError } from './deadline.errors.js';
 import { DeadlineEvent } from './deadline-event.js';
 import type { DeadlineDeadLetter } from './deadline.events.js';
 import type { DeadlineStore } from './deadline.store.js';
@@ -125,11 +124,11 @@ export class MapDeadlineDelivery {
       await this.dispatcher.dispatch(this.#eventOf(fired, attempt), { done });
     } catch (error) {
       // Everything else means that the application ends.
-      if (error instanceof DeadlineHandlingError) this.#fail(delivery, error);
+      if (error instanceof EventHandlingError) this.#fail(delivery, error);
     }
   }
 
-  #fail({ fired, attempt, done }: Delivery, error: DeadlineHandlingError): void {
+  #fail({ fired, attempt, done }: Delivery, error: EventHandlingError): void {
     const failed = { fired, attempt, done: [...done, ...error.succeeded] };
     if (attempt >= ATTEMPTS) return this.#bury(failed, error);
     const backOff = Math.min(FIRST_BACK_OFF * 2 ** (attempt - 1), LONGEST_BACK_OFF);
@@ -140,7 +139,7 @@ export class MapDeadlineDelivery {
     this.#retryAdded();
   }
 
-  #bury(delivery: Delivery, { failed }: DeadlineHandlingError): void {
+  #bury(delivery: Delivery, { failed }: EventHandlingError): void {
     const { fired, attempt, done } = delivery;
     const [first] = failed;
     const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
@@ -182,7 +181,7 @@ export class MapDeadlineDelivery {
       attempt,
       traceparent,
       get data() {
-        return readData(name, text, serializer);
+        return readData(name, text, serializer, DeadlineDataError);
       },
     });
   }

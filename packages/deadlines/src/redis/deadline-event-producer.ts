@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { EventHandlingError, readData } from '@nest-session/core/internal';
 import type { Deadline } from '../deadlines/deadline.js';
 import { DeadlineEvent } from '../deadlines/deadline-event.js';
 import { DeadlineDispatcher, shownDeadline } from '../deadlines/deadline.dispatcher.js';
-import { DeadlineHandlingError } from '../deadlines/deadline.errors.js';
-import { readData } from '../deadlines/deadline-data.js';
+import { DeadlineDataError } from '../deadlines/deadline.errors.js';
 import {
   type EntryKind,
   EventProducer,
@@ -62,7 +62,7 @@ export class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   }
 
   failureOf(error: unknown): HandlersFailure | undefined {
-    return error instanceof DeadlineHandlingError ? error : undefined;
+    return error instanceof EventHandlingError ? error : undefined;
   }
 
   /** @throws DeadlineDataError */
@@ -70,6 +70,6 @@ export class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
     const stored = fieldOf(entry, 'value');
     if (stored === undefined) return undefined;
     const text = this.encryption.decrypted({ text: stored, dataKey: fieldOf(entry, 'dataKey') }, deadline);
-    return readData(deadline.name, text, this.options.serializer);
+    return readData(deadline.name, text, this.options.serializer, DeadlineDataError);
   }
 }

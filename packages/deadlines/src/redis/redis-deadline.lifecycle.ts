@@ -12,14 +12,14 @@ import {
   type ServicesOfStore,
   StoreConnections,
   StoreLifecycle,
+  StoreStartLog,
 } from '@nest-session/redis-events/internal';
-import { DeadlineStartLog } from './deadline-start.log.js';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 
 const SERVICES: ServicesOfStore = {
   foundation: [StoreConnections, LivingInstances],
   // After all that can refuse the start: the log.
-  sources: [PartitionSignals, CleanupJob, DuePoller, DeadlineStartLog],
+  sources: [PartitionSignals, CleanupJob, DuePoller, StoreStartLog],
   listeners: [],
   handling: [EventConsumer, EventBroadcaster],
 };

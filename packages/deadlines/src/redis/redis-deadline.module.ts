@@ -1,9 +1,8 @@
 import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { InvalidSessionOptionsError } from '@nest-session/core';
-import { DeadlineEvents } from '../deadlines/deadline.events.js';
-import { DEADLINE_READER, MEASURED_DEADLINES } from '@nest-session/core/internal';
+import { assertConfiguredOnce, DEADLINE_READER, MEASURED_DEADLINES } from '@nest-session/core/internal';
 import { DeadlineHandlerModule } from '../deadlines/deadline-handler.module.js';
+import { DeadlineEvents } from '../deadlines/deadline.events.js';
 import { DeadlineStore } from '../deadlines/deadline.store.js';
 import { RedisDeadlineLifecycle } from './redis-deadline.lifecycle.js';
 import {
@@ -49,10 +48,6 @@ class RedisDeadlineOptionsModule extends RedisDeadlineModuleDefinition {
   /** @internal Import it with `forRoot()`. */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super();
-    const own = [...modules.values()].filter(({ metatype }) => metatype === RedisDeadlineOptionsModule);
-    if (own.length > 1) throw new InvalidSessionOptionsError('RedisDeadlineModule', [IMPORTED_TWICE]);
+    assertConfiguredOnce(modules, RedisDeadlineOptionsModule, 'RedisDeadlineModule');
   }
 }
-
-const IMPORTED_TWICE =
-  'It is configured twice in this application. It is global: import RedisDeadlineModule.forRoot() once, in the root module.';

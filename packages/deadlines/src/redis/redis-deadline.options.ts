@@ -2,22 +2,18 @@ import { ConfigurableModuleBuilder } from '@nestjs/common';
 import { type AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
 import { explainInjection, isSerializer, OptionReader } from '@nest-session/core/internal';
 import {
+  type EventDeliveryOptions,
+  IN_URL,
   isOfCluster,
   namespaceProblem,
-  readAddress,
+  readAddressOrShare,
+  readCommandTimeout,
+  readEvents,
+  readPartitions,
   type RedisAddress,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
-import {
-  type EncryptionOptions,
-  IN_URL,
-  readCommandTimeout,
-  readEncryption,
-  readEvents,
-  readPartitions,
-  type RedisSessionModuleOptions,
-  type ResolvedRedisSessionOptions,
-} from '@nest-session/redis/internal';
+import { type EncryptionOptions, readEncryption, type ResolvedRedisSessionOptions } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
 
 /** Options of `RedisDeadlineModule.forRoot()`. */
@@ -36,7 +32,7 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
    * `retention` is `'7d'`. While `maxLength` events wait for their groups, later deadlines go on waiting, and nothing
    * is lost.
    */
-  events?: RedisSessionModuleOptions['events'];
+  events?: EventDeliveryOptions;
   /** Turns data into text and back. @default JSON */
   serializer?: AttributeSerializer;
   /** Encrypts the data in Redis with AES-256-GCM. Keys of deadlines are not encrypted. @default none */
@@ -70,16 +66,12 @@ export function resolveRedisDeadlineOptions(
   shared?: RedisAddress,
 ): ResolvedRedisDeadlineOptions {
   const reader = new OptionReader('RedisDeadlineModule', options);
-  const own = readAddress(reader, options, { what: 'deadlines', isShared: shared !== undefined });
-  const { url, client, cluster, sentinels } = options;
-  const hasAddress = [url, client, cluster, sentinels].some((each) => each !== undefined);
-  const connection = hasAddress || !shared ? own : shared;
+  const address = readAddressOrShare(reader, options, 'deadlines', shared);
   const namespace = reader.text('namespace', 'nest:deadlines', namespaceProblem);
   const resolved = {
-    connection,
-    isShared: !hasAddress && shared !== undefined,
+    ...address,
     namespace,
-    partitions: readPartitions(reader, isOfCluster(connection)),
+    partitions: readPartitions(reader, isOfCluster(address.connection)),
     grace: GRACE,
     cron: EVERY_MINUTE,
     commandTimeout: readCommandTimeout(reader),

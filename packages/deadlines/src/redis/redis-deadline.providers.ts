@@ -1,8 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
-import { InvalidSessionOptionsError } from '@nest-session/core';
+import { DEADLINE_READER, givenOptions, MEASURED_DEADLINES } from '@nest-session/core/internal';
 import { DeadlineEvents } from '../deadlines/deadline.events.js';
-import { DEADLINE_READER, injectDependencies, MEASURED_DEADLINES } from '@nest-session/core/internal';
 import { DeadlineStore } from '../deadlines/deadline.store.js';
 import type { Redis } from 'ioredis';
 import {
@@ -14,7 +13,6 @@ import {
   CONNECTIONS_TO_SHARE,
   type ConnectionsToShare,
   connectionToken,
-  createConnections,
   DELIVERY_OPTIONS,
   DELIVERY_PROVIDERS,
   type DeliveryOptions,
@@ -22,19 +20,18 @@ import {
   DuePoller,
   DueSweeper,
   EventProducer,
-  OutageLog,
   Partitions,
   PartitionSignals,
-  REDIS_CONNECTIONS,
   type ScriptsOn,
   scriptsOn,
+  SHARED_CONNECTIONS,
+  StoreStartLog,
 } from '@nest-session/redis-events/internal';
 import { tracedPass } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
 import { type DeadlineKeys, DeadlinePartitions } from './deadline-keys.js';
 import { DeadlineScripts } from '../scripts/deadlines/deadline.scripts.js';
 import { DeadlineEventProducer } from './deadline-event-producer.js';
-import { DeadlineStartLog } from './deadline-start.log.js';
 import { DeadlineSweeper } from './deadline.sweeper.js';
 import { RedisDeadlineEvents } from './redis-deadline.events.js';
 import {
@@ -51,8 +48,6 @@ import { BACKGROUND_DEADLINE_SCRIPTS, REQUEST_DEADLINE_SCRIPTS } from './redis-d
 /** The name of the cleanup job in `SchedulerRegistry`. */
 const DEADLINE_CLEANUP_JOB = 'deadline-cleanup';
 
-const BARE_CLASS = 'It is imported as a class: write RedisDeadlineModule.forRoot() in the imports of the root module.';
-
 /** All providers of `RedisDeadlineModule`. They connect and start nothing. */
 export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   {
@@ -62,13 +57,7 @@ export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   },
   { provide: CONNECTION_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
   { provide: DELIVERY_OPTIONS, inject: [REDIS_DEADLINE_OPTIONS], useFactory: deliveryOptions },
-  OutageLog,
-  {
-    provide: REDIS_CONNECTIONS,
-    inject: [REDIS_DEADLINE_OPTIONS, OutageLog, { token: CONNECTIONS_TO_SHARE, optional: true }],
-    useFactory: (options: ResolvedRedisDeadlineOptions, log: OutageLog, shared?: ConnectionsToShare) =>
-      createConnections(options, log, options.isShared ? shared?.connections : undefined),
-  },
+  ...SHARED_CONNECTIONS,
   ...CONNECTION_PROVIDERS,
   { provide: DeadlinePartitions, inject: [REDIS_DEADLINE_OPTIONS], useFactory: partitionsOf },
   { provide: Partitions, useExisting: DeadlinePartitions },
@@ -105,7 +94,7 @@ export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   RedisDeadlineReader,
   { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
-  DeadlineStartLog,
+  StoreStartLog,
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */
@@ -113,9 +102,12 @@ async function resolveOptions(
   moduleRef: ModuleRef,
   shared?: ConnectionsToShare,
 ): Promise<ResolvedRedisDeadlineOptions> {
-  const bareClass = () => new InvalidSessionOptionsError('RedisDeadlineModule', [BARE_CLASS]);
-  const [options] = await injectDependencies(moduleRef, [REDIS_DEADLINE_MODULE_OPTIONS], bareClass);
-  return resolveRedisDeadlineOptions(options as RedisDeadlineModuleOptions, shared?.address);
+  const options = await givenOptions<RedisDeadlineModuleOptions>(
+    moduleRef,
+    REDIS_DEADLINE_MODULE_OPTIONS,
+    'RedisDeadlineModule',
+  );
+  return resolveRedisDeadlineOptions(options, shared?.address);
 }
 
 /** No event makes room for another one: as long as there are `maxLength`, DeadlineSweeper fires nothing. */

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
 import type { DeadlineDispatcher } from '../../src/deadlines/deadline.dispatcher.js';
-import { DeadlineHandlingError } from '../../src/deadlines/deadline.errors.js';
+import { EventHandlingError } from '@nest-session/core/internal';
 import { MapDeadlineDelivery } from '../../src/deadlines/map-deadline-delivery.js';
 import { JsonAttributeSerializer } from '../../../session-core/src/session/json-attribute.serializer.js';
 
@@ -15,11 +15,7 @@ const MANY = 150_000;
 it('knows when the next retry is due, however many deadlines have failed', async () => {
   Logger.overrideLogger(false);
   const clock = new ManualClock();
-  const failure = new DeadlineHandlingError(
-    'a deadline',
-    [{ name: 'Orders.unpaid', cause: 'The database is down' }],
-    [],
-  );
+  const failure = new EventHandlingError('a deadline', [{ name: 'Orders.unpaid', cause: 'The database is down' }], []);
   const failing = {
     dispatch: () => Promise.reject(failure),
     broadcast: () => Promise.resolve(),

@@ -1,6 +1,16 @@
 import type { Provider } from '@nestjs/common';
+import { OutageLog } from './outage.log.js';
 import { PartitionSignals } from './partition-signals.js';
-import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from './redis-connections.js';
+import {
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
+  connectionToken,
+  createConnections,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+} from './redis-connections.js';
 import { RequestConnection } from './request.connection.js';
 import { StoreConnections } from './store-connections.js';
 
@@ -15,6 +25,20 @@ export const CONNECTION_PROVIDERS: Provider[] = [
   RequestConnection,
   StoreConnections,
   PartitionSignals,
+];
+
+/** The `REDIS_CONNECTIONS` of a module that uses those of `RedisSessionModule`, if its options say so. */
+export const SHARED_CONNECTIONS: Provider[] = [
+  OutageLog,
+  {
+    provide: REDIS_CONNECTIONS,
+    inject: [CONNECTION_OPTIONS, OutageLog, { token: CONNECTIONS_TO_SHARE, optional: true }],
+    useFactory: (
+      options: ConnectionOptions & { readonly isShared: boolean },
+      log: OutageLog,
+      shared?: ConnectionsToShare,
+    ) => createConnections(options, log, options.isShared ? shared?.connections : undefined),
+  },
 ];
 
 function connection(name: keyof RedisConnections): Provider {

@@ -34,10 +34,14 @@ export class EvictionCheck {
   }
 }
 
+const CONSEQUENCES: Readonly<Record<string, string>> = {
+  deadlines: 'which then never come',
+  events: 'which then reach no group',
+};
+
 /** What a namespace loses by an eviction, and the consequence. */
 export function lossOf(holds: string): string {
-  const consequence = holds === 'deadlines' ? 'which then never come' : 'which then end without an event';
-  return `${shownContent(holds)}, ${consequence}`;
+  return `${shownContent(holds)}, ${CONSEQUENCES[holds] ?? 'which then end without an event'}`;
 }
 
 function addressOf({ options: { host, port } }: Redis): string {

@@ -97,7 +97,7 @@ const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
 /** What is kept in Redis, and whether, without an address, by the connections of `RedisSessionModule`. */
 interface KeptThere {
-  readonly what: 'deadlines' | 'sessions';
+  readonly what: 'deadlines' | 'events' | 'sessions';
   readonly isShared: boolean;
 }
 
@@ -143,6 +143,18 @@ export function readAddress(
     default:
       return { ...connectionTo(url, tls), password };
   }
+}
+
+/** Where a module is that, without an address, uses the connections of `RedisSessionModule`, which are at `shared`. */
+export function readAddressOrShare(
+  reader: OptionReader,
+  options: RedisAddressOptions,
+  what: KeptThere['what'],
+  shared: RedisAddress | undefined,
+): { readonly connection: RedisAddress; readonly isShared: boolean } {
+  const own = readAddress(reader, options, { what, isShared: shared !== undefined });
+  const isShared = shared !== undefined && WAYS.every((way) => options[way] === undefined);
+  return { connection: isShared ? shared : own, isShared };
 }
 
 /** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */

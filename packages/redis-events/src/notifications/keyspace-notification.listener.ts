@@ -21,8 +21,9 @@ export interface ListenerPace {
 const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
 
 /**
- * Listens to key events of Redis: a key was set, was deleted or has expired. `RedisSessionModule` provides it for
- * injection, and starts and stops it with the application. It connects at the first `listen()`.
+ * Listens to key events of Redis: a key was set, was deleted or has expired. `RedisEventsModule` and
+ * `RedisSessionModule` provide it for injection, and start and stop it with the application. It connects at the first
+ * `listen()`.
  *
  * Notifications are fast, but best effort. They are lost during an outage, and while `notify-keyspace-events` lacks a
  * flag. The listener sets the flags if CONFIG is allowed, replaces dead connections, notices when Redis is silent, and
@@ -36,7 +37,7 @@ export class KeyspaceNotificationListener {
   #heartbeat: NodeJS.Timeout | undefined;
   #isConnected = false;
 
-  /** @internal `RedisSessionModule` does this: inject the listener. */
+  /** @internal Inject it. */
   constructor(
     /** Connections for the listener alone, with `autoResubscribe: false`: that of ioredis can end the process. */
     private readonly nodes: RedisNodes,

@@ -6,7 +6,7 @@ const SLOTS = 16_384;
 /** What a namespace holds, for its record in Redis and for messages. */
 export interface NamespaceOwner {
   /** `shared-sessions`: what is kept beside sessions of Spring Session. */
-  readonly holds: 'sessions' | 'deadlines' | 'shared-sessions';
+  readonly holds: 'sessions' | 'deadlines' | 'events' | 'shared-sessions';
   /** The module that keeps it. */
   readonly module: string;
   /** The option `sessionIds`, which is recorded for whoever looks into the namespace. */

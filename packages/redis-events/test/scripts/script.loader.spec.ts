@@ -86,6 +86,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'stream/count-events': 'CountReply',
   'stream/look-at-groups': null,
   'stream/read-events': 'ReadReply',
+  'stream/record-event': null,
   'stream/replay-dead-letter': 'ReplayReply',
   'stream/discard-dead-letter': 'DiscardReply',
   'stream/trim-dead-letters': 'TrimLettersReply',

@@ -1,7 +1,7 @@
 import { BadRequestException, Inject, Injectable, NotFoundException, Optional } from '@nestjs/common';
-import { type CancelOutcome, type Deadline, deadline, Deadlines } from '@nest-session/deadlines';
-import { DEADLINE_READER, type DeadlineReading, type StoreReader } from '@nest-session/core/internal';
-import { DeadlineDispatcher, DeadlineStore, readData, type StoredDeadline } from '@nest-session/deadlines/internal';
+import { type CancelOutcome, type Deadline, deadline, DeadlineDataError, Deadlines } from '@nest-session/deadlines';
+import { DEADLINE_READER, type DeadlineReading, readData, type StoreReader } from '@nest-session/core/internal';
+import { DeadlineDispatcher, DeadlineStore, type StoredDeadline } from '@nest-session/deadlines/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import { shownInstant, shownSeconds } from '../http/shown-times.js';
 import { type ShownValue, shownValue } from '../http/shown-value.js';
@@ -100,7 +100,7 @@ export class WaitingDeadlines {
       dueTime: shownInstant(dueAt),
       scheduledTime: shownInstant(scheduledAt),
       size: Buffer.byteLength(text ?? ''),
-      ...shownValue(data && (() => data(name, readData(name, text, store.serializer)))),
+      ...shownValue(data && (() => data(name, readData(name, text, store.serializer, DeadlineDataError)))),
     };
   }
 

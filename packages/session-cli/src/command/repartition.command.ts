@@ -1,4 +1,4 @@
-import { rangeOfPartitions } from '@nest-session/redis/internal';
+import { rangeOfPartitions } from '@nest-session/redis-events/internal';
 import { repartition } from '../repartitioning/repartition.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { counted } from './counted.js';

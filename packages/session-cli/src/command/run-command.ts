@@ -1,4 +1,4 @@
-import { VERSION } from '@nest-session/redis/internal';
+import { VERSION } from '@nest-session/redis-events/internal';
 import type { ExitCode } from './command.js';
 import { type CommandLine, readCommandLine } from './command-line.js';
 import { CommandOutput } from './command-output.js';

@@ -1,5 +1,5 @@
 import { SessionEvent } from './session.events.js';
-import { assertOnInstance } from '../discovery/assert-on-instance.js';
+import { type HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
 
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */
 export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract new (...args: never[]) => E;
@@ -16,12 +16,11 @@ export interface OnSessionEventOptions {
 }
 
 /** An event that a method is marked to handle. */
-export interface HandledEvent {
+interface HandledEvent extends HandlerMark {
   readonly eventClass: SessionEventClass;
-  readonly broadcast: boolean;
 }
 
-const HANDLED_EVENTS = Symbol('@nest-session/core:handled-events');
+const MARKS = new HandlerMarks<HandledEvent>('@OnSessionEvent');
 
 /**
  * Calls a method of a provider or controller with every event of a class; use it several times for several classes.
@@ -33,18 +32,7 @@ export function OnSessionEvent<E extends SessionEvent>(
   eventClass: SessionEventClass<E>,
   options: OnSessionEventOptions = {},
 ) {
-  const { broadcast = false } = options;
-  const problem = problemOfClass(eventClass) ?? problemOfOptions({ ...options, broadcast });
-  if (problem !== undefined) throw new TypeError(`@OnSessionEvent() ${problem}`);
-  return <Method extends (event: E) => unknown>(
-    prototype: object,
-    name: string | symbol,
-    descriptor: TypedPropertyDescriptor<Method>,
-  ): void => {
-    assertOnInstance('@OnSessionEvent()', prototype, name);
-    const method = descriptor.value!;
-    Reflect.defineMetadata(HANDLED_EVENTS, [{ eventClass, broadcast }, ...handledEvents(method)], method);
-  };
+  return MARKS.add<E>(problemOfClass(eventClass), options, (broadcast) => ({ eventClass, broadcast }));
 }
 
 function problemOfClass(eventClass: unknown): string | undefined {
@@ -58,14 +46,5 @@ function problemOfClass(eventClass: unknown): string | undefined {
   );
 }
 
-function problemOfOptions({ broadcast, ...others }: object & { readonly broadcast: unknown }): string | undefined {
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) return `has no option ${JSON.stringify(unknown)}: there is only \`broadcast\``;
-  return typeof broadcast === 'boolean' ? undefined : 'takes true or false as its option `broadcast`';
-}
-
 /** The events that `@OnSessionEvent` marks a method to handle; empty for any other value. */
-export function handledEvents(method: unknown): readonly HandledEvent[] {
-  if (typeof method !== 'function') return [];
-  return (Reflect.getOwnMetadata(HANDLED_EVENTS, method) as HandledEvent[] | undefined) ?? [];
-}
+export const handledEvents = MARKS.of;

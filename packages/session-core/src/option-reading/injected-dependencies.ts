@@ -112,6 +112,35 @@ export async function injectDependencies(
   }
 }
 
+/**
+ * The options that `forRoot()` or `forRootAsync()` of a module was given. `token`: of the module that holds them.
+ * @throws InvalidSessionOptionsError where the application imports the bare class, and nothing holds them
+ */
+export async function givenOptions<Options>(
+  moduleRef: ModuleRef,
+  token: InjectionToken,
+  module: string,
+): Promise<Options> {
+  const bareClass = `It is imported as a class: write ${module}.forRoot() in the imports of the root module.`;
+  const [options] = await injectDependencies(
+    moduleRef,
+    [token],
+    () => new InvalidSessionOptionsError(module, [bareClass]),
+  );
+  return options as Options;
+}
+
+/**
+ * `own`: the module that holds the options.
+ * @throws InvalidSessionOptionsError when the application has configured a module twice
+ */
+export function assertConfiguredOnce(modules: ModulesContainer, own: Type, module: string): void {
+  if ([...modules.values()].filter(({ metatype }) => metatype === own).length < 2) return;
+  throw new InvalidSessionOptionsError(module, [
+    `It is configured twice in this application. It is global: import ${module}.forRoot() once, in the root module.`,
+  ]);
+}
+
 function classThatInjects(dependencies: readonly Dependency[]): Type<{ readonly values: unknown[] }> {
   class Injected {
     readonly values: unknown[];

@@ -54,7 +54,10 @@ export interface SessionSaveContext {
 export interface SessionHandlerContext {
   /** The handler, such as `Carts.onExpired`. */
   readonly handler: string;
-  /** The type of the event, such as `expired`; `deadline` for one of `Deadlines`. */
+  /**
+   * The type of the event, such as `expired`; `deadline` for one of `Deadlines`; that of `record()` for one of
+   * `RedisEvents`.
+   */
   readonly type: string;
   /** The name of the deadline, where it is one. */
   readonly deadline?: string;

@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm';
 import { WarnOnce } from '../../src/logging/warn-once.js';
-import { readData } from '../../../deadlines/src/deadlines/deadline-data.js';
+import { readData } from '../../src/events/event-data.js';
 import { AttributeSerializer, SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
@@ -200,8 +200,8 @@ describe('a serializer of the application that reads keys __proto__', () => {
     const record = { id: session.id, ...times, timeToLive: undefined, attributes: [['cart', text]] as const };
     const snapshot = new SessionSnapshot(record, serializer);
     expect(Object.assign({}, snapshot.getAttribute('cart'))).not.toHaveProperty('isAdmin');
-    expect(readData('reminder', text, serializer)).toEqual(expected);
-    expect(JSON.stringify(readData('reminder', text, serializer))).toBe(JSON.stringify(expected));
+    expect(readData('reminder', text, serializer, Error)).toEqual(expected);
+    expect(JSON.stringify(readData('reminder', text, serializer, Error))).toBe(JSON.stringify(expected));
   });
 
   it('does not write back what was only read', async () => {

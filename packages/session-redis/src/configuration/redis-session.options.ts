@@ -2,11 +2,16 @@ import { AttributeSerializer, type Duration } from '@nest-session/core';
 import { isSerializer, OptionReader } from '@nest-session/core/internal';
 import { CronTime, validateCronExpression } from 'cron';
 import {
-  ATTEMPTS,
+  type EventDeliveryOptions,
+  IN_URL,
   isOfCluster,
   readAddress,
+  readCommandTimeout,
+  readEvents,
+  readPartitions,
   type RedisAddress,
   type RedisAddressOptions,
+  type ResolvedEventOptions,
 } from '@nest-session/redis-events/internal';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
 import {
@@ -73,54 +78,11 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * less; it may still lose a change. @default 0
    */
   replicas?: number;
-  /** How session events reach the handlers of this process. */
-  events?: {
-    /**
-     * Name of the group. One instance of the group handles each event. A new group begins with the oldest event that is
-     * still kept. @default 'default'
-     */
-    group?: string;
-    /**
-     * Whether this process handles events of its group. Handlers with `broadcast: true` are called in any case.
-     * @default true
-     */
-    consume?: boolean;
-    /**
-     * How long an event is kept for groups that have not handled it, and with it the data of an ended session. At least
-     * `grace`. Where no handler wants the end of a session, its data goes at once. @default '1h'
-     */
-    retention?: Duration;
-    /**
-     * Largest number of events that are kept, handled or not. The oldest `created` events go first, then the oldest of
-     * the others. @default 1000000
-     */
-    maxLength?: number;
-    /**
-     * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
-     * leases, so a handler may take longer. 1s to 1d. @default '30s'
-     */
-    lease?: Duration;
-    /**
-     * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s after the first attempt
-     * and doubles each time, up to 5 minutes. An event over which five instances ended becomes one as well. @default 10
-     */
-    attempts?: number;
-    /**
-     * Dead letters. All of them take at most 64 MiB, about. Beyond it, the oldest go of that handler in that group
-     * whose dead letters take most room. What goes unseen is logged, and counted in `SessionEventGroups.list()`.
-     */
-    deadLetters?: {
-      /** How long a dead letter is kept. At least 1m. @default '30d' */
-      retention?: Duration;
-    };
-    /**
-     * How long handlers may continue when the application shuts down. Another instance then handles the events that
-     * they have not finished, from the start. At most 1d. @default '10s'
-     */
-    shutdownTimeout?: Duration;
-    /** Number of events that one instance handles at a time, 1 to 10000. @default 32 */
-    concurrency?: number;
-  };
+  /**
+   * How session events reach the handlers of this process. The data of an ended session are kept as long as its event;
+   * where no handler wants the end of a session, they go at once. The oldest `created` events make room first.
+   */
+  events?: EventDeliveryOptions;
   /**
    * The sessions are those that Spring Session keeps in this Redis. Needs `springSessions()` of
    * `@nest-session/redis/spring` as options of `SessionModule`. `namespace` is `'spring:session'` by default then.
@@ -152,17 +114,7 @@ export interface ResolvedRedisSessionOptions {
   readonly expirations: ResolvedExpirations;
   readonly commandTimeout: number;
   readonly replicas: number;
-  readonly events: {
-    readonly group: string;
-    readonly consume: boolean;
-    readonly retention: number;
-    readonly maxLength: number;
-    readonly lease: number;
-    readonly attempts: number;
-    readonly deadLetters: { readonly retention: number };
-    readonly shutdownTimeout: number;
-    readonly concurrency: number;
-  };
+  readonly events: ResolvedEventOptions;
   readonly spring: SpringMode | undefined;
   /** The namespace of Spring; with `spring: 'shared'`, our own keys beside it are in `namespace`. */
   readonly springNamespace: string;
@@ -173,11 +125,6 @@ export interface ResolvedRedisSessionOptions {
 }
 
 const SECOND = 1000;
-// A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
-const LONGEST_WAIT = 86_400 * SECOND;
-/** What to do instead of options of ioredis and of other stores. */
-export const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
-const MOST_PARTITIONS = 1024;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveRedisSessionOptions(
@@ -219,52 +166,6 @@ export function resolveRedisSessionOptions(
   };
   reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });
   return Object.freeze(resolved);
-}
-
-/** The option `partitions`. */
-export function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
-  return reader.integer('partitions', isOnCluster ? 64 : 1, rangeOfPartitions(isOnCluster));
-}
-
-/** How many partitions there may be. */
-export function rangeOfPartitions(isOnCluster: boolean): { readonly atLeast: number; readonly atMost: number } {
-  return { atLeast: isOnCluster ? 2 : 1, atMost: MOST_PARTITIONS };
-}
-
-/**
- * The option `events`. `shownGrace`: what a problem calls the grace period. `usual`: the default of `retention` in
- * milliseconds.
- */
-export function readEvents(
-  reader: OptionReader,
-  grace: number,
-  { shownGrace = '`grace`', usual = Math.max(3_600_000, grace) } = {},
-): ResolvedRedisSessionOptions['events'] {
-  const groupProblem = (group: string) => (group.trim() === '' ? 'must not be empty' : undefined);
-  // It reads as 0 if it is refused.
-  const retention = reader.duration('retention', `${usual}ms`, { atLeast: SECOND });
-  if (retention > 0 && retention < grace)
-    reader.problem(`Option \`events.retention\` must be at least as long as ${shownGrace}.`);
-  const letters = reader.section('deadLetters');
-  const deadLetters = { retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }) };
-  letters.finish();
-  const events = {
-    group: reader.text('group', 'default', groupProblem),
-    consume: reader.boolean('consume', true),
-    retention,
-    maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
-    lease: reader.duration('lease', '30s', { atLeast: SECOND, atMost: LONGEST_WAIT }),
-    attempts: reader.integer('attempts', ATTEMPTS, { atLeast: 1, atMost: 1000 }),
-    deadLetters,
-    shutdownTimeout: reader.duration('shutdownTimeout', '10s', { atMost: LONGEST_WAIT }),
-    concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),
-  };
-  reader.finish();
-  return events;
-}
-
-export function readCommandTimeout(reader: OptionReader): number {
-  return reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT });
 }
 
 function cronProblem(cron: string): string | undefined {

@@ -21,25 +21,14 @@
     'already'  that was told before
                A number: its event is recorded now, so many ms after its time
 ]]
--- include: clock, deadline, bury, words, groups, positions
+-- include: clock, deadline, bury, wishes, groups, positions
 local names, events, dead, hashes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local trimmed = events .. ':trimmed'
 local prefix, most, known_for, now = ARGV[1], tonumber(ARGV[2]), ARGV[4], now_in_ms()
 local letters = { dead = dead, most_bytes = tonumber(ARGV[5]), at = digits(now) }
 local reply = { now, '', 0 }
 
--- The groups whose handlers want a name, by that name.
-local function groups_by_name()
-  local groups, wishes = {}, read('HGETALL', events .. ':wanted') or {}
-  for i = 1, #wishes, 2 do
-    for name in pairs(words_in(wishes[i + 1])) do
-      groups[name] = groups[name] or {}
-      table.insert(groups[name], wishes[i])
-    end
-  end
-  return groups
-end
-local handlers = groups_by_name()
+local handlers = groups_by_wish(events .. ':wanted')
 
 local function note_outcome(member, time, outcome)
   for _, each in ipairs({ member, time, outcome }) do reply[#reply + 1] = each end

@@ -47,6 +47,7 @@ export type ReadReply =
 export type DiscardReply = 'discarded' | 'gone';
 
 const SOURCES = loadScripts(LUA_SOURCES, 'stream', {
+  recordEvent: 'record-event',
   takeCleanupTurn: 'take-cleanup-turn',
   trimEvents: 'trim-events',
   createGroup: 'create-group',
@@ -69,6 +70,11 @@ export class EventStreamScripts {
     private readonly kind: EntryKind,
   ) {
     this.#scripts = defineScripts(client, SOURCES);
+  }
+
+  /** Adds an entry of a type to the stream of a partition. `fields`: further ones, and their values, in turn. */
+  async record({ events, wanted }: PartitionKeys, type: string, fields: readonly string[]): Promise<string> {
+    return (await this.#scripts.recordEvent(2, events, wanted, type, ...fields)) as string;
   }
 
   /**
@@ -141,7 +147,9 @@ export class EventStreamScripts {
     known: string,
     hasRead = false,
   ): Promise<ReadReply> {
-    const args = [position ?? '', limit, known, hasRead ? 1 : '', ...types];
+    // No others make room, and the hash that is looked at has fields that are no types.
+    const thinnable = types.filter((type) => this.kind.makingRoom.includes(type));
+    const args = [position ?? '', limit, known, hasRead ? 1 : '', ...thinnable];
     return (await this.#scripts.readEvents(3, events, trimmed, thinned, ...args)) as ReadReply;
   }
 

@@ -1,0 +1,90 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { type AttributeSerializer, type Duration, JsonAttributeSerializer } from '@nest-session/core';
+import { explainInjection, isSerializer, OptionReader } from '@nest-session/core/internal';
+import {
+  isOfCluster,
+  readAddressOrShare,
+  type RedisAddress,
+  type RedisAddressOptions,
+} from '../connection/redis-address.options.js';
+import type { ConnectionOptions } from '../connection/redis-connections.js';
+import {
+  type EventDeliveryOptions,
+  IN_URL,
+  readCommandTimeout,
+  readEvents,
+  readPartitions,
+} from './delivery.options.js';
+import type { DeliveryOptions } from '../delivery/event-rules.js';
+import { namespaceProblem } from '../partitions/partition-keys.js';
+
+/** Options of `RedisEventsModule.forRoot()`. */
+export interface RedisEventsModuleOptions extends RedisAddressOptions {
+  /** Prefix of every key, which nothing else has. Without `{ } * [ ] ? \`. @default 'nest:events' */
+  namespace?: string;
+  /**
+   * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Redis
+   * records the number at the first start. @default 1; 64 on Redis Cluster
+   */
+  partitions?: number;
+  /** How long a call waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
+  commandTimeout?: Duration;
+  /** How events reach the handlers of this process. */
+  events?: EventDeliveryOptions;
+  /** Turns data into text and back. @default JSON */
+  serializer?: AttributeSerializer;
+  /** Whether the application refuses to start without Redis. @default false: it starts, and logs the outage once */
+  requireAtStart?: boolean;
+}
+
+/** The options with their defaults, and what this module does not let choose. Times are milliseconds. */
+export interface ResolvedRedisEventsOptions extends ConnectionOptions, DeliveryOptions {
+  /** Whether it uses the connections of `RedisSessionModule`. */
+  readonly isShared: boolean;
+  readonly partitions: number;
+  readonly serializer: AttributeSerializer;
+}
+
+/** The injection token of `ResolvedRedisEventsOptions`. */
+export const REDIS_EVENTS_OPTIONS = Symbol('REDIS_EVENTS_OPTIONS');
+
+// Milliseconds. For so long an instance may be without a connection before it misses what all groups have handled.
+const GRACE = 300_000;
+const RETENTION = 7 * 86_400_000;
+
+/** `shared`: the address of `RedisSessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveRedisEventsOptions(
+  options: RedisEventsModuleOptions = {},
+  shared?: RedisAddress,
+): ResolvedRedisEventsOptions {
+  const reader = new OptionReader('RedisEventsModule', options);
+  const address = readAddressOrShare(reader, options, 'events', shared);
+  const resolved = {
+    ...address,
+    namespace: reader.text('namespace', 'nest:events', namespaceProblem),
+    partitions: readPartitions(reader, isOfCluster(address.connection)),
+    grace: GRACE,
+    commandTimeout: readCommandTimeout(reader),
+    replicas: 0,
+    events: readEvents(reader.section('events'), GRACE, { shownGrace: '5m', usual: RETENTION }),
+    serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
+    requireAtStart: reader.boolean('requireAtStart', false),
+  };
+  reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });
+  return Object.freeze(resolved);
+}
+
+/** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
+export interface RedisEventsOptionsFactory {
+  /** Returns the options, or a promise of them. Called once, at start. */
+  createRedisEventsOptions(): RedisEventsModuleOptions | Promise<RedisEventsModuleOptions>;
+}
+
+export const {
+  ConfigurableModuleClass: RedisEventsModuleDefinition,
+  MODULE_OPTIONS_TOKEN: REDIS_EVENTS_MODULE_OPTIONS,
+} = new ConfigurableModuleBuilder<RedisEventsModuleOptions>({ moduleName: 'RedisEvents' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createRedisEventsOptions')
+  .setExtras({}, (definition) => ({ ...explainInjection('RedisEventsModule', definition), global: true }))
+  .build();

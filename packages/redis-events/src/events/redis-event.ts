@@ -1,0 +1,89 @@
+/**
+ * The data of your events by their types, where you declare them:
+ *
+ *     declare module '@nest-session/redis-events' {
+ *       interface RedisEventTypes {
+ *         'order.paid': { total: number };
+ *       }
+ *     }
+ */
+export interface RedisEventTypes {}
+
+/** The data of events of a type: unknown unless `RedisEventTypes` declares it. */
+export type RedisEventData<Type extends string> = Type extends keyof RedisEventTypes ? RedisEventTypes[Type] : unknown;
+
+/** What a `RedisEvent` is made of. */
+export interface RedisEventInit<Type extends string> {
+  /** What `RedisEvents.record()` returned. */
+  readonly id: string;
+  /** The type with which it was recorded. */
+  readonly type: Type;
+  /** The data with which it was recorded; undefined without any. */
+  readonly data: RedisEventData<Type>;
+  /** When it was recorded, in epoch milliseconds. */
+  readonly at: number;
+  /** The number of the attempt. @default 1 */
+  readonly attempt?: number;
+  /** The W3C traceparent of the span that recorded it. */
+  readonly traceparent?: string | undefined;
+}
+
+/** An event that `RedisEvents.record()` has recorded. `@OnRedisEvent` methods receive it. */
+export class RedisEvent<Type extends string = string> {
+  /**
+   * Tells this event from all others. It is the same at every delivery, every retry, every replay and in every group:
+   * use it where an effect must happen once.
+   */
+  readonly id: string;
+  /** The type with which it was recorded. */
+  readonly type: Type;
+  /**
+   * The data with which it was recorded; undefined without any. @throws RedisEventDataError where they cannot be read,
+   * such as after a change of the serializer
+   */
+  declare readonly data: RedisEventData<Type>;
+  /** When it was recorded: epoch milliseconds by the clock of Redis. */
+  readonly at: number;
+  /** The number of this attempt of the group, from 1. */
+  readonly attempt: number;
+  /** The W3C traceparent of the span that recorded it, if there was one. */
+  readonly traceparent: string | undefined;
+
+  /** Use it in tests of your handlers. */
+  constructor(init: RedisEventInit<Type>) {
+    this.id = init.id;
+    this.type = init.type;
+    // Read when a handler asks for it: what cannot be read then fails that handler, and the event is kept.
+    Object.defineProperty(this, 'data', { enumerable: true, get: () => init.data });
+    this.at = init.at;
+    this.attempt = init.attempt ?? 1;
+    this.traceparent = init.traceparent;
+  }
+}
+
+/**
+ * Thrown when the data of an event cannot be stored as they are, or not be read. The message names the type and, for a
+ * nested value, its path. It never quotes a value.
+ */
+export class RedisEventDataError extends Error {
+  /** Always 'RedisEventDataError'. */
+  override readonly name = 'RedisEventDataError';
+
+  constructor(
+    /** The type of the event. */
+    readonly type: string,
+    problem: string,
+    options?: { readonly cause?: unknown },
+  ) {
+    super(`The data of an event ${JSON.stringify(type)} ${problem}`, options);
+  }
+}
+
+const TYPE = /^[A-Za-z0-9][\w.:-]{0,99}$/;
+
+/** The problem of a type, as the end of a sentence; undefined if it is valid. */
+export function typeProblem(type: unknown): string | undefined {
+  if (typeof type === 'string' && TYPE.test(type)) return undefined;
+  const shown = typeof type === 'string' ? JSON.stringify(type.slice(0, 120)) : `a value of type ${typeof type}`;
+  return `takes a type of 1 to 100 letters, digits, ".", ":", "-" and "_" that begins with a letter or digit, but got ${shown}`;
+}
