@@ -6,12 +6,6 @@ export {
   type ResolvedRedisSessionOptions,
   resolveRedisSessionOptions,
 } from './configuration/redis-session.options.js';
-export {
-  modeOfNamespace,
-  namespaceOfSpring,
-  namespaceProblemWith,
-  type SpringMode,
-} from './configuration/spring.options.js';
 export { VERSION } from './configuration/version.js';
 export { DEADLINE_ENTRIES } from './deadlines/deadline-event-producer.js';
 export { waitingDeadlines } from './deadlines/redis-deadline.reader.js';
@@ -29,16 +23,4 @@ export { DeadlineScripts } from './scripts/deadlines/deadline.scripts.js';
 export { SCRIPT_SOURCES, sourcesIn } from './scripts/script-sources.js';
 export { keepingRules } from './scripts/session/keeping-rules.js';
 export { SessionScripts } from './scripts/session/session.scripts.js';
-export { SharedScripts } from './scripts/shared/shared.scripts.js';
-export { SpringScripts } from './scripts/spring/spring.scripts.js';
 export { SESSION_ENTRIES } from './session-events/session-event-producer.js';
-export { dataHere } from './session-events/shared-event-data.js';
-export { toSharedRecord } from './spring-shared/shared-record.js';
-export { readStoredValue } from './spring-values/stored-value.js';
-export { SharedKeys } from './spring/shared-keys.js';
-export { readSpringFields } from './spring/spring-fields.js';
-export { SpringKeys } from './spring/spring-keys.js';
-export { lookAtSpring, type SpringLook } from './spring/spring-look.js';
-export type { SpringOverview } from './spring/spring-overview.js';
-export { SPRING_RULES, type SpringRule } from './spring/spring-rules.js';
-export { storedIds } from './spring/stored-ids.js';

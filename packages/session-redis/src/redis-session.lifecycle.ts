@@ -15,14 +15,13 @@ import {
   StoreConnections,
   StoreLifecycle,
 } from '@nest-session/redis-events/internal';
+import { SharedSessionListener, SpringApplicationCheck } from '@nest-session/spring/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
-import { SharedSessionListener } from './spring-shared/shared-session.listener.js';
-import { SpringApplicationCheck } from './spring-shared/spring-application.check.js';
 import { StartLog } from './start.log.js';
 
 /** What runs in the background, in the order in which it begins. */

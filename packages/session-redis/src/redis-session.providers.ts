@@ -34,10 +34,16 @@ import {
   type ScriptsOn,
   scriptsOn,
 } from '@nest-session/redis-events/internal';
+import {
+  problemsWithSpring,
+  SHARED_PROVIDERS,
+  SharedSessionRepository,
+  SpringJsonSerializer,
+  SpringSessionRepository,
+} from '@nest-session/spring/internal';
 import { ofSessionModule } from './configuration/of-session-module.js';
 import type { Redis } from 'ioredis';
 import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
-import { problemsWithSpring } from './configuration/spring.options.js';
 import {
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
@@ -67,10 +73,6 @@ import { keepingRules } from './scripts/session/keeping-rules.js';
 import { SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
-import { SpringJsonSerializer } from './spring-values/spring-json.serializer.js';
-import { SpringSessionRepository } from './spring/spring-session.repository.js';
-import { SHARED_PROVIDERS } from './spring-shared/shared.providers.js';
-import { SharedSessionRepository } from './spring-shared/shared-session.repository.js';
 import { StartLog } from './start.log.js';
 import { SWEEP_PROVIDERS } from './sweep.providers.js';
 

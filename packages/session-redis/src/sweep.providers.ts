@@ -8,6 +8,7 @@ import {
   DueSweeper,
   PartitionSignals,
 } from '@nest-session/redis-events/internal';
+import { SharedSessionSweeper } from '@nest-session/spring/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
@@ -16,7 +17,6 @@ import { tracedPass } from './expiration/traced-sweep.js';
 import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import type { SessionScripts } from './scripts/session/session.scripts.js';
-import { SharedSessionSweeper } from './spring-shared/shared-session.sweeper.js';
 
 /** What looks for sessions that have ended, wherever their ends are noted. */
 export const SWEEP_PROVIDERS: Provider[] = [

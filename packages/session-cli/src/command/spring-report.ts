@@ -1,4 +1,4 @@
-import { SPRING_RULES, type SpringLook, type SpringOverview } from '@nest-session/redis/internal';
+import { SPRING_RULES, type SpringLook, type SpringOverview } from '@nest-session/spring/internal';
 import { counted } from './counted.js';
 import { adviceForFindings, linesOfFinding, summaryOfFindings } from './shown-findings.js';
 

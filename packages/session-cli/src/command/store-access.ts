@@ -17,14 +17,16 @@ import {
 } from '@nest-session/redis-events/internal';
 import {
   DeadlinePartitions,
+  type ResolvedRedisSessionOptions,
+  resolveRedisSessionOptions,
+  SessionPartitions,
+} from '@nest-session/redis/internal';
+import {
   modeOfNamespace,
   namespaceOfSpring,
   namespaceProblemWith,
-  type ResolvedRedisSessionOptions,
-  resolveRedisSessionOptions,
   type SpringMode,
-  SessionPartitions,
-} from '@nest-session/redis/internal';
+} from '@nest-session/spring/internal';
 import type { CommandCall } from './command.js';
 
 // Milliseconds that a command waits for a connection, and for each reply.

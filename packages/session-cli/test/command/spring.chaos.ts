@@ -9,8 +9,8 @@ import {
   RECORDED_VALUES,
   type RecordedValue,
   stored,
-} from '../../../session-redis/test/support/spring.records.js';
-import { loadSpring, recordedIds, recordedKeys } from '../../../session-redis/test/support/spring.store.js';
+} from '../../../session-spring/test/support/spring.records.js';
+import { loadSpring, recordedIds, recordedKeys } from '../../../session-spring/test/support/spring.store.js';
 
 LeakGuard.install();
 

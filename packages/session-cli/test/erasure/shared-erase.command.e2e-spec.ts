@@ -5,12 +5,12 @@ import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SPRING_PRINCIPAL_NAME } from '../../../session-redis/src/spring-values/principal-attribute.js';
+import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/principal-attribute.js';
 import { App } from '../../../session-redis/test/support/app.fixture.js';
 import { jsonOf, runCommand } from '../support/command.process.js';
 import { documentedLines } from '../../../session-redis/test/support/documented.rights.js';
 import { everything } from '../../../session-redis/test/support/everything.js';
-import { SpringWriter } from '../../../session-redis/test/support/spring-writer.js';
+import { SpringWriter } from '../../../session-spring/test/support/spring-writer.js';
 
 LeakGuard.install();
 

@@ -8,14 +8,8 @@ import {
   type RedisAddress,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
+import { namespaceBeside, namespaceProblemWith, readSerializer, readSpring, type SpringMode } from '@nest-session/spring/internal';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
-import {
-  namespaceBeside,
-  namespaceProblemWith,
-  readSerializer,
-  readSpring,
-  type SpringMode,
-} from './spring.options.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';

@@ -29,11 +29,11 @@ import {
   type StreamEntry,
   textsIn,
 } from '@nest-session/redis-events/internal';
+import { dataHere } from '@nest-session/spring/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { ofSessionModule } from '../configuration/of-session-module.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { toSessionRecord } from '../repository/session-hash.js';
-import { dataHere } from './shared-event-data.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {

@@ -11,7 +11,7 @@ import { RedisDeadlineModule } from '../../src/deadlines/redis-deadline.module.j
 import { adviceFor } from '../../../redis-events/src/logging/advice.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { OlderProxy } from '../support/older.proxy.js';
-import { SpringWriter } from '../support/spring-writer.js';
+import { SpringWriter } from '../../../session-spring/test/support/spring-writer.js';
 
 LeakGuard.install();
 
