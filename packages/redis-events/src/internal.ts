@@ -39,6 +39,7 @@ export {
 export {
   closeConnections,
   CONNECTION_OPTIONS,
+  type ConnectionOptions,
   CONNECTIONS_TO_SHARE,
   type ConnectionsToShare,
   connectionToken,
@@ -68,6 +69,7 @@ export { type GroupLag, GroupLagReader } from './delivery/group-lag.reader.js';
 export { type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-state.js';
 export { ATTEMPTS } from './delivery/retry-rules.js';
 export { byPosition, isLater, type Position, positionOf, positionText } from './delivery/stream-position.js';
+export { StoreStartLog } from './lifecycle/store-start.log.js';
 export { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
 export { FailureLog } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';

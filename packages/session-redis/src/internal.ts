@@ -1,15 +1,31 @@
 // `@nest-session/redis/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
+export { ofSessionModule } from './configuration/of-session-module.js';
 export {
+  IN_URL,
   rangeOfPartitions,
+  readCleanup,
+  readCommandTimeout,
+  readEvents,
+  readReplicas,
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
   resolveRedisSessionOptions,
 } from './configuration/redis-session.options.js';
+export {
+  END_NOTIFICATIONS,
+  type EndNotifications,
+  REQUEST_SESSION_SCRIPTS,
+  SESSION_REPOSITORY_OPTIONS,
+  SHADOW_KEY_LISTENER,
+} from './configuration/redis-session.tokens.js';
+export { shownDetails, shownFacts } from './configuration/start-facts.js';
 export { VERSION } from './configuration/version.js';
 export { DEADLINE_ENTRIES } from './deadlines/deadline-event-producer.js';
 export { waitingDeadlines } from './deadlines/redis-deadline.reader.js';
 export { pages, type ReadPage } from './expiration/scan-pages.js';
+export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+export { tracedPoller } from './expiration/traced-sweep.js';
 export { countSessions } from './health/redis-session.reader.js';
 export { DeadlineKeys, DeadlinePartitions } from './keys/deadline-keys.js';
 export { ID_PATTERN } from './keys/id-pattern.js';
@@ -17,10 +33,19 @@ export { ATTRIBUTE_FIELD, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';
 export { hashOfPrincipal } from './repository/hashed-indexes.js';
 export { ListedSessions } from './repository/listed-sessions.js';
+export { loadListed } from './repository/load-listed.js';
 export { raiseEpochs } from './repository/raise-epochs.js';
 export { hasIndexEntry, NO_KEY, toListedInfo } from './repository/session-hash.js';
 export { DeadlineScripts } from './scripts/deadlines/deadline.scripts.js';
 export { SCRIPT_SOURCES, sourcesIn } from './scripts/script-sources.js';
 export { keepingRules } from './scripts/session/keeping-rules.js';
+export {
+  pushChange,
+  type ScriptReply,
+  toCreateReply,
+  toEndReply,
+  toUpdateReply,
+} from './scripts/session/session-arguments.js';
 export { SessionScripts } from './scripts/session/session.scripts.js';
-export { SESSION_ENTRIES } from './session-events/session-event-producer.js';
+export { SESSION_ENTRIES, SessionEventProducer } from './session-events/session-event-producer.js';
+export { STORE_EXPORTS, STORE_PROVIDERS } from './store.providers.js';

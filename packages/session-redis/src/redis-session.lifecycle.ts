@@ -15,7 +15,6 @@ import {
   StoreConnections,
   StoreLifecycle,
 } from '@nest-session/redis-events/internal';
-import { SharedSessionListener, SpringApplicationCheck } from '@nest-session/spring/internal';
 import type { ResolvedRedisSessionOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
@@ -25,24 +24,7 @@ import { SessionEpochsListener } from './repository/session-epochs.listener.js';
 import { StartLog } from './start.log.js';
 
 /** What runs in the background, in the order in which it begins. */
-function servicesOf({ notifications, expirations, spring }: ResolvedRedisSessionOptions): ServicesOfStore {
-  // Spring itself notices the ends of its sessions.
-  if (spring === 'read') {
-    return {
-      foundation: [StoreConnections],
-      sources: [StartLog],
-      listeners: [KeyspaceNotificationListener],
-      handling: [],
-    };
-  }
-  if (spring === 'shared') {
-    return {
-      foundation: [StoreConnections, SpringApplicationCheck, LivingInstances],
-      sources: [SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, StartLog],
-      listeners: [KeyspaceNotificationListener],
-      handling: [EventConsumer, EventBroadcaster],
-    };
-  }
+function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions): ServicesOfStore {
   return {
     foundation: [StoreConnections, LivingInstances],
     sources: [

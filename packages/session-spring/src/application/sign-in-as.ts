@@ -3,7 +3,7 @@ import { valueOfText } from '../values/remembered-texts.js';
 import { SECURITY_CONTEXT, type SpringAuthentication } from '../values/security.context.js';
 
 /**
- * Signs a user in to NestJS and to Spring Security, as `session.signIn()` does: `spring: 'shared'` with a Spring
+ * Signs a user in to NestJS and to Spring Security, as `session.signIn()` does: `mode: 'shared'` with a Spring
  * application that keeps its sessions by SecurityJacksonModules. Spring finds a `User` without password, with these
  * authorities.
  * @throws SessionAttributeError when Spring is not known to keep its sessions so

@@ -9,11 +9,8 @@ import {
 import { isOwnAttribute, isWellFormedIdOrToken, listAsGiven, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
 import { isOfCluster, redisTime, RequestConnection, scriptsOn } from '@nest-session/redis-events/internal';
-import {
-  REDIS_SESSION_OPTIONS,
-  type ResolvedRedisSessionOptions,
-  SESSION_REPOSITORY_OPTIONS,
-} from '@nest-session/redis/internal';
+import { SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
 import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring-session.scripts.js';
 import type { PlainValue } from '../values/plain-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../values/security.context.js';
@@ -24,12 +21,12 @@ import { isAlive, readSpringSession, type SpringSession } from './spring-session
 import { readStoredValue } from '../values/stored-value.js';
 
 const READ_ONLY =
-  "This application reads and renews the sessions of Spring Session, and changes nothing else: option `spring: 'read'` of " +
-  'RedisSessionModule. Let the Spring application change, sign in and end its sessions.';
+  "This application reads and renews the sessions of Spring Session, and changes nothing else: option `mode: 'read'` of " +
+  'SpringSessionModule. Let the Spring application change, sign in and end its sessions.';
 
 const ON_SEVERAL_NODES =
   'On a Redis Cluster, no session of RedisIndexedSessionRepository can be renewed here, because its keys are on several ' +
-  "nodes: option `spring: 'read'` of RedisSessionModule. Let a request to the Spring application renew it.";
+  "nodes: option `mode: 'read'` of SpringSessionModule. Let a request to the Spring application renew it.";
 
 const LOADED_AT_ONCE = 500;
 
@@ -47,8 +44,8 @@ export class SpringSessionRepository extends IndexedSessionRepository {
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(REDIS_SESSION_OPTIONS)
-    { namespace, connection: address }: Pick<ResolvedRedisSessionOptions, 'namespace' | 'connection'>,
+    @Inject(SPRING_SESSION_OPTIONS)
+    { namespace, connection: address }: Pick<ResolvedSpringSessionOptions, 'namespace' | 'connection'>,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
   ) {
     super(options);

@@ -13,11 +13,8 @@ import {
   RETRY,
   untilSound,
 } from '@nest-session/redis-events/internal';
-import {
-  REDIS_SESSION_OPTIONS,
-  type ResolvedRedisSessionOptions,
-  SHADOW_KEY_LISTENER,
-} from '@nest-session/redis/internal';
+import { SHADOW_KEY_LISTENER } from '@nest-session/redis/internal';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
 import type { Heard } from '../scripts/shared/shared.scripts.js';
 import { OF_JAVA, OF_UNKNOWN_FORM } from './created-message.js';
 import { NEEDS_JSON } from './needs-json.js';
@@ -64,7 +61,7 @@ export class SharedSessionListener implements BackgroundService {
     @InjectConnection('subscriber') private readonly nodes: RedisNodes,
     @Inject(SharedKeys) private readonly keys: SharedKeys,
     @Inject(SharedSessionSweeper) private readonly sweeper: Pick<SharedSessionSweeper, 'lookAt' | 'lookAtAll'>,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'serializer'>,
+    @Inject(SPRING_SESSION_OPTIONS) private readonly options: Pick<ResolvedSpringSessionOptions, 'serializer'>,
   ) {}
 
   start(): void {
@@ -97,7 +94,7 @@ export class SharedSessionListener implements BackgroundService {
     subscriber.on('pmessage', (heardBy: string, channel: string, message: string) => {
       if (heardBy !== pattern) return;
       if (message.startsWith(OF_JAVA)) return this.#refuseJava();
-      if (!message.startsWith(OF_UNKNOWN_FORM)) (this.options.serializer as SpringJsonSerializer).see(message);
+      if (!message.startsWith(OF_UNKNOWN_FORM)) this.options.serializer!.see(message);
       this.#collect({ id: channel.slice(createdChannel.length), what: 'created' });
     });
     subscriber.on('ready', subscribe);

@@ -18,12 +18,8 @@ import type {
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
-import {
-  loadListed,
-  REDIS_SESSION_OPTIONS,
-  type ResolvedRedisSessionOptions,
-  SESSION_REPOSITORY_OPTIONS,
-} from '@nest-session/redis/internal';
+import { loadListed, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../values/principal-attribute.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../values/security.context.js';
@@ -34,7 +30,7 @@ import { SharedKeys } from '../keys/shared-keys.js';
 import { type SharedMemo, toSharedRecord } from './shared-record.js';
 import type { SpringJsonSerializer } from '../values/spring-json.serializer.js';
 
-type Options = Pick<ResolvedRedisSessionOptions, 'serializer'>;
+type Options = Pick<ResolvedSpringSessionOptions, 'serializer'>;
 
 const LOADED_AT_ONCE = 500;
 const MOST_READS = 5;
@@ -51,7 +47,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(SharedKeys) private readonly keys: SharedKeys,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly redis: Options,
+    @Inject(SPRING_SESSION_OPTIONS) private readonly redis: Options,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
     @Optional() @Inject(SESSION_TELEMETRY) telemetry?: Pick<SessionTelemetry, 'traceparent'>,
   ) {
@@ -114,7 +110,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 
   protected override endEvery(): Promise<void> {
     throw new SessionStateError(
-      "Not every session can be ended with `spring: 'shared'`, because Spring has no such call: end those of a user with " +
+      "Not every session can be ended with `mode: 'shared'`, because Spring has no such call: end those of a user with " +
         'Sessions.endAll()',
     );
   }
@@ -140,7 +136,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 
   #create(client: Redis, change: CreateSession): Promise<WriteReply> {
     const principal = nameIn(change.attributes.get(PRINCIPAL_ATTRIBUTE)) ?? '';
-    const { form } = this.redis.serializer as SpringJsonSerializer;
+    const { form } = this.redis.serializer!;
     return this.#scripts(client).create(
       { ...change, attributes: inSpring(change.attributes) },
       principal,
@@ -196,8 +192,7 @@ function nameIn(text: string | null | undefined): string | undefined {
 function assertPossible(change: SessionChange): void {
   if (change.kind !== 'create' && change.kind !== 'update') return;
   const problem = problemOf(change);
-  if (problem)
-    throw new SessionStateError(`${problem}: it is shared with Spring Session (option \`spring: 'shared'\`)`);
+  if (problem) throw new SessionStateError(`${problem}: it is shared with Spring Session (option \`mode: 'shared'\`)`);
 }
 
 function problemOf({

@@ -11,12 +11,8 @@ import {
   type SweepCounter,
   type SweepOptions,
 } from '@nest-session/redis-events/internal';
-import {
-  pages,
-  REDIS_SESSION_OPTIONS,
-  type ResolvedRedisSessionOptions,
-  type SessionKeys,
-} from '@nest-session/redis/internal';
+import { pages, type SessionKeys } from '@nest-session/redis/internal';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
 import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { idsEndingSoon } from './ending-soon.js';
 import { SharedKeys } from '../keys/shared-keys.js';
@@ -46,7 +42,7 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
   constructor(
     @InjectConnection('background') private readonly client: Redis,
     @Inject(SharedKeys) private readonly keys: SharedKeys,
-    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    @Inject(SPRING_SESSION_OPTIONS) { batchSize }: Pick<ResolvedSpringSessionOptions, 'batchSize'>,
   ) {
     this.#scripts = new SharedScripts(client, keys);
     this.#batchSize = batchSize;

@@ -2,7 +2,11 @@ import { Inject, Injectable } from '@nestjs/common';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { type BackgroundService, InjectConnection, logger, settledWithin } from '@nest-session/redis-events/internal';
-import { REDIS_SESSION_OPTIONS, type ResolvedRedisSessionOptions } from '@nest-session/redis/internal';
+import {
+  MODULE,
+  type ResolvedSpringSessionOptions,
+  SPRING_SESSION_OPTIONS,
+} from '../configuration/spring-session.options.js';
 import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/sampled-session.js';
 import { isAlive } from '../read/spring-session.js';
 import { storedIds } from '../keys/stored-ids.js';
@@ -21,7 +25,7 @@ const SIMPLE =
   '`spring.session.data.redis.repository-type=indexed` in the Spring application';
 
 const PLAIN =
-  'Sessions in Redis name classes of Java, and option `serializer` of RedisSessionModule says that the Spring application ' +
+  'Sessions in Redis name classes of Java, and option `serializer` of SpringSessionModule says that the Spring application ' +
   'keeps plain JSON. If it does not, its requests fail at objects and lists that are written here: say ' +
   "`new SpringJsonSerializer('typed')`, or 'security'";
 
@@ -34,7 +38,7 @@ export class SpringApplicationCheck implements BackgroundService {
   constructor(
     @InjectConnection('background') private readonly client: Redis,
     @Inject(SharedKeys) private readonly keys: SharedKeys,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'serializer'>,
+    @Inject(SPRING_SESSION_OPTIONS) private readonly options: Pick<ResolvedSpringSessionOptions, 'serializer'>,
   ) {}
 
   /**
@@ -56,13 +60,13 @@ export class SpringApplicationCheck implements BackgroundService {
     // What has ended troubles nobody.
     const live = all.filter((sample) => sample !== undefined).filter(({ session, at }) => isAlive(session, at));
     const forms = new Set(live.flatMap((sample) => [...sample.forms]));
-    if (forms.has('java')) throw new InvalidSessionOptionsError('RedisSessionModule', [NEEDS_JSON]);
+    if (forms.has('java')) throw new InvalidSessionOptionsError(MODULE, [NEEDS_JSON]);
     this.#see(forms);
     await this.#assertIndexed(live);
   }
 
   #see(forms: ReadonlySet<StoredForm>): void {
-    const serializer = this.options.serializer as SpringJsonSerializer;
+    const serializer = this.options.serializer!;
     for (const form of forms) serializer.seeForm(form);
     const hasClasses = forms.has('typed-json') || forms.has('security-json');
     if (hasClasses && serializer.form === 'plain') logger.warn(PLAIN);
@@ -74,8 +78,8 @@ export class SpringApplicationCheck implements BackgroundService {
     const simple = live.filter((sample, i) => isOfSimpleRepository(sample, shadows[i]!)).length;
     if (simple === 0) return;
     if (simple === live.length) {
-      throw new InvalidSessionOptionsError('RedisSessionModule', [
-        `Option \`spring: 'shared'\` needs RedisIndexedSessionRepository, and the sessions in Redis are of ${SIMPLE}. Then ` +
+      throw new InvalidSessionOptionsError(MODULE, [
+        `Option \`mode: 'shared'\` needs RedisIndexedSessionRepository, and the sessions in Redis are of ${SIMPLE}. Then ` +
           'remove these sessions, or open a page of it with one of them',
       ]);
     }

@@ -26,10 +26,10 @@ const CLASS = '@class';
 const NAMES_A_CLASS = 'holds a key `@class`, by which Spring knows the class of an object: rename the key';
 const UNKNOWN =
   'is an object or a list, and nothing in Redis shows yet which JSON the Spring application keeps: say so with the option ' +
-  "`serializer: new SpringJsonSerializer('plain')` of RedisSessionModule, or 'typed', or 'security'";
+  "`serializer: new SpringJsonSerializer('plain')` of SpringSessionModule, or 'typed', or 'security'";
 
 /**
- * Turns attributes into the JSON that a Spring application keeps, and back: the serializer of `spring: 'shared'`. An
+ * Turns attributes into the JSON that a Spring application keeps, and back: the serializer of `mode: 'shared'`. An
  * object that Java has written reads as its fields, and is written as it was. It refuses what Java could not read.
  */
 export class SpringJsonSerializer extends JsonAttributeSerializer {
@@ -106,7 +106,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
     if (formIn(text) === 'security-json' && this.#form !== 'security') {
       throw new SerializationProblem(
         'is for Spring Security, which must keep its sessions with SecurityJacksonModules: say that it does with the option ' +
-          "`serializer: new SpringJsonSerializer('security')` of RedisSessionModule",
+          "`serializer: new SpringJsonSerializer('security')` of SpringSessionModule",
       );
     }
     return text;

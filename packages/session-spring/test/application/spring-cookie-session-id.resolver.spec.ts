@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SessionToken } from '@nest-session/core';
-import { springSessions } from '@nest-session/redis/spring';
+import { springSessions } from '@nest-session/spring';
 import { SpringCookieSessionIdResolver } from '../../src/application/spring-cookie-session-id.resolver.js';
 
 const ID = '5b6bb683-b3dd-4225-9dd9-624191cc2b40';

@@ -21,14 +21,14 @@ import {
   SessionStateError,
 } from '@nest-session/core';
 import { type HealthLook, PRINCIPAL_ATTRIBUTE, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
-import { type RedisSessionModuleOptions, RedisSessionRepository } from '@nest-session/redis';
-import { signedInAs, springSessions } from '@nest-session/redis/spring';
+import { type ReadSpringSessionOptions, signedInAs } from '@nest-session/spring';
 import { beginRequest, LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { KeyspaceNotificationListener } from '@nest-session/redis-events';
 import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/values/principal-attribute.js';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { commandStats } from '../../../session-redis/test/support/command.stats.js';
 import { documentedCommands, documentedLines } from '../../../session-redis/test/support/documented.rights.js';
@@ -87,13 +87,11 @@ afterAll(async () => {
   await server.stop();
 });
 
-function start(adapter: 'express' | 'fastify' = 'express', redis?: RedisSessionModuleOptions): Promise<App> {
-  return App.start({
-    adapter,
-    session: springSessions(),
-    redis: { url: server.url, spring: 'read', ...redis },
-    controllers: [UserController, RenewingController],
-  });
+function start(adapter: 'express' | 'fastify' = 'express', options?: Partial<ReadSpringSessionOptions>): Promise<App> {
+  return startWithSpring(
+    { url: server.url, mode: 'read', ...options },
+    { adapter, controllers: [UserController, RenewingController] },
+  );
 }
 
 /** Where Java had read a session that is in Redis. */
@@ -113,10 +111,10 @@ it('nothing is measured of a cleanup that Spring does', async () => {
   await app.stop();
 });
 
-it('whoever injects the repository by its class writes nothing into the namespace of Spring', async () => {
+it('whoever injects the repository writes nothing into the namespace of Spring', async () => {
   const app = await start();
   try {
-    const session = app.nest.get(RedisSessionRepository, { strict: false }).createSession();
+    const session = app.nest.get(SessionRepository, { strict: false }).createSession();
     session.setAttribute('color', 'red');
     await expect(session.save()).rejects.toThrow(SessionStateError);
     expect(await client.keys(`${NAMESPACE}:*${session.id}`)).toEqual([]);
@@ -279,7 +277,7 @@ describe.each(['express', 'fastify'] as const)('%s', (adapter) => {
     for (const call of calls) {
       const error: unknown = await Promise.resolve(call()).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(SessionStateError);
-      expect((error as Error).message).toContain("spring: 'read'");
+      expect((error as Error).message).toContain("mode: 'read'");
     }
   });
 });
@@ -461,8 +459,7 @@ describe('on a Cluster', () => {
     cluster = new Cluster([...servers.addresses]);
     for (const { url } of servers.nodes) await allowRenewals(url);
     const login = { username: 'app', password: 'a-long-secret' };
-    const redis = { cluster: { nodes: servers.addresses }, spring: 'read', ...login } as const;
-    app = await App.start({ session: springSessions(), redis });
+    app = await startWithSpring({ cluster: { nodes: servers.addresses }, mode: 'read', ...login });
     sessions = app.nest.get(SessionRepository, { strict: false });
   }, 60_000);
   afterAll(async () => {
@@ -501,8 +498,12 @@ describe('on a Cluster', () => {
 
   it('renews one of the indexed repository whose namespace has a hash tag', async () => {
     const namespace = `${NAMESPACE}:{tenant}`;
-    const redis = { cluster: { nodes: servers.addresses }, spring: 'read', namespace, ...ALL_RIGHTS } as const;
-    const own = await App.start({ session: springSessions(), redis });
+    const own = await startWithSpring({
+      cluster: { nodes: servers.addresses },
+      mode: 'read',
+      namespace,
+      ...ALL_RIGHTS,
+    });
     try {
       const spring = new SpringWriter(cluster as unknown as Redis, namespace);
       const id = await spring.create({ color: 'red' });
@@ -541,10 +542,11 @@ it('is healthy, although no job of ours runs', async () => {
 });
 
 it('refuses options that mean nothing for the sessions of Spring, and hashed ids', async () => {
-  await expect(start('express', { grace: '5m', partitions: 4 })).rejects.toThrow(
-    /Option `partitions` has no effect with `spring: 'read'`.*Option `grace` has no effect/s,
+  const withOthers: object = { grace: '5m', partitions: 4, events: { group: 'shop' } };
+  await expect(start('express', withOthers)).rejects.toThrow(
+    /Unknown option `grace`.*Unknown option `partitions`: .*form of Spring Session.*`events`: it has no effect/s,
   );
-  const hashed = App.start({ redis: { url: server.url, spring: 'read' } });
+  const hashed = startWithSpring({ url: server.url, mode: 'read' }, { session: {} });
   await expect(hashed).rejects.toThrow(InvalidSessionOptionsError);
-  await expect(hashed).rejects.toThrow("`sessionIds: 'plain'`");
+  await expect(hashed).rejects.toThrow("Option `sessionIds` of SessionModule must be 'plain'");
 });

@@ -1,10 +1,10 @@
 import { SessionRepository, SessionStoreError } from '@nest-session/core';
 import { storePrimitivesOf } from '@nest-session/core/internal';
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { Redis } from 'ioredis';
 import { readStoredValue } from '../../src/values/stored-value.js';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { keptIn, NAMESPACE, restoreRecorded } from '../support/recorded-spring.js';
 import {
   RECORDED_KEYS,
@@ -30,7 +30,7 @@ let sessions: SessionRepository;
 beforeAll(async () => {
   server = await SteppableRedisServer.start();
   client = new Redis(server.url);
-  app = await App.start({ session: springSessions(), redis: { url: server.url, spring: 'read' } });
+  app = await startWithSpring({ url: server.url, mode: 'read' });
   sessions = app.nest.get(SessionRepository, { strict: false });
 });
 afterAll(async () => {

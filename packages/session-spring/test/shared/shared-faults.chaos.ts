@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { SpringWriter } from '../support/spring-writer.js';
 
 LeakGuard.install();
@@ -26,10 +26,7 @@ afterAll(async () => {
 });
 
 const start = () =>
-  App.start({
-    session: springSessions(),
-    redis: { url: server.url, spring: 'shared', commandTimeout: '30s', cleanup: { cron: '* * * * * *' } },
-  });
+  startWithSpring({ url: server.url, mode: 'shared', commandTimeout: '30s', cleanup: { cron: '* * * * * *' } });
 
 it('two instances tell of each end once, while connections are cut and Redis is killed', async () => {
   const apps = [await start(), await start()];

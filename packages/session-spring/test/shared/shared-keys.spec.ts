@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { Controller, Post } from '@nestjs/common';
 import { IndexedSessionRepository, Session } from '@nest-session/core';
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SpringKeys } from '../../src/keys/spring-keys.js';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { KEYS } from '../../../session-redis/test/support/documented.keys.js';
 import { SpringWriter } from '../support/spring-writer.js';
 
@@ -51,11 +51,10 @@ beforeAll(async () => {
   const witness = new Redis(server.url);
   witness.on('pmessage', (_, channel: string) => written.add(channel.replace('__keyspace@0__:', '')));
   await witness.psubscribe(`__keyspace@0__:${BESIDE}*`);
-  app = await App.start({
-    session: springSessions(),
-    controllers: [SignInController],
-    redis: { url: server.url, spring: 'shared', cleanup: { cron: '* * * * * *' } },
-  });
+  app = await startWithSpring(
+    { url: server.url, mode: 'shared', cleanup: { cron: '* * * * * *' } },
+    { controllers: [SignInController] },
+  );
   await live();
   await eventually(() => expect(written).toContain(`${BESIDE}cleanup`));
   witness.disconnect();

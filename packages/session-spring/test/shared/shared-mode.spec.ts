@@ -9,11 +9,18 @@ import {
   SessionDeletedEvent,
   SessionExpiredEvent,
   SessionIdChangedEvent,
+  type SessionModuleOptions,
+  SessionRepository,
   Sessions,
   SessionStateError,
 } from '@nest-session/core';
-import { type RedisSessionModuleOptions, RedisSessionRepository } from '@nest-session/redis';
-import { signedInAs, signInAs, SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
+import {
+  type SharedSpringSessionOptions,
+  signedInAs,
+  signInAs,
+  SpringJsonSerializer,
+  springSessions,
+} from '@nest-session/spring';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
@@ -21,7 +28,8 @@ import { SPRING_PRINCIPAL_NAME } from '../../src/values/principal-attribute.js';
 import { SharedSessionSweeper } from '../../src/shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { SpringWriter } from '../support/spring-writer.js';
 import { withAllRights } from '../../../session-redis/test/support/with-all-rights.js';
@@ -58,14 +66,15 @@ afterAll(async () => {
 });
 
 /** Resolves when it hears what Spring does. */
-async function start(redis?: RedisSessionModuleOptions, options?: { readonly handlers?: boolean }): Promise<App> {
+async function start(
+  options?: Partial<SharedSpringSessionOptions>,
+  own?: { readonly handlers?: boolean },
+): Promise<App> {
   const before = await hearing();
-  const app = await App.start({
-    session: springSessions(),
-    redis: { url: server.url, spring: 'shared', commandTimeout: '30s', ...redis },
-    controllers: [SignInController],
-    ...options,
-  });
+  const app = await startWithSpring(
+    { url: server.url, mode: 'shared', commandTimeout: '30s', ...options },
+    { controllers: [SignInController], ...own },
+  );
   await eventually(async () => expect(await hearing()).toBe(before + 1));
   return app;
 }
@@ -113,10 +122,7 @@ it('shares a namespace with a hash tag and brackets, and looks at no other', asy
 });
 
 it('refuses a namespace beside which its keys would pass for those of another one', async () => {
-  const started = App.start({
-    session: springSessions(),
-    redis: { url: server.url, spring: 'shared', namespace: 'shop:index' },
-  });
+  const started = startWithSpring({ url: server.url, mode: 'shared', namespace: 'shop:index' });
   await expect(started).rejects.toThrow('Option `namespace` must not contain :index, :revoked or :due: its keys');
 });
 
@@ -297,11 +303,11 @@ it('leaves the sessions that Spring had before to the instance that looks for th
   }
 });
 
-it('finds sessions of Spring by the class of the repository', async () => {
+it('finds sessions of Spring by the repository', async () => {
   const id = await spring.create({ color: 'red' });
   const app = await start();
   try {
-    const session = await app.nest.get(RedisSessionRepository, { strict: false }).findById(id);
+    const session = await app.nest.get(SessionRepository, { strict: false }).findById(id);
     expect(session?.getAttribute('color')).toBe('red');
   } finally {
     await app.stop();
@@ -501,17 +507,15 @@ describe('the JSON of Spring', () => {
 });
 
 it('refuses what Spring does not have, at the start and later', async () => {
-  const shared = { url: server.url, spring: 'shared' } as const;
-  await expect(App.start({ session: { ...springSessions(), absoluteTimeout: '1d' }, redis: shared })).rejects.toThrow(
-    /`absoluteTimeout`.*is not possible with `spring: 'shared'`/,
+  const startWith = (session: SessionModuleOptions) =>
+    startWithSpring({ url: server.url, mode: 'shared' }, { session: { ...springSessions(), ...session } });
+  await expect(startWith({ absoluteTimeout: '1d' })).rejects.toThrow(
+    /`absoluteTimeout`.*is not possible with `mode: 'shared'`/,
   );
-  await expect(App.start({ session: { ...springSessions(), timeout: 'never' }, redis: shared })).rejects.toThrow(
-    /must be set with `spring: 'shared'`/,
-  );
+  await expect(startWith({ timeout: 'never' })).rejects.toThrow(/must be set with `mode: 'shared'`/);
   const nodes = [{ host: '127.0.0.1', port: 1 }];
   for (const address of [{ cluster: { nodes } }, { client: new Cluster(nodes, { lazyConnect: true }) }]) {
-    const redis: RedisSessionModuleOptions = { ...address, spring: 'shared' };
-    await expect(App.start({ session: springSessions(), redis })).rejects.toThrow(InvalidSessionOptionsError);
+    await expect(startWithSpring({ ...address, mode: 'shared' })).rejects.toThrow(InvalidSessionOptionsError);
   }
   const app = await start();
   try {

@@ -1,10 +1,10 @@
 import { IndexedSessionRepository, Sessions } from '@nest-session/core';
 import { type HealthLook, SESSION_HEALTH } from '@nest-session/core/internal';
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { calledBy, scriptsThatRan } from '../../../redis-events/test/support/called.commands.js';
 import { documentedCommands, type RightsName } from '../../../session-redis/test/support/documented.rights.js';
 import { SpringWriter } from '../support/spring-writer.js';
@@ -39,7 +39,7 @@ afterAll(async () => {
 
 function start(): Promise<App> {
   const url = server.url.replace('//', '//app:a-long-secret@');
-  return App.start({ session: springSessions(), redis: { url, spring: 'shared', cleanup: { cron: '* * * * * *' } } });
+  return startWithSpring({ url, mode: 'shared', cleanup: { cron: '* * * * * *' } });
 }
 
 /** What requests and the background of an application do, beside Spring. */

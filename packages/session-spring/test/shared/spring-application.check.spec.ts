@@ -1,13 +1,12 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
-import type { RedisSessionModuleOptions } from '@nest-session/redis';
-import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
+import { type SharedSpringSessionOptions, SpringJsonSerializer } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 import { SharedKeys } from '../../src/keys/shared-keys.js';
 import { SpringApplicationCheck } from '../../src/shared/spring-application.check.js';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../support/spring.app.js';
 import { LineRecorder } from '../../../session-redis/test/support/line.recorder.js';
 import { SpringWriter } from '../support/spring-writer.js';
 
@@ -31,16 +30,14 @@ afterAll(async () => {
 
 /** Starts an application, lets it do the work, and resolves to the lines of its log but for those of each start. */
 async function linesOf(
-  redis: RedisSessionModuleOptions = {},
+  spring: Partial<SharedSpringSessionOptions> = {},
   work?: (log: LineRecorder) => Promise<void>,
 ): Promise<string[]> {
   const log = new LineRecorder();
-  const app = await App.start({
-    session: springSessions(),
-    redis: { url: server.url, spring: 'shared', commandTimeout: '30s', ...redis },
-    configure: () => void log.install(),
-    handlers: false,
-  });
+  const app = await startWithSpring(
+    { url: server.url, mode: 'shared', commandTimeout: '30s', ...spring },
+    { configure: () => void log.install(), handlers: false },
+  );
   try {
     await work?.(log);
   } finally {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-// What a running Spring has stored: see spring/recorded/README.md.
+// What a running Spring has stored: see recorded/README.md.
 
 /** A key of Spring: its type, its PTTL, and what it holds. Bytes are texts, as `stored()` reads them. */
 export type RecordedKey =
@@ -48,7 +48,7 @@ export function stored(text: string): Buffer {
 }
 
 function linesOf<T>(name: string): readonly T[] {
-  const text = readFileSync(new URL(`../spring/recorded/${name}.jsonl`, import.meta.url), 'utf8');
+  const text = readFileSync(new URL(`../recorded/${name}.jsonl`, import.meta.url), 'utf8');
   return text
     .split('\n')
     .filter((line) => line !== '')

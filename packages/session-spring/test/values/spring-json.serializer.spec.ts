@@ -1,5 +1,5 @@
 import { SerializationProblem } from '@nest-session/core';
-import { SpringJsonSerializer } from '@nest-session/redis/spring';
+import { SpringJsonSerializer } from '@nest-session/spring';
 
 describe.each(['plain', 'typed', 'security'] as const)('the JSON of Spring: %s', (form) => {
   const serializer = new SpringJsonSerializer(form);

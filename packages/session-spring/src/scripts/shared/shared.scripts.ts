@@ -12,12 +12,12 @@ import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/re
 import {
   ATTRIBUTE_FIELD,
   pushChange,
-  SCRIPT_SOURCES,
   type ScriptReply,
   toCreateReply,
   toEndReply,
   toUpdateReply,
 } from '@nest-session/redis/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 import type { SharedKeys } from '../../keys/shared-keys.js';
 
 /** Spring has no limit that could refuse a session. */

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
-import { SCRIPT_SOURCES } from '@nest-session/redis/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 
 /** What became of a renewal. `unreadable`: the time of this name is in a form that Spring does not write. */
 export type RenewSessionReply =

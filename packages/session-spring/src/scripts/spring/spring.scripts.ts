@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
-import { SCRIPT_SOURCES } from '@nest-session/redis/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 
 /** A member of a set or a sorted set, as it is stored, and the key that it names. */
 export interface NamedKey {
