@@ -11,8 +11,8 @@ import { SpringSessionLifecycle } from './spring-session.lifecycle.js';
 import { SPRING_SESSION_PROVIDERS } from './spring-session.providers.js';
 
 /**
- * Finds the sessions of `SessionModule` where Spring Session keeps them, in place of `RedisSessionModule`. It is global:
- * import it once, in the root module, with `forRoot()` or `forRootAsync()`. In a test, replace it by its name:
+ * Finds the sessions of `SessionModule` where Spring Session keeps them, in place of `RedisSessionModule`. It is
+ * global: import it once, in the root module, with `forRoot()` or `forRootAsync()`. In a test, replace it by its name:
  * `overrideModule(SpringSessionModule)`.
  */
 @Global()

@@ -1,8 +1,8 @@
-import { SpringSessionModule, springSessions } from '@nest-session/spring';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { setTimeout as quiet } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { SpringSessionModule, springSessions } from '../../../session-spring/src/index.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

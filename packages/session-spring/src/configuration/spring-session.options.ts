@@ -42,7 +42,10 @@ export interface ReadSpringSessionOptions extends SpringSessionOptions {
 /** Options of `SpringSessionModule.forRoot()` for an application that shares sessions with one of Spring. */
 export interface SharedSpringSessionOptions extends SpringSessionOptions {
   mode: 'shared';
-  /** Turns attributes into the JSON that the Spring application keeps, and back. @default sees in Redis which one that is */
+  /**
+   * Turns attributes into the JSON that the Spring application keeps, and back.
+   * @default sees in Redis which JSON that is
+   */
   serializer?: SpringJsonSerializer;
   /** How session events reach the handlers of this process, as with `RedisSessionModule`. */
   events?: RedisSessionModuleOptions['events'];
