@@ -7,7 +7,7 @@ import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
 
 // What calls Redis.
-const ON_REDIS = 'packages/(redis-events|deadlines|session-(redis|cli|timers))/test/';
+const ON_REDIS = 'packages/(redis-events|deadlines|session-(redis|spring|cli|timers))/test/';
 // The npm packages with these servers are built without TLS.
 const WITHOUT_TLS = `${ON_REDIS}(?!connection/(tls|address-options))`;
 

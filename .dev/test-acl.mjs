@@ -1,4 +1,4 @@
-// npm run test:acl: the tests of redis-events, session-redis, session-cli and session-timers on servers where each namespace has a user with the
+// npm run test:acl: the tests of redis-events, session-redis, session-spring, session-cli and session-timers on servers where each namespace has a user with the
 // rights of docs/securing-redis.md. All connections of the library log in as that user (acl-login.mjs), those of the
 // tests do not. It fails when Redis denies the library something, also where no test notices. Arguments are those of Jest.
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ await main(async () => {
     await writeFile(denied, '');
     const args = process.argv.slice(2);
     const paths = args.every((arg) => arg.startsWith('-'))
-      ? ['packages/(redis-events|deadlines|session-(redis|cli|timers))/test/']
+      ? ['packages/(redis-events|deadlines|session-(redis|spring|cli|timers))/test/']
       : [];
     const jest = [...paths, ...args, `--setupFiles=${LOGIN}`];
     const env = { REDIS_SERVER: server, PRELOADED_BY_WORKERS: LOGIN, ACL_DENIED: denied };

@@ -9,6 +9,7 @@ import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
 import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { RedisDeadlineModule, type RedisDeadlineOptionsFactory } from '@nest-session/deadlines/redis';
 import { RedisEventsModule, type RedisEventsOptionsFactory } from '@nest-session/redis-events';
+import { SpringSessionModule, type SpringSessionOptionsFactory } from '@nest-session/spring';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
 import { resolveDeadlineOptions } from '../../packages/deadlines/src/deadlines/deadline.options.js';
@@ -20,6 +21,7 @@ import { resolveSessionTelemetryOptions } from '../../packages/session-opentelem
 import { resolveRedisEventsOptions } from '../../packages/redis-events/src/configuration/redis-events.options.js';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
 import { resolveRedisDeadlineOptions } from '../../packages/deadlines/src/redis/redis-deadline.options.js';
+import { resolveSpringSessionOptions } from '../../packages/session-spring/src/configuration/spring-session.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';
@@ -53,7 +55,8 @@ class Settings
     ExpressSessionOptionsFactory,
     DeadlineOptionsFactory,
     RedisDeadlineOptionsFactory,
-    RedisEventsOptionsFactory
+    RedisEventsOptionsFactory,
+    SpringSessionOptionsFactory
 {
   createSessionOptions() {
     return {};
@@ -78,6 +81,9 @@ class Settings
   }
   createRedisEventsOptions() {
     return {};
+  }
+  createSpringSessionOptions() {
+    return { mode: 'read' as const };
   }
 }
 
@@ -167,9 +173,30 @@ describe('the options', () => {
     expect(knownOptions(resolveMapDeadlineOptions, [])).toEqual(['serializer']);
   });
 
+  it('of SpringSessionModule are those of RedisSessionModule that its section names, in each mode, with their defaults', () => {
+    const text = sectionOf('SpringSessionModule');
+    const [sentence = ''] = /^The module takes `url`[\s\S]*?`RedisSessionModule`/m.exec(text) ?? [];
+    const [ofBoth, ofShared] = sentence.split('also').map((part) => [...part.matchAll(/`(\w+)(?:\.\w+)?`/g)]);
+    const names = (found = [] as RegExpMatchArray[]) =>
+      found.map(([, name]) => name!).filter((name) => name !== ofRedis);
+    const known = (mode: 'read' | 'shared') =>
+      knownOptions((options) => resolveSpringSessionOptions({ mode, ...options }), []).toSorted();
+    const expected = ['mode', 'namespace', ...names(ofBoth)];
+    expect(known('read')).toEqual(expected.toSorted());
+    expect(known('shared')).toEqual([...expected, ...names(ofShared)].toSorted());
+    const [read, shared] = [
+      resolveSpringSessionOptions({ mode: 'read' }),
+      resolveSpringSessionOptions({ mode: 'shared' }),
+    ];
+    const { cron, batchSize, events, replicas, commandTimeout, requireAtStart } = resolveRedisSessionOptions();
+    expect(shared).toMatchObject({ cron, batchSize, events, replicas, commandTimeout, requireAtStart });
+    expect(read).toMatchObject({ commandTimeout, requireAtStart, namespace: shared.springNamespace });
+    expect(text).toContain(`by default \`'${shared.springNamespace}'\``);
+  });
+
   it('of a class for useClass come from methods that have the names of the modules', () => {
     const modules = [SessionModule, RedisSessionModule, SessionWebSocketModule, SessionTelemetryModule];
-    const others = [ExpressSessionModule, DeadlineModule, RedisDeadlineModule, RedisEventsModule];
+    const others = [ExpressSessionModule, DeadlineModule, RedisDeadlineModule, RedisEventsModule, SpringSessionModule];
     const all = [...modules, ...others].map(({ name }) => `create${name.replace(/Module$/, '')}Options`);
     // The compiler checks that these are the methods that the modules call.
     expect(Object.getOwnPropertyNames(Settings.prototype)).toEqual(['constructor', ...all]);
@@ -213,7 +240,7 @@ describe('the options', () => {
     expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);
     const servers = ['sentinels', 'name', 'cluster.nodes', 'username', 'password'];
     expect(resolveRedisSessionOptions().connection).toEqual({ url: expect.any(String), tls: undefined });
-    expect(dashes(ofRedis)).toEqual(['tls', ...servers, 'client', 'spring']);
+    expect(dashes(ofRedis)).toEqual(['tls', ...servers, 'client']);
     expect(dashes(ofSockets)).toEqual(['origins']);
     expect(resolveSessionWebSocketOptions().origins).toEqual([]);
   });

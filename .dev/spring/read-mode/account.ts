@@ -4,8 +4,7 @@ import { Controller, Get, type INestApplication, Module, type NestApplicationOpt
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Authenticated, Session, SessionModule, Sessions } from '@nest-session/core';
-import { RedisSessionModule } from '@nest-session/redis';
-import { signedInAs, springSessions } from '@nest-session/redis/spring';
+import { signedInAs, SpringSessionModule, springSessions } from '@nest-session/spring';
 import { HttpAgent } from '@nest-session/testing';
 
 /** The attribute of the user's name in Spring. */
@@ -47,13 +46,13 @@ class AccountController {
 export async function startAccount(
   adapter: 'express' | 'fastify',
   url: string,
-  spring: 'read' | 'shared' = 'read',
+  mode: 'read' | 'shared' = 'read',
 ): Promise<INestApplication> {
   @Module({
     imports: [
       SessionModule.forRoot(springSessions()),
       // Longer than usual: the machine has several applications at a time.
-      RedisSessionModule.forRoot({ url, spring, commandTimeout: '5s' }),
+      SpringSessionModule.forRoot({ url, mode, commandTimeout: '5s' }),
     ],
     controllers: [AccountController],
   })

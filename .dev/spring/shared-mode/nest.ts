@@ -3,8 +3,7 @@ import 'reflect-metadata';
 import { type INestApplicationContext, Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { IndexedSessionRepository, SessionModule } from '@nest-session/core';
-import { RedisSessionModule } from '@nest-session/redis';
-import { type SpringJson, SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
+import { type SpringJson, SpringJsonSerializer, SpringSessionModule, springSessions } from '@nest-session/spring';
 import { SessionEventRecorder } from '@nest-session/testing';
 
 @Injectable()
@@ -22,9 +21,9 @@ export async function startNest(url: string, form: SpringJson): Promise<NestSide
     imports: [
       SessionModule.forRoot(springSessions()),
       // Longer than usual: the machine has several applications at a time.
-      RedisSessionModule.forRoot({
+      SpringSessionModule.forRoot({
         url,
-        spring: 'shared',
+        mode: 'shared',
         serializer: new SpringJsonSerializer(form),
         commandTimeout: '20s',
       }),

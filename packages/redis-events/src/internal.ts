@@ -41,6 +41,7 @@ export {
 export {
   closeConnections,
   CONNECTION_OPTIONS,
+  type ConnectionOptions,
   CONNECTIONS_TO_SHARE,
   type ConnectionsToShare,
   connectionToken,
@@ -79,6 +80,7 @@ export { type GroupLag, GroupLagReader } from './delivery/group-lag.reader.js';
 export { type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-state.js';
 export { byPosition, isLater, type Position, positionOf, positionText } from './delivery/stream-position.js';
 export { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
+export { ContentStartLog } from './lifecycle/content-start.log.js';
 export { StoreStartLog } from './lifecycle/store-start.log.js';
 export { FailureLog } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';

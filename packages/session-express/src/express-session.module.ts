@@ -196,5 +196,5 @@ const TOKENS_REFUSED =
   'tokens of sessions that are taken over. They are 43 letters, digits, "-" and "_".';
 
 const NOTHING_TO_TAKE_OVER =
-  'The sessions of express-session are not taken over, because only RedisSessionModule, without its option `spring`, ' +
-  'can read and keep the sessions of connect-redis: import it so, or remove the option `secret`';
+  'The sessions of express-session are not taken over, because only RedisSessionModule can read and keep the ' +
+  'sessions of connect-redis: import it, or remove the option `secret`';

@@ -21,29 +21,10 @@ import { ExpiredSessionListener } from './expiration/expired-session.listener.js
 import { OlderSessionSweeper } from './expiration/older-session.sweeper.js';
 import { TimedSessionListener } from './expiration/timed-session.listener.js';
 import { SessionEpochsListener } from './repository/session-epochs.listener.js';
-import { SharedSessionListener } from './spring-shared/shared-session.listener.js';
-import { SpringApplicationCheck } from './spring-shared/spring-application.check.js';
 import { StartLog } from './start.log.js';
 
 /** What runs in the background, in the order in which it begins. */
-function servicesOf({ notifications, expirations, spring }: ResolvedRedisSessionOptions): ServicesOfStore {
-  // Spring itself notices the ends of its sessions.
-  if (spring === 'read') {
-    return {
-      foundation: [StoreConnections],
-      sources: [StartLog],
-      listeners: [KeyspaceNotificationListener],
-      handling: [],
-    };
-  }
-  if (spring === 'shared') {
-    return {
-      foundation: [StoreConnections, SpringApplicationCheck, LivingInstances],
-      sources: [SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, StartLog],
-      listeners: [KeyspaceNotificationListener],
-      handling: [EventConsumer, EventBroadcaster],
-    };
-  }
+function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions): ServicesOfStore {
   return {
     foundation: [StoreConnections, LivingInstances],
     sources: [

@@ -7,20 +7,8 @@ import {
   Optional,
 } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
-import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
-import {
-  ApplicationSerializer,
-  assertConfiguredOnce,
-  isSerializer,
-  SESSION_EVENT_GROUPS,
-  SESSION_HEALTH,
-  SESSION_READER,
-} from '@nest-session/core/internal';
+import { ApplicationSerializer, assertConfiguredOnce, isSerializer } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import { CONNECTIONS_TO_SHARE, KeyspaceNotificationListener } from '@nest-session/redis-events/internal';
-import { SessionEventGroups } from './session-events/session-event-groups.js';
-import { SessionHealth } from './health/session-health.js';
-import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import {
   REDIS_SESSION_MODULE_OPTIONS,
@@ -29,6 +17,7 @@ import {
 import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
 import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
+import { STORE_EXPORTS } from './store.providers.js';
 
 /**
  * Keeps the sessions of `SessionModule` in Redis, and delivers their events. It is global: import it once, in the root
@@ -38,23 +27,7 @@ import { RedisSessionRepository } from './repository/redis-session.repository.js
 @Global()
 @Module({
   providers: [...REDIS_SESSION_PROVIDERS, RedisSessionLifecycle],
-  exports: [
-    SessionRepository,
-    IndexedSessionRepository,
-    RedisSessionRepository,
-    SessionExpirationSweeper,
-    SessionEventGroups,
-    KeyspaceNotificationListener,
-    // For RedisDeadlineModule.
-    CONNECTIONS_TO_SHARE,
-    // For @nest-session/redis/terminus.
-    SessionHealth,
-    // For @nest-session/opentelemetry and @nest-session/admin.
-    SESSION_READER,
-    // For @nest-session/admin.
-    SESSION_HEALTH,
-    SESSION_EVENT_GROUPS,
-  ],
+  exports: [...STORE_EXPORTS, RedisSessionRepository],
 })
 export class RedisSessionModule {
   /**
@@ -89,8 +62,8 @@ class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
     @Optional() @Inject(SESSION_OPTIONS) session?: ResolvedSessionOptions,
   ) {
     super();
-    // Also for the store by which a test replaces `RedisSessionModule`, which is never that of Spring.
-    const serializer = session && options?.spring !== 'shared' && ApplicationSerializer.of(session);
+    // Also for the store by which a test replaces `RedisSessionModule`.
+    const serializer = session && ApplicationSerializer.of(session);
     if (serializer && isSerializer(options?.serializer)) serializer.chosen = options.serializer;
     assertConfiguredOnce(modules, RedisSessionOptionsModule, 'RedisSessionModule');
   }

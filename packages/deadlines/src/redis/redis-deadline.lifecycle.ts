@@ -12,14 +12,14 @@ import {
   type ServicesOfStore,
   StoreConnections,
   StoreLifecycle,
-  StoreStartLog,
+  ContentStartLog,
 } from '@nest-session/redis-events/internal';
 import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
 
 const SERVICES: ServicesOfStore = {
   foundation: [StoreConnections, LivingInstances],
   // After all that can refuse the start: the log.
-  sources: [PartitionSignals, CleanupJob, DuePoller, StoreStartLog],
+  sources: [PartitionSignals, CleanupJob, DuePoller, ContentStartLog],
   listeners: [],
   handling: [EventConsumer, EventBroadcaster],
 };

@@ -25,7 +25,7 @@ import {
   type ScriptsOn,
   scriptsOn,
   SHARED_CONNECTIONS,
-  StoreStartLog,
+  ContentStartLog,
 } from '@nest-session/redis-events/internal';
 import { tracedPass } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
@@ -94,7 +94,7 @@ export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   RedisDeadlineReader,
   { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
-  StoreStartLog,
+  ContentStartLog,
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

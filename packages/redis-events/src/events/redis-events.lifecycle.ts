@@ -7,7 +7,7 @@ import { REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-co
 import { StoreConnections } from '../connection/store-connections.js';
 import { EventBroadcaster } from '../delivery/event.broadcaster.js';
 import { EventConsumer } from '../delivery/event.consumer.js';
-import { StoreStartLog } from '../lifecycle/store-start.log.js';
+import { ContentStartLog } from '../lifecycle/content-start.log.js';
 import { type ServicesOfStore, StoreLifecycle } from '../lifecycle/store.lifecycle.js';
 import { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import { REDIS_EVENTS_OPTIONS, type ResolvedRedisEventsOptions } from '../configuration/redis-events.options.js';
@@ -15,7 +15,7 @@ import { REDIS_EVENTS_OPTIONS, type ResolvedRedisEventsOptions } from '../config
 const SERVICES: ServicesOfStore = {
   foundation: [StoreConnections, LivingInstances],
   // After all that can refuse the start: the log.
-  sources: [PartitionSignals, CleanupJob, StoreStartLog],
+  sources: [PartitionSignals, CleanupJob, ContentStartLog],
   listeners: [KeyspaceNotificationListener],
   handling: [EventConsumer, EventBroadcaster],
 };

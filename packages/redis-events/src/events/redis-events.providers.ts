@@ -8,7 +8,7 @@ import { CONNECTION_OPTIONS, CONNECTIONS_TO_SHARE, type ConnectionsToShare } fro
 import { DELIVERY_PROVIDERS } from '../delivery/delivery.providers.js';
 import { DELIVERY_OPTIONS } from '../delivery/delivery.tokens.js';
 import { EventProducer } from '../delivery/event-producer.js';
-import { StoreStartLog } from '../lifecycle/store-start.log.js';
+import { ContentStartLog } from '../lifecycle/content-start.log.js';
 import { keyEventListener } from '../notifications/key-event-listener.js';
 import { KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import { PartitionKeys } from '../partitions/partition-keys.js';
@@ -50,7 +50,7 @@ export const REDIS_EVENTS_PROVIDERS: Provider[] = [
   { provide: EventProducer, useExisting: RedisEventProducer },
   ...CLEANUP_PROVIDERS,
   ...DELIVERY_PROVIDERS,
-  StoreStartLog,
+  ContentStartLog,
   RedisEvents,
   RedisEventGroups,
 ];

@@ -1,4 +1,4 @@
-import { SPRING_RULES, type SpringLook, type SpringOverview } from '@nest-session/redis/internal';
+import { SPRING_RULES, type SpringLook, type SpringOverview } from '@nest-session/spring/internal';
 import { counted } from './counted.js';
 import { adviceForFindings, linesOfFinding, summaryOfFindings } from './shown-findings.js';
 
@@ -105,8 +105,8 @@ function factsOf({ repository, expirations, serializer, hasUuids, ...rest }: Spr
     [
       'nest-session',
       repository === 'indexed' && serializer?.endsWith('-json')
-        ? "can read these sessions, and share them: spring: 'read', or 'shared'"
-        : "can read these sessions: spring: 'read'",
+        ? "can read these sessions, and share them: mode: 'read', or 'shared'"
+        : "can read these sessions: mode: 'read'",
     ],
   ];
   return facts.map(([name, text]) => `${name.padEnd(14)}${text}`);

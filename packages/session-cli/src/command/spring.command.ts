@@ -1,5 +1,5 @@
 import { SessionIds } from '@nest-session/core/internal';
-import { lookAtSpring, SpringKeys, type SpringLook, type SpringRule } from '@nest-session/redis/internal';
+import { lookAtSpring, SpringKeys, type SpringLook, type SpringRule } from '@nest-session/spring/internal';
 import { Pace } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { exitCodeOfFindings } from './shown-findings.js';

@@ -15,16 +15,18 @@ import {
   storeError,
   unreachableError,
 } from '@nest-session/redis-events/internal';
+import { DeadlinePartitions } from '@nest-session/deadlines/redis/internal';
+import {
+  type ResolvedRedisSessionOptions,
+  resolveRedisSessionOptions,
+  SessionPartitions,
+} from '@nest-session/redis/internal';
 import {
   modeOfNamespace,
   namespaceOfSpring,
   namespaceProblemWith,
-  type ResolvedRedisSessionOptions,
-  resolveRedisSessionOptions,
   type SpringMode,
-  SessionPartitions,
-} from '@nest-session/redis/internal';
-import { DeadlinePartitions } from '@nest-session/deadlines/redis/internal';
+} from '@nest-session/spring/internal';
 import type { CommandCall } from './command.js';
 
 // Milliseconds that a command waits for a connection, and for each reply.

@@ -1,18 +1,18 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { isReply, redisTime } from '@nest-session/redis-events/internal';
+import type { SessionPartitions } from '@nest-session/redis/internal';
 import {
   dataHere,
   namespaceOfSpring,
   readSpringFields,
   readStoredValue,
-  type SessionPartitions,
   SharedKeys,
   SharedScripts,
   SpringScripts,
   storedIds,
   toSharedRecord,
-} from '@nest-session/redis/internal';
+} from '@nest-session/spring/internal';
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { type EraseOptions, UserErasure, type Whose } from './user-erasure.js';

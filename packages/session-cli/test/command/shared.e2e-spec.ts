@@ -1,8 +1,8 @@
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../../../session-spring/test/support/spring.app.js';
 import { jsonOf, runCommand } from '../support/command.process.js';
 
 LeakGuard.install();
@@ -11,7 +11,7 @@ let server: RedisServer;
 let app: App;
 beforeAll(async () => {
   server = await RedisServer.start();
-  app = await App.start({ session: springSessions(), redis: { url: server.url, spring: 'shared' } });
+  app = await startWithSpring({ url: server.url, mode: 'shared' });
   await app.agent().post('/set/color', { value: 'red' });
   await app.events.next('created');
 });

@@ -9,8 +9,8 @@ import {
   RECORDED_VALUES,
   type RecordedValue,
   stored,
-} from '../../../session-redis/test/support/spring.records.js';
-import { loadSpring, recordedIds, recordedKeys } from '../../../session-redis/test/support/spring.store.js';
+} from '../../../session-spring/test/support/spring.records.js';
+import { loadSpring, recordedIds, recordedKeys } from '../../../session-spring/test/support/spring.store.js';
 
 LeakGuard.install();
 
@@ -173,7 +173,7 @@ it('says whether NestJS can share them', async () => {
   await loadSpring(client, recordedKeys('one-json-plain', '16-principal-two-sessions'));
   await fillSessions('plain');
   const { stdout } = await runCommand('spring', { REDIS_URL: server.url });
-  expect(stdout).toMatch(/^nest-session +can read these sessions, and share them: spring: 'read', or 'shared'$/m);
+  expect(stdout).toMatch(/^nest-session +can read these sessions, and share them: mode: 'read', or 'shared'$/m);
 });
 
 it('says in words what there is, and what to do', async () => {
@@ -183,7 +183,7 @@ it('says in words what there is, and what to do', async () => {
   expect(stdout).toMatch(/^repository +indexed: RedisIndexedSessionRepository, expirations in buckets$/m);
   expect(stdout).toMatch(/^serializer +JDK serialization, the default of Spring Session$/m);
   expect(stdout).toMatch(/^sessions +1 found, 1 read: 1 alive, 0 signed in by Spring Security$/m);
-  expect(stdout).toMatch(/^nest-session +can read these sessions: spring: 'read'$/m);
+  expect(stdout).toMatch(/^nest-session +can read these sessions: mode: 'read'$/m);
   expect(stdout).toMatch(/^ +return GenericJacksonJsonRedisSerializer\.builder\(\)\.build\(\);$/m);
   expect(stdout).toMatch(/^None of the \d+ rules is broken\. \d+ keys and entries were looked at\.$/m);
 });

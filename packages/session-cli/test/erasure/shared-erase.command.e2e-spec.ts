@@ -1,16 +1,17 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionDestroyedEvent } from '@nest-session/core';
 import { SessionEventGroups } from '@nest-session/redis';
-import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
+import { SpringJsonSerializer } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SPRING_PRINCIPAL_NAME } from '../../../session-redis/src/spring-values/principal-attribute.js';
-import { App } from '../../../session-redis/test/support/app.fixture.js';
+import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/principal-attribute.js';
+import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import { startWithSpring } from '../../../session-spring/test/support/spring.app.js';
 import { jsonOf, runCommand } from '../support/command.process.js';
 import { documentedLines } from '../../../session-redis/test/support/documented.rights.js';
 import { everything } from '../../../session-redis/test/support/everything.js';
-import { SpringWriter } from '../../../session-redis/test/support/spring-writer.js';
+import { SpringWriter } from '../../../session-spring/test/support/spring-writer.js';
 
 LeakGuard.install();
 
@@ -36,17 +37,15 @@ beforeEach(async () => {
   server = await RedisServer.start();
   client = new Redis(server.url);
   spring = new SpringWriter(client);
-  app = await App.start({
-    session: springSessions(),
-    redis: {
+  app = await startWithSpring(
+    {
       url: server.url,
-      spring: 'shared',
+      mode: 'shared',
       serializer: new SpringJsonSerializer('plain'),
       events: { attempts: 1 },
     },
-    providers: [Handlers],
-    handlers: false,
-  });
+    { providers: [Handlers], handlers: false },
+  );
 });
 afterEach(async () => {
   await app.stop();

@@ -1,10 +1,10 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { SharedUserErasure } from '../../src/erasure/shared-user-erasure.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
-import { SharedScripts } from '../../../session-redis/src/scripts/shared/shared.scripts.js';
-import { SharedKeys } from '../../../session-redis/src/spring/shared-keys.js';
-import { SPRING_PRINCIPAL_NAME } from '../../../session-redis/src/spring-values/principal-attribute.js';
-import { SpringWriter } from '../../../session-redis/test/support/spring-writer.js';
+import { SharedScripts } from '../../../session-spring/src/scripts/shared/shared.scripts.js';
+import { SharedKeys } from '../../../session-spring/src/keys/shared-keys.js';
+import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/principal-attribute.js';
+import { SpringWriter } from '../../../session-spring/test/support/spring-writer.js';
 import { exactDump } from '../../../session-redis/test/support/exact.dump.js';
 import { Store, updateOf } from '../../../session-redis/test/support/store.fixture.js';
 

@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { MapSessionModule, SessionModule, Sessions } from '@nest-session/core';
 import { DevalueAttributeSerializer } from '@nest-session/core/devalue';
 import { RedisSessionModule } from '@nest-session/redis';
-import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
+import { SpringJsonSerializer, SpringSessionModule, springSessions } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent, RedisServer, TestSessionModule } from '@nest-session/testing';
 import flash from 'connect-flash';
@@ -117,9 +117,9 @@ const STORES: Record<string, () => Partial<ExpressSessionAppOptions>> = {
     store: RedisSessionModule.forRootAsync({ useFactory: async () => ({ url: redis.url, namespace: 'async' }) }),
   }),
   'the Redis of Spring': () => ({
-    store: RedisSessionModule.forRoot({
+    store: SpringSessionModule.forRoot({
       url: redis.url,
-      spring: 'shared',
+      mode: 'shared',
       serializer: new SpringJsonSerializer('typed'),
     }),
     session: springSessions(),
@@ -169,7 +169,8 @@ describe('the serializer', () => {
       }
     }
     const building = Test.createTestingModule({ imports: imports!, controllers: [DateController] });
-    if (isReplaced) building.overrideModule(RedisSessionModule).useModule(TestSessionModule.forRoot());
+    for (const store of isReplaced ? [RedisSessionModule, SpringSessionModule] : [])
+      building.overrideModule(store).useModule(TestSessionModule.forRoot());
     const app = (await building.compile()).createNestApplication();
     try {
       await app.listen(0, '127.0.0.1');
@@ -188,7 +189,7 @@ describe('the serializer', () => {
     ['before a store that a test replaces', () => [express, redisWith(), session], true],
     [
       'instead of that of Spring, which a test replaces',
-      () => [session, redisWith({ spring: 'shared', serializer: new SpringJsonSerializer() }), express],
+      () => [session, SpringSessionModule.forRoot({ url: 'redis://127.0.0.1:1', mode: 'shared' }), express],
       true,
     ],
     ['beside the store of a test itself', () => [session, TestSessionModule.forRoot(), express], false],

@@ -6,7 +6,7 @@ import {
   Sessions,
 } from '@nest-session/core';
 import { RedisSessionModule } from '@nest-session/redis';
-import { SpringJsonSerializer, springSessions } from '@nest-session/redis/spring';
+import { SpringJsonSerializer, SpringSessionModule, springSessions } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Controller, Get, Injectable } from '@nestjs/common';
@@ -44,9 +44,9 @@ const STORES: Record<string, () => Pick<ExpressSessionAppOptions, 'store' | 'ses
   memory: () => ({}),
   Redis: () => ({ store: RedisSessionModule.forRoot({ url: redis.url }) }),
   Spring: () => ({
-    store: RedisSessionModule.forRoot({
+    store: SpringSessionModule.forRoot({
       url: redis.url,
-      spring: 'shared',
+      mode: 'shared',
       serializer: new SpringJsonSerializer('plain'),
     }),
     session: springSessions(),

@@ -13,7 +13,7 @@ import {
 } from '@nest-session/core';
 import { saveChannel, type SessionSaveContext } from '@nest-session/core/telemetry';
 import { RedisSessionModule } from '@nest-session/redis';
-import { springSessions } from '@nest-session/redis/spring';
+import { SpringSessionModule, springSessions } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -542,13 +542,13 @@ describe('the takeover of a session of connect-redis', () => {
     );
   });
 
-  it.each(['read', 'shared'] as const)("does not happen to sessions of Spring: `spring: '%s'`", async (spring) => {
+  it.each(['read', 'shared'] as const)("does not happen to sessions of Spring: `mode: '%s'`", async (mode) => {
     await closeApps();
     app = await startApp({
       controllers: [StepController, PlainController],
       session: springSessions(),
       express: { secret: SECRET },
-      store: RedisSessionModule.forRoot({ url: server.url, spring, commandTimeout: '1m' }),
+      store: SpringSessionModule.forRoot({ url: server.url, mode, commandTimeout: '1m' }),
     });
     const { browser, key } = await oldSession();
     expect(await userOf(browser)).toBeNull();

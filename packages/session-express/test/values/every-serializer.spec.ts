@@ -1,7 +1,7 @@
 import * as core from '@nest-session/core';
 import * as devalue from '@nest-session/core/devalue';
 import * as redis from '@nest-session/redis';
-import * as spring from '@nest-session/redis/spring';
+import * as spring from '@nest-session/spring';
 import * as express from '../../src/index.js';
 
 type Serializer = core.AttributeSerializer;

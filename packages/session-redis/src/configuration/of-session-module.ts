@@ -1,8 +1,11 @@
 import { InvalidSessionOptionsError } from '@nest-session/core';
 
-/** What `SessionModule` provides. @throws InvalidSessionOptionsError when the application does not import it */
-export function ofSessionModule<T>(provided: T | undefined): T {
-  if (provided === undefined) throw new InvalidSessionOptionsError('RedisSessionModule', [SESSION_MODULE_MISSING]);
+/**
+ * What `SessionModule` provides. `module`: the name of the one that needs it.
+ * @throws InvalidSessionOptionsError when the application does not import it
+ */
+export function ofSessionModule<T>(provided: T | undefined, module = 'RedisSessionModule'): T {
+  if (provided === undefined) throw new InvalidSessionOptionsError(module, [SESSION_MODULE_MISSING]);
   return provided;
 }
 

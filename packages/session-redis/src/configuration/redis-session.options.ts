@@ -5,6 +5,7 @@ import {
   type EventDeliveryOptions,
   IN_URL,
   isOfCluster,
+  namespaceProblem,
   readAddress,
   readCommandTimeout,
   readEvents,
@@ -14,13 +15,6 @@ import {
   type ResolvedEventOptions,
 } from '@nest-session/redis-events/internal';
 import type { SessionEncryption } from '../encryption/session-encryption.js';
-import {
-  namespaceBeside,
-  namespaceProblemWith,
-  readSerializer,
-  readSpring,
-  type SpringMode,
-} from './spring.options.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
@@ -28,8 +22,8 @@ import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } f
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /**
-   * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`, unless it is
-   * that of Spring. @default 'nest:session'
+   * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`.
+   * @default 'nest:session'
    */
   namespace?: string;
   /**
@@ -83,17 +77,6 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * where no handler wants the end of a session, they go at once. The oldest `created` events make room first.
    */
   events?: EventDeliveryOptions;
-  /**
-   * The sessions are those that Spring Session keeps in this Redis. Needs `springSessions()` of
-   * `@nest-session/redis/spring` as options of `SessionModule`. `namespace` is `'spring:session'` by default then.
-   * See the page "One Redis with Spring Boot" of the documentation. @default none: the sessions are those of this
-   * library
-   * - `'read'`: they are found, and `SessionRepository.touch()` renews them. What would change one throws a
-   *   SessionStateError, and no event reaches your handlers.
-   * - `'shared'`: both applications create, change and end them, and hear of all events. Spring must use
-   *   `RedisIndexedSessionRepository` and JSON.
-   */
-  spring?: SpringMode;
   /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;
   /** Encrypts the values of attributes in Redis with AES-256-GCM. @default none: values are stored as they are */
@@ -115,10 +98,6 @@ export interface ResolvedRedisSessionOptions {
   readonly commandTimeout: number;
   readonly replicas: number;
   readonly events: ResolvedEventOptions;
-  readonly spring: SpringMode | undefined;
-  /** The namespace of Spring; with `spring: 'shared'`, our own keys beside it are in `namespace`. */
-  readonly springNamespace: string;
-  readonly isGuest: boolean;
   readonly serializer: AttributeSerializer | undefined;
   readonly encryption: SessionEncryption;
   readonly requireAtStart: boolean;
@@ -129,35 +108,27 @@ const SECOND = 1000;
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveRedisSessionOptions(
   options: RedisSessionModuleOptions = {},
-  namespaceProblem = namespaceProblemWith(options.spring),
+  problemOf = namespaceProblem,
 ): ResolvedRedisSessionOptions {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
-  const spring = readSpring(reader, (name) => options[name] !== undefined, isOfCluster(connection));
-  const namespace = reader.text('namespace', spring ? 'spring:session' : 'nest:session', namespaceProblem);
+  const namespace = reader.text('namespace', 'nest:session', problemOf);
   const partitions = readPartitions(reader, isOfCluster(connection));
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
-  const cleanup = reader.section('cleanup');
-  const cron = cleanup.text('cron', '0 * * * * *', cronProblem);
-  const batchSize = cleanup.integer('batchSize', 50, { atLeast: 1, atMost: 1000 });
-  cleanup.finish();
+  const cleanup = readCleanup(reader.section('cleanup'));
   const events = readEvents(reader.section('events'), grace);
   const resolved = {
     connection,
-    namespace: spring === 'shared' ? namespaceBeside(namespace) : namespace,
-    springNamespace: namespace,
+    namespace,
     partitions,
     grace,
-    cron,
-    batchSize,
-    notifications: reader.oneOf('notifications', ['auto', 'off'], spring === 'read' ? 'off' : 'auto'),
+    ...cleanup,
+    notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
     expirations: readExpirations(reader, options.expirations),
     commandTimeout: readCommandTimeout(reader),
-    replicas: reader.integer('replicas', 0, { atLeast: 0, atMost: 16 }),
+    replicas: readReplicas(reader),
     events,
-    spring,
-    isGuest: spring === 'read',
-    serializer: readSerializer(reader, spring, isSerializer),
+    serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer'),
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, {
       kind: 'session',
       namespace,
@@ -166,6 +137,19 @@ export function resolveRedisSessionOptions(
   };
   reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });
   return Object.freeze(resolved);
+}
+
+/** The option `cleanup`. */
+export function readCleanup(reader: OptionReader): Pick<ResolvedRedisSessionOptions, 'cron' | 'batchSize'> {
+  const cron = reader.text('cron', '0 * * * * *', cronProblem);
+  const batchSize = reader.integer('batchSize', 50, { atLeast: 1, atMost: 1000 });
+  reader.finish();
+  return { cron, batchSize };
+}
+
+/** The option `replicas`. */
+export function readReplicas(reader: OptionReader): number {
+  return reader.integer('replicas', 0, { atLeast: 0, atMost: 16 });
 }
 
 function cronProblem(cron: string): string | undefined {

@@ -8,41 +8,49 @@ type SessionOptions = Pick<
   'security' | 'timeout' | 'anonymousTimeout' | 'absoluteTimeout' | 'serializer'
 >;
 
-/** What the log says at the start of how sessions are kept. */
-export function startFacts(
-  { namespace, springNamespace, partitions, expirations, events, spring, ...redis }: ResolvedRedisSessionOptions,
+/** Undefined is not said. */
+type Facts = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** What a module that keeps sessions in Redis has of the options of `RedisSessionModule`. */
+type StoreOptions = Partial<ResolvedRedisSessionOptions>;
+
+/** What the log says at the start of how sessions are kept. `own`: what it says of one store alone. */
+export function shownFacts(
+  { namespace, events, serializer }: StoreOptions,
   { security, ...session }: SessionOptions,
-  notifications: string,
+  own: Facts,
 ): string {
-  if (spring === 'read') return listed({ namespace: JSON.stringify(namespace), spring, security });
-  const group = JSON.stringify(events.group) + (events.consume ? '' : ' (not handled here)');
-  const serializer = nameOf(redis.serializer ?? session.serializer);
-  if (spring) return listed({ namespace: JSON.stringify(springNamespace), spring, group, serializer, security });
   return listed({
     namespace: JSON.stringify(namespace),
-    partitions,
-    expirations: expirations.store + (expirations.timer ? ' with a timer' : ''),
-    notifications,
-    group,
-    serializer,
+    ...own,
+    ...(events && {
+      group: JSON.stringify(events.group) + (events.consume ? '' : ' (not handled here)'),
+      serializer: nameOf(serializer ?? session.serializer),
+    }),
     security,
   });
 }
 
 /** The options that an operator may ask for next. Nothing in them is secret. */
-export function startDetails(redis: ResolvedRedisSessionOptions, session: SessionOptions): string {
-  const { events } = redis;
+export function shownDetails(store: StoreOptions, session: SessionOptions): string {
+  const { grace, commandTimeout, encryption, events } = store;
   return listed({
     timeout: seconds(session.timeout),
     anonymousTimeout: seconds(session.anonymousTimeout),
     absoluteTimeout: seconds(session.absoluteTimeout),
-    grace: seconds(redis.grace / 1000),
-    commandTimeout: seconds(redis.commandTimeout / 1000),
-    replicas: redis.replicas,
-    requireAtStart: redis.requireAtStart,
-    encryption: redis.encryption.hasKeys ? 'on' : 'off',
-    'cleanup.cron': JSON.stringify(redis.cron),
-    'cleanup.batchSize': redis.batchSize,
+    grace: grace && seconds(grace / 1000),
+    commandTimeout: commandTimeout && seconds(commandTimeout / 1000),
+    replicas: store.replicas,
+    requireAtStart: store.requireAtStart,
+    encryption: encryption && (encryption.hasKeys ? 'on' : 'off'),
+    'cleanup.cron': store.cron && JSON.stringify(store.cron),
+    'cleanup.batchSize': store.batchSize,
+    ...(events && detailsOf(events)),
+  });
+}
+
+function detailsOf(events: ResolvedRedisSessionOptions['events']): Facts {
+  return {
     'events.retention': seconds(events.retention / 1000),
     'events.maxLength': events.maxLength,
     'events.lease': seconds(events.lease / 1000),
@@ -50,15 +58,16 @@ export function startDetails(redis: ResolvedRedisSessionOptions, session: Sessio
     'events.deadLetters.retention': seconds(events.deadLetters.retention / 1000),
     'events.shutdownTimeout': seconds(events.shutdownTimeout / 1000),
     'events.concurrency': events.concurrency,
-  });
+  };
 }
 
 function nameOf(serializer: AttributeSerializer): string {
   return serializer instanceof ApplicationSerializer ? serializer.shownName : serializer.constructor.name;
 }
 
-function listed(facts: Readonly<Record<string, string | number | boolean>>): string {
+function listed(facts: Facts): string {
   return Object.entries(facts)
+    .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name} ${value}`)
     .join('; ');
 }

@@ -1,6 +1,14 @@
 import { traced } from '@nest-session/core/internal';
 import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
-import type { Claim, Found, SweepCounter } from '@nest-session/redis-events/internal';
+import {
+  type Claim,
+  type DueList,
+  DuePoller,
+  type Found,
+  type PartitionSignals,
+  type SweepCounter,
+} from '@nest-session/redis-events/internal';
+import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 
 /**
@@ -26,6 +34,17 @@ export function tracedPass<T>(
   if (!sweepChannel.hasSubscribers) return pass();
   tally.takeFound();
   return tracedSweep(noticedBy, partitions, pass, () => tally.takeFound());
+}
+
+/** Polls for sessions that are due by a list of their ends, and tells the channel of each look. */
+export function tracedPoller(
+  list: DueList<SessionKeys>,
+  partitions: SessionPartitions,
+  signals: PartitionSignals,
+): DuePoller<SessionKeys> {
+  const claimIn: DueList<SessionKeys>['claimIn'] = (keys, tally, options) =>
+    tracedPass('poll', partitions, tally, () => list.claimIn(keys, tally, options));
+  return new DuePoller('sessions', { claimIn }, partitions.all, signals);
 }
 
 /** What a call of claim-expired found. */

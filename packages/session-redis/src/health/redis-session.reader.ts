@@ -1,9 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { SessionReader, SessionReading } from '@nest-session/core/internal';
-import { CleanupJob, GroupLagReader, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { ExpiredSessionListener } from '../expiration/expired-session.listener.js';
+import {
+  CleanupJob,
+  DELIVERY_OPTIONS,
+  type DeliveryOptions,
+  GroupLagReader,
+  RequestConnection,
+  type ScriptsOn,
+} from '@nest-session/redis-events/internal';
+import {
+  END_NOTIFICATIONS,
+  type EndNotifications,
+  REQUEST_SESSION_SCRIPTS,
+} from '../configuration/redis-session.tokens.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
@@ -25,11 +34,10 @@ export class RedisSessionReader implements SessionReader {
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(GroupLagReader) private readonly groups: Pick<GroupLagReader, 'read'>,
     @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'age'>,
-    @Inject(ExpiredSessionListener) private readonly listener: Pick<ExpiredSessionListener, 'state'>,
-    @Inject(REDIS_SESSION_OPTIONS)
-    private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications' | 'events'>,
+    @Inject(END_NOTIFICATIONS) private readonly ends: EndNotifications,
+    @Inject(DELIVERY_OPTIONS) { events }: DeliveryOptions,
   ) {
-    this.group = options.events.group;
+    this.group = events.group;
     this.namespace = partitions.namespace;
   }
 
@@ -38,7 +46,7 @@ export class RedisSessionReader implements SessionReader {
   }
 
   get notifications(): string {
-    return this.options.notifications === 'off' ? 'off' : this.listener.state;
+    return this.ends.state;
   }
 
   /** In each partition, one command for each 250 of its buckets, at least one, and one for its groups. */

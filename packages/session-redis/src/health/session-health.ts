@@ -4,17 +4,16 @@ import type { HealthLook, SessionHealthReport } from '@nest-session/core/interna
 import {
   CleanupJob,
   type Connection,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
   type GroupLag,
   GroupLagReader,
-  type KeyspaceState,
   nodeMemory,
   OutageLog,
   Partitions,
   RequestConnection,
 } from '@nest-session/redis-events/internal';
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
-import { ExpiredSessionListener } from '../expiration/expired-session.listener.js';
+import { END_NOTIFICATIONS, type EndNotifications } from '../configuration/redis-session.tokens.js';
 import { failureWord } from './failure-word.js';
 import { RecentRise } from './recent-rise.js';
 
@@ -31,12 +30,11 @@ export class SessionHealth implements HealthLook {
     @Inject(SessionRepository) private readonly sessions: SessionRepository,
     @Inject(GroupLagReader) private readonly groups: Pick<GroupLagReader, 'read'>,
     @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'isLate'>,
-    @Inject(ExpiredSessionListener) private readonly listener: Pick<ExpiredSessionListener, 'state'>,
+    @Inject(END_NOTIFICATIONS) private readonly notifications: EndNotifications,
     @Inject(OutageLog) private readonly outage: Pick<OutageLog, 'reason'>,
     @Inject(RequestConnection) private readonly connection: Connection,
     @Inject(Partitions) private readonly partitions: Pick<Partitions, 'all'>,
-    @Inject(REDIS_SESSION_OPTIONS)
-    private readonly options: Pick<ResolvedRedisSessionOptions, 'notifications' | 'isGuest'>,
+    @Inject(CONNECTION_OPTIONS) private readonly options: Pick<ConnectionOptions, 'isGuest'>,
   ) {}
 
   async look(late: number): Promise<SessionHealthReport> {
@@ -50,7 +48,7 @@ export class SessionHealth implements HealthLook {
       return { state: 'down', data: { redis: 'down', reasons: [this.#reasonOf(load.reason)] } };
     }
     const groups = read.status === 'fulfilled' ? read.value : undefined;
-    const notifications = this.#notifications;
+    const notifications = this.notifications.state;
     const nodes = memory.status === 'fulfilled' ? [...memory.value.values()] : [];
     const problems = {
       'Redis is full: sessions cannot be saved': nodes.some(({ isFull }) => isFull),
@@ -62,10 +60,6 @@ export class SessionHealth implements HealthLook {
     const reasons = Object.entries(problems).flatMap(([reason, isThere]) => (isThere ? [reason] : []));
     const data = { redis: 'up', notifications, ...(groups && { groups: groups.map(shown) }) };
     return reasons.length === 0 ? { state: 'up', data } : { state: 'degraded', data: { ...data, reasons } };
-  }
-
-  get #notifications(): KeyspaceState | 'off' {
-    return this.options.notifications === 'off' ? 'off' : this.listener.state;
   }
 
   /** As a request does that brings the token of a session which has ended. */

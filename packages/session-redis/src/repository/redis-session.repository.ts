@@ -43,8 +43,7 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 /**
  * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one: a single
  * script makes the whole change or none of it. A call that fails, or takes longer than `commandTimeout`, throws a
- * SessionStoreError. A write may still take effect after that. With the option `spring`, whoever injects this class
- * gets the repository of the sessions of Spring instead.
+ * SessionStoreError. A write may still take effect after that.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {

@@ -10,8 +10,9 @@ export type SessionEventGroupInfo = EventGroupInfo;
 export type SessionDeadLetter = DeadLetter<SessionEvent>;
 
 /**
- * Lists and changes the groups that handle session events, and their dead letters. Inject it: `RedisSessionModule`
- * provides it. A call rejects with a SessionStoreError when Redis fails or does not reply within `commandTimeout`.
+ * Lists and changes the groups that handle session events, and their dead letters. Inject it: the module that keeps the
+ * sessions provides it. A call rejects with a SessionStoreError when Redis fails or does not reply within
+ * `commandTimeout`.
  */
 @Injectable()
 export class SessionEventGroups extends EventGroups<SessionEvent> {}

@@ -33,7 +33,6 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 import { ofSessionModule } from '../configuration/of-session-module.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { toSessionRecord } from '../repository/session-hash.js';
-import { dataHere } from './shared-event-data.js';
 
 /** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {
@@ -47,7 +46,7 @@ export const SESSION_ENTRIES: EntryKind = {
 const json = new JsonAttributeSerializer();
 
 type StoredSessions = Pick<ResolvedRedisSessionOptions, 'serializer'> &
-  Partial<Pick<ResolvedRedisSessionOptions, 'encryption' | 'spring'>>;
+  Partial<Pick<ResolvedRedisSessionOptions, 'encryption'>>;
 
 /** The events of sessions, for the delivery. */
 @Injectable()
@@ -97,13 +96,18 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     return error instanceof SessionEventHandlingError ? error : undefined;
   }
 
+  /** The fields of a session as this library stores them, of those that Redis has. */
+  protected readFields(data: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+    return data;
+  }
+
   #initOf(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEventInit {
-    const { encryption, spring } = this.stored;
+    const { encryption } = this.stored;
     const serializer = this.stored.serializer ?? this.options?.serializer ?? json;
     const sessionId = fieldOf(entry, 'session') ?? '';
     const dataLost = toSessionRecord(sessionId, data) === undefined;
     const known: Record<string, string> = {
-      ...(dataLost ? NO_TIMES : spring ? dataHere(data) : data),
+      ...(dataLost ? NO_TIMES : this.readFields(data)),
       ...whoIn(entry),
     };
     const stored = toSessionRecord(sessionId, known)!;

@@ -1,9 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { InvalidSessionOptionsError, SessionModule, SessionRepository } from '@nest-session/core';
+import { InvalidSessionOptionsError, SessionModule } from '@nest-session/core';
 import { DeadlineModule } from '@nest-session/deadlines';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -11,7 +10,6 @@ import { RedisDeadlineModule } from '../../../deadlines/src/redis/redis-deadline
 import { adviceFor } from '../../../redis-events/src/logging/advice.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { OlderProxy } from '../support/older.proxy.js';
-import { SpringWriter } from '../support/spring-writer.js';
 
 LeakGuard.install();
 
@@ -70,28 +68,6 @@ it('an application that starts before its server logs at the first connection th
     await late.stop();
     Logger.overrideLogger(false);
   }
-});
-
-it('sessions of Spring can be read on it', async () => {
-  const id = await new SpringWriter(client).create({ color: 'red' });
-  const imports = [
-    SessionModule.forRoot(springSessions()),
-    RedisSessionModule.forRoot({ url: older.url, spring: 'read' }),
-  ];
-  const app = await start(imports);
-  try {
-    expect((await app.get(SessionRepository).findById(id))!.getAttribute('color')).toBe('red');
-  } finally {
-    await app.close();
-  }
-});
-
-it('sessions cannot be shared with Spring on it', async () => {
-  const imports = [
-    SessionModule.forRoot(springSessions()),
-    RedisSessionModule.forRoot({ url: older.url, spring: 'shared' }),
-  ];
-  await expect(start(imports)).rejects.toThrow(TOO_OLD);
 });
 
 it('the command says the same, and so does the advice about its reply to a script', async () => {

@@ -4,7 +4,6 @@ import { type LoggerService, type LogLevel } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, Sentinel } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -91,14 +90,6 @@ describe('the line at the start', () => {
         'namespace "nest:session"; partitions 1; expirations buckets; notifications listening; group "default"; ' +
         'serializer JsonAttributeSerializer; security standard',
     ]);
-  });
-
-  it('says that the sessions are those of Spring', async () => {
-    const { all } = await linesOf({ session: springSessions(), redis: { url: server.url, spring: 'read' } });
-    expect(all).toContain(
-      `log nest-session ${version} reads the sessions of Spring Session in ${running}, standalone: ` +
-        `127.0.0.1:${server.port}; namespace "spring:session"; spring read; security standard`,
-    );
   });
 
   it('says what the options have changed', async () => {

@@ -1,8 +1,8 @@
-import { springSessions } from '@nest-session/redis/spring';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { setTimeout as quiet } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { SpringSessionModule, springSessions } from '../../../session-spring/src/index.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
@@ -32,16 +32,21 @@ describe('after a quiet time in which the network has forgotten idle connections
   it.each([
     ['in the usual mode', {}],
     ['with replicas', { replicas: 1 }],
-    ['with `spring: read`', { spring: 'read' as const }],
+    ['where the sessions are read that Spring keeps', { mode: 'read' as const }],
   ])(
     'requests are answered at once, and again: %s',
     async (_, options) => {
-      const isReadOnly = 'spring' in options;
-      const app = await App.start({
-        redis: { url: proxy.url, commandTimeout: '1s', ...options },
-        session: isReadOnly ? springSessions() : {},
-        handlers: !isReadOnly,
-      });
+      const isReadOnly = 'mode' in options;
+      const address = { url: proxy.url, commandTimeout: '1s' } as const;
+      const app = await App.start(
+        isReadOnly
+          ? {
+              session: springSessions(),
+              store: SpringSessionModule.forRoot({ ...address, ...options }),
+              handlers: false,
+            }
+          : { redis: { ...address, ...options } },
+      );
       try {
         const agent = app.agent();
         const statuses = async () => {

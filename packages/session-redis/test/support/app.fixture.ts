@@ -1,6 +1,7 @@
 import {
   Body,
   Controller,
+  type DynamicModule,
   Get,
   type INestApplication,
   Injectable,
@@ -87,6 +88,8 @@ export interface AppOptions {
   session?: SessionModuleOptions;
   /** @default with `commandTimeout: PATIENCE` */
   redis?: RedisSessionModuleOptions;
+  /** In the place of `RedisSessionModule`. */
+  store?: DynamicModule;
   imports?: ModuleMetadata['imports'];
   /** Of the root module. */
   providers?: Provider[];
@@ -111,6 +114,7 @@ export class App {
   static async start(options: AppOptions = {}): Promise<App> {
     const { adapter = 'express', session, redis, imports = [], providers = [], controllers = [] } = options;
     const { configure, handlers = true, host = '127.0.0.1' } = options;
+    const store = options.store ?? RedisSessionModule.forRoot({ commandTimeout: PATIENCE, ...redis });
     const recorder = new SessionEventRecorder();
     @Injectable()
     class Handlers {
@@ -123,11 +127,7 @@ export class App {
     const nest = await NestFactory.create(
       {
         module: AppModule,
-        imports: [
-          SessionModule.forRoot(session),
-          RedisSessionModule.forRoot({ commandTimeout: PATIENCE, ...redis }),
-          ...imports,
-        ],
+        imports: [SessionModule.forRoot(session), store, ...imports],
         controllers: [TestController, ...controllers],
         providers: [...providers, ...(handlers ? [Handlers] : [])],
       },

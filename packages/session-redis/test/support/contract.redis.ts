@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { type SessionEvent } from '@nest-session/core';
+import type { IndexedSessionRepository, SessionEvent } from '@nest-session/core';
 import { SteppableRedisCluster, SteppableRedisServer } from '@nest-session/test-infrastructure';
-import type { SessionRepositoryOptions } from '@nest-session/core/store';
 import type { ContractStore } from '@nest-session/testing/contracts';
 import { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
@@ -27,12 +26,6 @@ import { scriptsOn } from '../../../redis-events/src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import type { SessionEventProducer } from '../../src/session-events/session-event-producer.js';
-import { namespaceBeside } from '../../src/configuration/spring.options.js';
-import { SharedKeys } from '../../src/spring/shared-keys.js';
-import { SharedSessionRepository } from '../../src/spring-shared/shared-session.repository.js';
-import { SharedSessionSweeper } from '../../src/spring-shared/shared-session.sweeper.js';
-import type { SpringJsonSerializer } from '../../src/spring-values/spring-json.serializer.js';
-import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { KEEPING_RULES, MINUTE } from './store.fixture.js';
 import { sessionEvents } from './event-scripts.js';
 
@@ -47,6 +40,21 @@ const HARMLESS = /^(\?|[0-9a-f]{40}|#!lua[^]*|\(?\d+(-\d+)?|[-+]|store-\d+:(\{[\
 
 /** The connections of one node of an application. */
 type Connections = Pick<RedisConnections, 'request' | 'background'>;
+
+/** What a store has of a node. */
+interface ContractNode {
+  readonly connection: RequestConnection;
+  readonly background: Redis;
+}
+
+/** A store, with a repository on each node. */
+interface OtherStore {
+  readonly repositories: readonly [IndexedSessionRepository, IndexedSessionRepository];
+  /** The only one. */
+  readonly partition: SessionKeys;
+  readonly producer: SessionEventProducer;
+  readonly reportExpired: () => Promise<unknown>;
+}
 
 // A node of a Cluster that cannot be reached is waited for.
 const CLUSTER_TIMEOUT = 5000;
@@ -130,24 +138,19 @@ export class ContractRedis {
     };
   }
 
-  /** A store that is shared with Spring, where `serializer` says which JSON Spring keeps. */
-  sharedStore(options: SessionRepositoryOptions, serializer: SpringJsonSerializer): ContractStore {
-    const spring = `store-${++this.#stores}`;
-    const partitions = new SessionPartitions(namespaceBeside(spring), 1);
-    const [own] = partitions.all;
-    const keys = new SharedKeys(spring, own!, 0);
-    const nodes = this.nodes.map(({ request }) => {
-      const connection = new RequestConnection(request, { commandTimeout: this.commandTimeout });
-      return new SharedSessionRepository(connection, keys, { serializer }, { ...options, serializer });
-    });
-    const [{ background }] = this.nodes;
-    const sweeper = new SharedSessionSweeper(background, keys, { batchSize: BATCH_SIZE });
+  /** A store of another form. `make`: makes it, in a namespace of its own. */
+  storeOf(make: (namespace: string, nodes: readonly [ContractNode, ContractNode]) => OtherStore): ContractStore {
+    const [one, two] = this.nodes.map(({ request, background }) => ({
+      connection: new RequestConnection(request, { commandTimeout: this.commandTimeout }),
+      background,
+    })) as [ContractNode, ContractNode];
+    const { repositories, partition, producer, reportExpired } = make(`store-${++this.#stores}`, [one, two]);
     return {
-      repository: nodes[0]!,
-      other: nodes[1]!,
+      repository: repositories[0],
+      other: repositories[1],
       advance: (milliseconds) => this.server.stepClock(milliseconds),
-      reportExpired: () => sweeper.claimIn(own!, new SweepCounter(false), {}),
-      events: () => this.#loaded(own!, sessionEvents(undefined, { serializer, spring: 'shared' })),
+      reportExpired,
+      events: () => this.#loaded(partition, producer),
       outage: (step) => this.#withoutConnection(step),
     };
   }

@@ -1,6 +1,5 @@
 import { JsonAttributeSerializer } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
-import type { ResolvedRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
 import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
 import {
@@ -14,11 +13,8 @@ import { GRACE, RETENTION, type Store } from './store.fixture.js';
 export { SESSION_ENTRIES };
 
 /** The producer of session events, without handlers. */
-export function sessionEvents(
-  encryption?: SessionEncryption,
-  shared?: Pick<ResolvedRedisSessionOptions, 'serializer' | 'spring'>,
-): SessionEventProducer {
-  const stored = shared ?? { serializer: new JsonAttributeSerializer(), ...(encryption && { encryption }) };
+export function sessionEvents(encryption?: SessionEncryption): SessionEventProducer {
+  const stored = { serializer: new JsonAttributeSerializer(), ...(encryption && { encryption }) };
   return new SessionEventProducer({} as SessionEventDispatcher, stored);
 }
 

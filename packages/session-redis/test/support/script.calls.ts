@@ -6,11 +6,11 @@ import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadli
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
-import { SPRING_PRINCIPAL_NAME } from '../../src/spring-values/principal-attribute.js';
-import { SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
-import { SharedKeys } from '../../src/spring/shared-keys.js';
-import { SpringScripts } from '../../src/scripts/spring/spring.scripts.js';
-import { SpringSessionScripts } from '../../src/scripts/spring/spring-session.scripts.js';
+import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/principal-attribute.js';
+import { SharedScripts } from '../../../session-spring/src/scripts/shared/shared.scripts.js';
+import { SharedKeys } from '../../../session-spring/src/keys/shared-keys.js';
+import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring.scripts.js';
+import { SpringSessionScripts } from '../../../session-spring/src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';

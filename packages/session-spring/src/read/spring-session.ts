@@ -1,0 +1,47 @@
+import type { PlainValue } from '../values/plain-value.js';
+import { readStoredValue } from '../values/stored-value.js';
+
+/** A session as Spring Session has stored it. */
+export interface SpringSession {
+  /** Epoch milliseconds. */
+  readonly creationTime: number;
+  readonly lastAccessedTime: number;
+  /** Seconds; a negative one never ends. */
+  readonly maxInactiveInterval: number;
+  /** Undefined is a value that cannot be read. */
+  readonly attributes: ReadonlyMap<string, PlainValue | undefined>;
+}
+
+const ATTRIBUTE = 'sessionAttr:';
+
+/**
+ * The session in a session hash of Spring, whichever serializer wrote it. Undefined if the hash is not a whole one: a
+ * request of Spring that ends after its session writes some fields of it again.
+ */
+export function readSpringSession(
+  fields: Iterable<readonly [name: string, stored: Buffer]>,
+): SpringSession | undefined {
+  const times = new Map<string, number>();
+  const attributes = new Map<string, PlainValue | undefined>();
+  for (const [name, stored] of fields) {
+    // Spring removes an attribute by emptying its field.
+    if (stored.length === 0) continue;
+    const value = readStoredValue(stored);
+    if (!name.startsWith(ATTRIBUTE)) {
+      if (Number.isSafeInteger(value)) times.set(name, value as number);
+    } else if (value !== null) attributes.set(name.slice(ATTRIBUTE.length), value);
+  }
+  const [creationTime, lastAccessedTime, maxInactiveInterval] = [
+    times.get('creationTime'),
+    times.get('lastAccessedTime'),
+    times.get('maxInactiveInterval'),
+  ];
+  if (creationTime === undefined || lastAccessedTime === undefined || maxInactiveInterval === undefined)
+    return undefined;
+  return { creationTime, lastAccessedTime, maxInactiveInterval, attributes };
+}
+
+/** Whether Spring would load it. Spring looks at nothing else, such as the shadow key. */
+export function isAlive({ lastAccessedTime, maxInactiveInterval }: SpringSession, now: number): boolean {
+  return maxInactiveInterval < 0 || lastAccessedTime + maxInactiveInterval * 1000 > now;
+}

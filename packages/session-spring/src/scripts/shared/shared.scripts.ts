@@ -1,0 +1,136 @@
+import { FORWARDING_TIME } from '@nest-session/core/internal';
+import type {
+  CreateReply,
+  CreateSession,
+  DeleteReply,
+  DeleteSession,
+  UpdateReply,
+  UpdateSession,
+} from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import {
+  ATTRIBUTE_FIELD,
+  pushChange,
+  type ScriptReply,
+  toCreateReply,
+  toEndReply,
+  toUpdateReply,
+} from '@nest-session/redis/internal';
+import { SCRIPT_SOURCES } from '../script-sources.js';
+import type { SharedKeys } from '../../keys/shared-keys.js';
+
+/** Spring has no limit that could refuse a session. */
+type SharedCreateOutcome = 'created' | 'collision' | 'gone';
+type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full';
+
+/** What a call has found: its word is the reply of the script. */
+type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already' | 'unknown';
+
+/** What was heard of a session. */
+export interface Heard {
+  readonly id: string;
+  /** `was <id>`: it had that id. `over`: its shadow key is gone. `''`: something may have happened to it. */
+  readonly what: '' | 'created' | 'over' | `was ${string}`;
+  /** The id that it has by now. @default the same */
+  readonly laterId?: string | undefined;
+}
+
+/** How the sessions stand that a call has looked at. */
+export interface SharedLook {
+  /** In the order in which they were named. */
+  readonly named: readonly LookOutcome[];
+  /** By the ids of those that were due. */
+  readonly due: ReadonlyMap<string, LookOutcome>;
+  /** Milliseconds until the next one of our list is due; undefined when there is none. */
+  readonly next: number | undefined;
+}
+
+/** Who was signed in when a session was loaded, and who is from now on. */
+export interface PrincipalChange {
+  /** By Spring Security alone. */
+  readonly before: string | undefined;
+  /** Null: nobody; undefined: as before. */
+  readonly after: string | null | undefined;
+}
+
+const FILES = loadScripts(SCRIPT_SOURCES, 'shared', {
+  createShared: 'create-shared-session',
+  changeShared: 'change-shared-session',
+  deleteShared: 'delete-shared-session',
+  lookAtShared: 'look-at-shared-sessions',
+});
+// Like every end, it runs when Redis is out of memory.
+const SOURCES = { ...FILES, endChangedShared: FILES.changeShared.replace('#!lua', '#!lua flags=allow-oom') };
+
+/** The scripts that change sessions where Spring keeps them. Each call is one round trip. */
+export class SharedScripts {
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+
+  constructor(
+    client: Redis,
+    private readonly keys: SharedKeys,
+    private readonly traceparent?: () => string | undefined,
+  ) {
+    this.#scripts = defineScripts(client, SOURCES);
+  }
+
+  /** `message`: how the JSON begins that tells Spring of it. */
+  async create(change: CreateSession, principal: string, message: string): Promise<CreateReply> {
+    const { own, spring, createdChannel } = this.keys;
+    const marks = [change.id, ...change.presentedIds].map((id) => own.forwardingMark(id));
+    const keys = [own.events, spring.session(change.id), ...marks];
+    const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
+    args.push(createdChannel, message);
+    for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
+    const reply = (await this.#scripts.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
+    return toCreateReply(reply) as CreateReply;
+  }
+
+  async change(change: UpdateSession, { before, after }: PrincipalChange): Promise<UpdateReply> {
+    const { id, newId, clears } = change;
+    const args = [...this.#where(), id, newId ?? '', clears ? 1 : 0, FORWARDING_TIME];
+    args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
+    pushChange(args, change, undefined);
+    const ends = change.maxInactiveInterval === 0;
+    const script = ends ? 'endChangedShared' : 'changeShared';
+    const reply = (await this.#scripts[script](1, this.keys.own.events, args)) as ScriptReply<SharedUpdateOutcome>;
+    return (ends ? toEndReply(reply) : toUpdateReply(reply)) as UpdateReply;
+  }
+
+  async delete({ id, listed, reason = 'revoked' }: DeleteSession): Promise<DeleteReply> {
+    const { own, spring } = this.keys;
+    const keys = [own.events, ...(listed ? [spring.index(listed.value)] : [])];
+    return this.#delete(keys, [id, reason, listed?.value ?? '', 0]);
+  }
+
+  /** Deletes a session of a principal, whether the index lists it or not. Its event has no data. */
+  erase(id: string, principal: string): Promise<DeleteReply> {
+    return this.#delete([this.keys.own.events], [id, 'revoked', principal, 1]);
+  }
+
+  /** Looks at sessions, and at `most` of those that are due. */
+  async lookAt(heard: readonly Heard[], most: number): Promise<SharedLook> {
+    const { own, spring } = this.keys;
+    const args = [spring.prefix, own.prefix, most];
+    const named = heard.flatMap(({ id, what, laterId = id }) => [id, what, laterId]);
+    const reply = await this.#scripts.lookAtShared(1, own.events, args, named);
+    const [next, ...words] = reply as [number | '', ...string[]];
+    const rest = words.slice(heard.length);
+    const due = new Map<string, LookOutcome>();
+    for (let i = 0; i < rest.length; i += 2) due.set(rest[i]!, rest[i + 1] as LookOutcome);
+    return {
+      named: words.slice(0, heard.length) as LookOutcome[],
+      due,
+      next: next === '' ? undefined : next,
+    };
+  }
+
+  async #delete(keys: string[], args: (string | number)[]): Promise<DeleteReply> {
+    return toEndReply(await this.#scripts.deleteShared(keys.length, keys, [...this.#where(), ...args])) as DeleteReply;
+  }
+
+  #where(): (string | number)[] {
+    return [this.keys.spring.prefix, this.keys.own.prefix, this.traceparent?.() ?? ''];
+  }
+}

@@ -1,0 +1,213 @@
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
+import {
+  isWellFormedIdOrToken,
+  listAsGiven,
+  PRINCIPAL_ATTRIBUTE,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+} from '@nest-session/core/internal';
+import type {
+  AttributeChanges,
+  CreateSession,
+  SessionChange,
+  SessionRecord,
+  SessionRepositoryOptions,
+  UpdateSession,
+  WriteReply,
+} from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
+import { loadListed, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
+import { SharedScripts } from '../scripts/shared/shared.scripts.js';
+import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../values/principal-attribute.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../values/security.context.js';
+import { readSpringFields } from '../read/spring-fields.js';
+import { readStoredValue } from '../values/stored-value.js';
+import { messageBegin } from './created-message.js';
+import { SharedKeys } from '../keys/shared-keys.js';
+import { type SharedMemo, toSharedRecord } from './shared-record.js';
+import type { SpringJsonSerializer } from '../values/spring-json.serializer.js';
+
+type Options = Pick<ResolvedSpringSessionOptions, 'serializer'>;
+
+const LOADED_AT_ONCE = 500;
+const MOST_READS = 5;
+
+/**
+ * Shares sessions with an application of Spring Session that keeps them in its indexed repository, as JSON. What Spring
+ * reads is written as Spring writes it; what else we need is in keys of our own. A load takes one round trip, and so
+ * does a change, which is one script. Spring hears of changes as of those of another of its instances.
+ */
+@Injectable()
+export class SharedSessionRepository extends IndexedSessionRepository {
+  readonly #scripts: ScriptsOn<SharedScripts>;
+
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(SharedKeys) private readonly keys: SharedKeys,
+    @Inject(SPRING_SESSION_OPTIONS) private readonly redis: Options,
+    @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
+    @Optional() @Inject(SESSION_TELEMETRY) telemetry?: Pick<SessionTelemetry, 'traceparent'>,
+  ) {
+    super(options);
+    listAsGiven(this);
+    this.#scripts = scriptsOn(
+      (client) => new SharedScripts(client, keys, telemetry && (() => telemetry.traceparent())),
+    );
+  }
+
+  protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
+    const [now, ...read] = await Promise.all([this.readClock(), ...ids.map((id) => this.#read(id))]);
+    return read.flatMap(([id, fields, signedIn]) => toSharedRecord(id, fields, signedIn, now) ?? []);
+  }
+
+  async #read(id: string): Promise<[id: string, fields: [string, Buffer][], signedIn: string | null]> {
+    const [key, beside] = [this.keys.spring.session(id), this.keys.signedIn(id)];
+    const [fields, signedIn] = await this.connection.run(
+      (client) => Promise.all([readSpringFields(client, key), client.get(beside)]),
+      key,
+    );
+    return [id, fields, signedIn];
+  }
+
+  protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
+    if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
+    const found = new Map<string, SessionRecord | undefined>();
+    const source = {
+      connection: this.connection,
+      grouped: (some: readonly string[]) => [[this.keys.own, some] as const],
+      load: (some: readonly string[]) => this.load(some),
+    };
+    let ids: readonly string[] = [];
+    // While it is read, a session can get an id that comes next.
+    for (let reads = 1; reads <= MOST_READS; reads++) {
+      ids = await this.#listedUnder(value);
+      const unread = ids.filter((id) => !found.has(id));
+      // Sessions that are over stay in it until Spring notices, so there may be many.
+      for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
+        const some = unread.slice(i, i + LOADED_AT_ONCE);
+        const loaded = await loadListed(some, source);
+        for (const id of some) found.set(id, loaded.get(id));
+      }
+      if (unread.every((id) => found.get(id))) break;
+    }
+    // Spring leaves a session under a former name that it has not loaded itself.
+    const records = ids.flatMap((id) => found.get(id) ?? []).filter(({ attributes }) => isOf(value, attributes));
+    return [...new Map(records.map((record) => [record.id, record])).values()];
+  }
+
+  async #listedUnder(principal: string): Promise<string[]> {
+    const key = this.keys.spring.index(principal);
+    const members = await this.connection.run((client) => client.smembersBuffer(key), key);
+    return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
+  }
+
+  protected override async readClock(): Promise<number> {
+    return this.connection.run(redisTime);
+  }
+
+  protected override endEvery(): Promise<void> {
+    throw new SessionStateError(
+      "Not every session can be ended with `mode: 'shared'`, because Spring has no such call: end those of a user with " +
+        'Sessions.endAll()',
+    );
+  }
+
+  protected async write(change: SessionChange): Promise<WriteReply> {
+    assertPossible(change);
+    const { prefix } = this.keys.own;
+    switch (change.kind) {
+      case 'create':
+        return this.connection.write((client) => this.#create(client, change), prefix);
+      case 'update':
+        return this.connection.write((client) => this.#update(client, change), prefix);
+      case 'delete':
+        return this.connection.write((client) => this.#scripts(client).delete(change), prefix);
+      case 'touch': {
+        const touch = (client: Redis) => this.#update(client, touching(change.id));
+        // No request waits for it.
+        const { outcome } = await this.connection.write(touch, prefix, { awaitsReplicas: false });
+        return { outcome: outcome === 'saved' ? 'touched' : outcome === 'forwarded' ? 'forwarded' : 'gone' };
+      }
+    }
+  }
+
+  #create(client: Redis, change: CreateSession): Promise<WriteReply> {
+    const principal = nameIn(change.attributes.get(PRINCIPAL_ATTRIBUTE)) ?? '';
+    const { form } = this.redis.serializer!;
+    return this.#scripts(client).create(
+      { ...change, attributes: inSpring(change.attributes) },
+      principal,
+      messageBegin(form),
+    );
+  }
+
+  #update(client: Redis, change: UpdateSession): Promise<WriteReply> {
+    const attributes = new Map(inSpring(change.attributes));
+    const text = change.attributes.get(PRINCIPAL_ATTRIBUTE);
+    const expected = change.expected && { ...change.expected, name: nameInSpring(change.expected.name) };
+    const isChanged = change.indexes.has(PRINCIPAL_NAME_INDEX_NAME);
+    // The user who is signed in here is not the one that Spring Security knows.
+    if (isChanged && !attributes.has(SECURITY_CONTEXT)) attributes.set(SECURITY_CONTEXT, null);
+    return this.#scripts(client).change(
+      { ...change, attributes, expected, device: undefined },
+      {
+        before: (change.memo as SharedMemo | undefined)?.springName,
+        after: isChanged ? (nameIn(text) ?? null) : undefined,
+      },
+    );
+  }
+}
+
+function isOf(principal: string, attributes: SessionRecord['attributes']): boolean {
+  return new Map(attributes).get(PRINCIPAL_ATTRIBUTE) === JSON.stringify(principal);
+}
+
+function touching(id: string): UpdateSession {
+  return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
+}
+
+/**
+ * A name that the context of Spring Security has, too, is left to that: it would stay when somebody else signs in
+ * there.
+ */
+function inSpring(attributes: AttributeChanges): AttributeChanges {
+  const context = attributes.get(SECURITY_CONTEXT);
+  const named =
+    typeof context === 'string' ? readSecurityContext(readStoredValue(Buffer.from(context)))?.name : undefined;
+  const isNamed = named !== undefined && named === nameIn(attributes.get(PRINCIPAL_ATTRIBUTE));
+  return new Map(
+    [...attributes].map(([name, text]) => [nameInSpring(name), isNamed && name === PRINCIPAL_ATTRIBUTE ? null : text]),
+  );
+}
+
+function nameIn(text: string | null | undefined): string | undefined {
+  const name: unknown = typeof text === 'string' ? JSON.parse(text) : undefined;
+  return typeof name === 'string' ? name : undefined;
+}
+
+/** @throws SessionStateError for what Spring does not have */
+function assertPossible(change: SessionChange): void {
+  if (change.kind !== 'create' && change.kind !== 'update') return;
+  const problem = problemOf(change);
+  if (problem) throw new SessionStateError(`${problem}: it is shared with Spring Session (option \`mode: 'shared'\`)`);
+}
+
+function problemOf({
+  maxInactiveInterval = 1,
+  absoluteTimeout = -1,
+  indexes,
+  attributes,
+}: CreateSession | UpdateSession): string | undefined {
+  if (maxInactiveInterval < 0) return 'A session must have an idle timeout, without which Spring deletes it';
+  if (absoluteTimeout >= 0) return 'A session can have no absolute timeout, which Spring would not keep';
+  const principal = nameIn(attributes.get(PRINCIPAL_ATTRIBUTE));
+  if (principal !== undefined && indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== principal)
+    return 'The name of a user has at most 256 bytes, and does not begin with `sha256:`';
+  if (attributes.has(SPRING_PRINCIPAL_NAME))
+    return `Attribute ${SPRING_PRINCIPAL_NAME} is the principal: call session.signIn(name), or assign session.principalName`;
+  const other = [...indexes].find(([name, value]) => value !== null && name !== PRINCIPAL_NAME_INDEX_NAME);
+  return other && `A session cannot be in the index ${JSON.stringify(other[0])}`;
+}
