@@ -1,9 +1,8 @@
 // `@nest-session/spring/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export type { SpringMode } from './configuration/spring-session.options.js';
 export { SharedKeys } from './keys/shared-keys.js';
 export { SpringKeys } from './keys/spring-keys.js';
-export { modeOfNamespace, namespaceOfSpring, namespaceProblemWith } from './keys/spring-namespace.js';
+export { modeOfNamespace, namespaceOfSpring, namespaceProblemWith, type SpringMode } from './keys/spring-namespace.js';
 export { storedIds } from './keys/stored-ids.js';
 export { lookAtSpring, type SpringLook } from './look/spring-look.js';
 export type { SpringOverview } from './look/spring-overview.js';

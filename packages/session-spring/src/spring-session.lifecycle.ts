@@ -14,11 +14,8 @@ import {
   StoreConnections,
   StoreLifecycle,
 } from '@nest-session/redis-events/internal';
-import {
-  type ResolvedSpringSessionOptions,
-  SPRING_SESSION_OPTIONS,
-  type SpringMode,
-} from './configuration/spring-session.options.js';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from './configuration/spring-session.options.js';
+import type { SpringMode } from './keys/spring-namespace.js';
 import { SharedSessionListener } from './shared/shared-session.listener.js';
 import { SpringApplicationCheck } from './shared/spring-application.check.js';
 import { SpringStartLog } from './spring-start.log.js';

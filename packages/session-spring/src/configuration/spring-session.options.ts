@@ -15,11 +15,8 @@ import {
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
 } from '@nest-session/redis/internal';
-import { namespaceBeside, namespaceProblemWith } from '../keys/spring-namespace.js';
+import { namespaceBeside, namespaceProblemWith, type SpringMode } from '../keys/spring-namespace.js';
 import { SpringJsonSerializer } from '../values/spring-json.serializer.js';
-
-/** How an application uses the sessions that Spring Session keeps. */
-export type SpringMode = 'read' | 'shared';
 
 interface SpringSessionOptions extends RedisAddressOptions {
   /**

@@ -1,5 +1,7 @@
 import { emptyNamespaceProblem, namespaceBesideProblem, namespaceProblem } from '@nest-session/redis-events/internal';
-import type { SpringMode } from '../configuration/spring-session.options.js';
+
+/** How an application uses the sessions that Spring Session keeps. */
+export type SpringMode = 'read' | 'shared';
 
 const BESIDE = ':nest';
 

@@ -20,7 +20,6 @@ import { OF_JAVA, OF_UNKNOWN_FORM } from './created-message.js';
 import { NEEDS_JSON } from './needs-json.js';
 import { SharedKeys } from '../keys/shared-keys.js';
 import { SharedSessionSweeper } from './shared-session.sweeper.js';
-import type { SpringJsonSerializer } from '../values/spring-json.serializer.js';
 
 // Milliseconds. Every instance hears everything, so each collects it, and the first one to look records it.
 const COLLECTION = 50;

@@ -28,7 +28,6 @@ import { readStoredValue } from '../values/stored-value.js';
 import { messageBegin } from './created-message.js';
 import { SharedKeys } from '../keys/shared-keys.js';
 import { type SharedMemo, toSharedRecord } from './shared-record.js';
-import type { SpringJsonSerializer } from '../values/spring-json.serializer.js';
 
 type Options = Pick<ResolvedSpringSessionOptions, 'serializer'>;
 

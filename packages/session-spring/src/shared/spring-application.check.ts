@@ -13,7 +13,6 @@ import { storedIds } from '../keys/stored-ids.js';
 import type { StoredForm } from '../values/stored-value.js';
 import { SharedKeys } from '../keys/shared-keys.js';
 import { NEEDS_JSON } from './needs-json.js';
-import type { SpringJsonSerializer } from '../values/spring-json.serializer.js';
 
 const MOST_CALLS = 20;
 const SAMPLE = 100;
