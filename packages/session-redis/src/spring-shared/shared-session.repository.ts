@@ -20,6 +20,8 @@ import type { Redis } from 'ioredis';
 import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
 import { REDIS_SESSION_OPTIONS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { hashOfValue } from '../repository/hashed-indexes.js';
+import { leaveRevocationMark } from '../repository/leave-revocation-mark.js';
 import { loadListed } from '../repository/load-listed.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../spring-values/principal-attribute.js';
@@ -103,6 +105,14 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     const key = this.keys.spring.index(principal);
     const members = await this.connection.run((client) => client.smembersBuffer(key), key);
     return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
+  }
+
+  /** Nobody signs in here by a request that began before. What Spring signs in is up to Spring. */
+  protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    const { own } = this.keys;
+    const mark = own.revocationMark(indexName, hashOfValue(value));
+    await this.connection.write((client) => leaveRevocationMark(client, mark, false), own.prefix);
+    return super.endListed(indexName, value, except);
   }
 
   protected override async readClock(): Promise<number> {

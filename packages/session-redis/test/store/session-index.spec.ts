@@ -306,7 +306,7 @@ describe('the end of all sessions of an index', () => {
     const sessions = new ListedSessions(connection, () => store.scripts, store.partitions);
     await store.client.config('SET', 'maxmemory', '1');
     try {
-      await sessions.refuseTakeovers(PRINCIPAL, hashOfValue('ann'));
+      await sessions.refuseBegun(PRINCIPAL, hashOfValue('ann'), true);
       expect(await sessions.end(PRINCIPAL, hashOfValue('ann'), [])).toBe(3);
     } finally {
       await store.client.config('SET', 'maxmemory', '0');
