@@ -7,6 +7,7 @@ import { leaveRevocationMark } from './leave-revocation-mark.js';
 
 // A call blocks Redis for about 0.8 ms.
 const ENDED_AT_ONCE = 50;
+
 /** A call that ends sessions. */
 interface Ending {
   readonly except: readonly string[];
