@@ -481,6 +481,32 @@ local text = redis.pcall('GET', shadow)`,
     test: 'bounds of a session leave a session that exceeds them changeable, as long as it does not grow',
   },
 
+  // The revocation mark, which refuses what began before.
+  {
+    mistake: 'A sign-in that was under way is stored after the sessions of the user were ended',
+    in: 'library/revoked',
+    code: 'now - age < at',
+    instead: 'false',
+    spec: 'redis-session.contract',
+    test: 'listing ends all sessions of a principal for requests as well that began before and sign them in later',
+  },
+  {
+    mistake: 'Nobody signs in any more after the sessions of the user were ended',
+    in: 'library/revoked',
+    code: 'now - age < at',
+    instead: 'true',
+    spec: 'redis-session.contract',
+    test: 'listing ends all sessions of a principal, who then signs in by requests that begin later',
+  },
+  {
+    mistake: 'A mark of a time when the clock was ahead refuses sign-ins',
+    in: 'library/revoked',
+    code: 'and at <= now',
+    instead: '',
+    spec: 'security/revoked-sign-ins',
+    test: 'a mark of a time when the clock was ahead refuses nobody',
+  },
+
   // The epoch, which ends every session.
   {
     mistake: 'The epoch ends who signed in after it',

@@ -31,6 +31,12 @@ export interface FileSessionRepositoryOptions extends SessionRepositoryOptions {
   readonly clock?: { now(): number } | undefined;
 }
 
+/** Milliseconds; no request that signs somebody in takes longer. */
+const LONGEST_REQUEST = 600_000;
+
+/** When all sessions of a user were last ended, by folder and name. In no file, because no request outlives a process. */
+const revoked = new Map<string, number>();
+
 const FILE_NAME = /^[0-9a-f-]{36}\.session(\.tmp)?$/;
 
 /**
@@ -83,6 +89,13 @@ export class FileSessionRepository extends IndexedSessionRepository {
     return this.#alone(() => this.#step(change));
   }
 
+  protected override endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    const now = performance.now();
+    for (const [each, at] of revoked) if (now - at > LONGEST_REQUEST) revoked.delete(each);
+    if (indexName === PRINCIPAL_NAME_INDEX_NAME) revoked.set(`${this.#folder}\n${value}`, now);
+    return super.endListed(indexName, value, except);
+  }
+
   protected override async endEvery(): Promise<void> {
     await this.#open();
     const ids = Array.from(this.#files.keys());
@@ -94,6 +107,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (change.kind === 'create') {
       if (change.presentedIds.some((id) => this.#goesOn(id))) return { outcome: 'gone' };
       if (this.#isTaken(change.id)) return { outcome: 'collision' };
+      if (this.#isRevoked(change)) return { outcome: 'revoked' };
       if (!(await this.#makesRoom(change, change.id))) return { outcome: 'refused' };
       const { id, maxInactiveInterval, absoluteTimeout, device } = change;
       const data = { attributes: apply(change.attributes, []), indexes: apply(change.indexes, []), formerIds: [] };
@@ -131,12 +145,19 @@ export class FileSessionRepository extends IndexedSessionRepository {
       const refusal = this.#refusal(update, session, isForwarded);
       if (refusal) return refusal;
       const endsNow = update.maxInactiveInterval === 0 || update.absoluteTimeout === 0;
+      if (!endsNow && this.#isRevoked(update)) return { outcome: 'revoked' };
       if (!endsNow && !(await this.#makesRoom(update, session.id))) return { outcome: 'refused' };
       await this.#update(name, session, update, now);
       if (update.signIn) return { outcome: 'saved', authenticatedAt: now };
     }
     if (isForwarded) return { outcome: 'forwarded' };
     return { outcome: change.kind === 'touch' ? 'touched' : change.kind === 'delete' ? 'deleted' : 'saved' };
+  }
+
+  /** Whether all sessions of a user were ended after the request began that makes the session one of theirs. */
+  #isRevoked({ begunAt = Infinity, indexes }: Pick<CreateSession, 'begunAt' | 'indexes'>): boolean {
+    const name = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    return typeof name === 'string' && begunAt < (revoked.get(`${this.#folder}\n${name}`) ?? -Infinity);
   }
 
   /** Ends the other sessions of the principal that are too many. False: one more is refused, and none has ended. */

@@ -30,6 +30,10 @@ export class RestartedRepository extends IndexedSessionRepository {
     return this.#restarted((store) => store.write(change));
   }
 
+  protected override endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    return this.#restarted((store) => store.endListed(indexName, value, except));
+  }
+
   protected override endEvery(): Promise<void> {
     return this.#restarted((store) => store.endEvery());
   }
@@ -56,6 +60,10 @@ class OpenRepository extends FileSessionRepository {
 
   override write(change: SessionChange): Promise<WriteReply> {
     return super.write(change);
+  }
+
+  override endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    return super.endListed(indexName, value, except);
   }
 
   override endEvery(): Promise<void> {

@@ -293,6 +293,21 @@ class ListsWhatIsOver extends Correct {
   }
 }
 
+class SignsInWhoHasBegun extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    return super.write(
+      change.kind === 'update' || change.kind === 'create' ? { ...change, begunAt: undefined } : change,
+    );
+  }
+}
+
+class RefusesWhoBeginsLater extends Correct {
+  override write(change: SessionChange): Promise<WriteReply> {
+    const { begunAt } = change.kind === 'update' || change.kind === 'create' ? change : {};
+    return super.write(begunAt === undefined ? change : ({ ...change, begunAt: 0 } as SessionChange));
+  }
+}
+
 class ReportsTwice extends Correct {
   override record(event: SessionEvent): void {
     super.record(event);
@@ -407,6 +422,11 @@ describe('sessionRepositoryContract', () => {
     [LosesTheIndexWithTheId, 'index: follows a session through a rotation'],
     [ForgetsOtherIndexes, 'indexed attributes: keep a session listed while other attributes change'],
     [ListsWhatIsOver, 'index: has no ended session, however it ended'],
+    [SignsInWhoHasBegun, 'listing: ends all sessions of a principal for requests as well that began before'],
+    [
+      RefusesWhoBeginsLater,
+      'listing: ends all sessions of a principal, who then signs in by requests that begin later',
+    ],
     [ReportsTwice, 'events: record an expiry once, with the data of the session'],
     [ReportsNoDeletions, 'events: record a deletion by an interval of 0 once'],
     [ReportsWithoutData, 'events: record an expiry once, with the data of the session'],

@@ -59,6 +59,7 @@ export {
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
 export { FORWARDING_TIME } from './session/forwarding.js';
+export { LONGEST_REQUEST } from './session/longest-request.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
 export { indexTerm } from './session/index-terms.js';

@@ -23,7 +23,8 @@ export { countSessions } from './health/redis-session.reader.js';
 export { ID_PATTERN } from './keys/id-pattern.js';
 export { ATTRIBUTE_FIELD, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';
-export { hashOfPrincipal } from './repository/hashed-indexes.js';
+export { hashOfPrincipal, hashOfValue } from './repository/hashed-indexes.js';
+export { leaveRevocationMark } from './repository/leave-revocation-mark.js';
 export { ListedSessions } from './repository/listed-sessions.js';
 export { loadListed } from './repository/load-listed.js';
 export { raiseEpochs } from './repository/raise-epochs.js';
@@ -31,6 +32,7 @@ export { hasIndexEntry, NO_KEY, toListedInfo } from './repository/session-hash.j
 export { SCRIPT_SOURCES, sourcesIn } from './scripts/script-sources.js';
 export { keepingRules } from './scripts/session/keeping-rules.js';
 export {
+  ageOf,
   pushChange,
   type ScriptReply,
   toCreateReply,

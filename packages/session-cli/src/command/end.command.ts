@@ -62,7 +62,7 @@ async function endAll({ flags, output }: CommandCall, store: Store, user: string
     throw new UsageError(`The user has ${count} sessions. Add --yes to end all of them.`);
   }
   // The command cannot know whether an application takes over sessions of connect-redis. This costs one key.
-  await sessions.refuseTakeovers(...listed);
+  await sessions.refuseBegun(...listed, true);
   const ended = await sessions.end(...listed, [], (some) => output.progress(`${some} of ${counted(count, 'session')}`));
   output.report({ ended }, [`${ended} ${ended === 1 ? 'session has' : 'sessions have'} ended.`]);
   return 0;

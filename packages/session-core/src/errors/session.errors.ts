@@ -46,6 +46,7 @@ export class SessionStoreError extends HttpException {
  *   the request less than 60 s ago;
  * - `signIn()` or its save, when the session has ended in the meantime, or when a user was signed in to it and it was
  *   rotated. A visitor whose session was rotated gets a session of their own instead;
+ * - the save of a sign-in, when every session of the user was ended after the request began, as by `Sessions.endAll()`;
  * - the save of attributes after `regenerate()` of `@nest-session/express-session`, in the same cases;
  * - the save of `signOut()` or `invalidate()`, when the session has become that of another principal
  *   less than 60 s ago.

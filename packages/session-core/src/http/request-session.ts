@@ -8,7 +8,7 @@ import { haveChanged, type SessionTimeouts } from '../session/session-timeouts.j
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { SessionEnd } from '../session/unsaved-changes.js';
+import type { SessionCaller, SessionEnd } from '../session/unsaved-changes.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { cookieLifetimeOf, isRolling } from './cookie-lifetime.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
@@ -45,7 +45,7 @@ export interface FoundSession {
 }
 
 /** The session of one request or message: the one that its token opened, or a new one. */
-export class RequestSession {
+export class RequestSession implements SessionCaller {
   /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
   /** What the request presented of another library, when that decided; `wasFound`: it led to a session. */
@@ -64,6 +64,10 @@ export class RequestSession {
   /** When the store was last asked whether the session lives, by the monotonic clock. */
   #askedAt: number;
   #looking: Promise<boolean> | undefined;
+  /** By the monotonic clock. Nothing of the application has run before. */
+  readonly #begunAt = performance.now();
+  /** By the principals whose sessions this request has ended. */
+  #ends: Map<string, number> | undefined;
 
   constructor(
     /** The parts of the application that all of its requests share. */
@@ -83,7 +87,7 @@ export class RequestSession {
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.#session = loaded ? TrackedSession.of(loaded) : undefined;
-    this.#session?.bindTo(response, { companions });
+    this.#session?.bindTo(response, { companions, caller: this });
     if (this.#session) this.#timeouts = timeoutsOf(this.#session);
   }
 
@@ -130,6 +134,14 @@ export class RequestSession {
   /** The client that the response goes to. */
   get client(): SessionClient {
     return { presented: this.presented, ...cookieLifetimeOf(this.#session) };
+  }
+
+  begunAt(principal: string): number {
+    return this.#ends?.get(principal) ?? this.#begunAt;
+  }
+
+  endedAll(principal: string): void {
+    (this.#ends ??= new Map()).set(principal, performance.now());
   }
 
   /** Records that the response depends on what the client presented. */
@@ -258,7 +270,8 @@ export class RequestSession {
 
   #createSession(): TrackedSession {
     const session = TrackedSession.of(this.parts.repository.createSession(this.#presentedIds));
-    session.bindTo(this.response, { refusal: this.isUnavailable ? refusal(this.#loadError) : undefined });
+    const reason = this.isUnavailable ? refusal(this.#loadError) : undefined;
+    session.bindTo(this.response, { refusal: reason, caller: this });
     this.#askedAt = performance.now();
     return session;
   }

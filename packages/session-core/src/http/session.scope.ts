@@ -20,6 +20,11 @@ export class SessionScope implements OnApplicationShutdown {
     return this.#storage.getStore();
   }
 
+  /** The same; undefined also when it is left out. */
+  get known(): RequestSession | undefined {
+    return this.#isLeftOut ? undefined : this.#storage.getStore();
+  }
+
   /** The session of the current request or message. @throws SessionStateError where `current` is undefined */
   get required(): RequestSession {
     const { current } = this;

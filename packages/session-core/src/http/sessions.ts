@@ -5,8 +5,10 @@ import type { SessionRepository } from '../repository/session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
 import { assertPrincipalName } from '../session/attribute-names.js';
 import type { SessionInfo } from '../session/session-info.js';
+import { indexTerm } from '../session/index-terms.js';
 import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
+import type { SessionCaller } from '../session/unsaved-changes.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
@@ -80,8 +82,10 @@ export class Sessions {
   /**
    * Ends every session that a principal has at the moment of the call, with a deleted event for each. `except`: the
    * session that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many
-   * this call ended. A session that is rotated meanwhile ends as well, and one that signs in later stays: save a new
-   * password before you call it. When it fails, some may have ended: call it again.
+   * this call ended. A session that is rotated meanwhile ends as well. A request that began before the call, and signs
+   * the principal in after it, gets a 409 response. One that begins later signs them in: save a new password before you
+   * call it. To sign the principal in after the call in the same request, pass its session as `except`, also a new one.
+   * When it fails, some may have ended: call it again.
    * @throws SessionStoreError when the store failed; TypeError for what `signIn()` takes for no name, such as a number
    */
   async endAll(
@@ -91,7 +95,10 @@ export class Sessions {
     // A name of nobody ends nothing, and the caller would think that the user is signed out.
     assertPrincipalName(name);
     assertObject('The second argument', options);
-    return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(options.except));
+    const { except } = options;
+    const ended = await this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(except));
+    for (const caller of [this.requests.scope.known, callerOf(except)]) caller?.endedAll(indexTerm(name));
+    return ended;
   }
 
   /**
@@ -127,6 +134,12 @@ function ofHttpRequest(held: RequestSession): Session | null {
 /** Whether a session is one, and not only what something has read in a request that has none. */
 function isStarted(session: TrackedSession | undefined): boolean {
   return session !== undefined && (!session.isNew || session.isSet);
+}
+
+/** The request of a session that stays. What it saves from then on was not begun before. */
+function callerOf(session: ReadonlySession | string | undefined): SessionCaller | undefined {
+  const shown = typeof session === 'object' ? shownBy(session) : undefined;
+  return shown instanceof TrackedSession ? shown.caller : undefined;
 }
 
 /** The store knows a session that is rotated by its old id until the save. */

@@ -3,6 +3,7 @@ import type { SessionEvent } from '../events/session.events.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import type { SessionChange, WriteReply } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
+import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { type Clock, MapSessionStore } from './map-session.store.js';
 import type { SessionRepositoryOptions } from '../repository/session.repository.js';
@@ -56,6 +57,11 @@ export class MapSessionRepository extends IndexedSessionRepository {
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     return this.#store.lookUp(indexName, value);
+  }
+
+  protected override endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    if (indexName === PRINCIPAL_NAME_INDEX_NAME) this.#store.revoke(value);
+    return super.endListed(indexName, value, except);
   }
 
   protected override async endEvery(): Promise<void> {

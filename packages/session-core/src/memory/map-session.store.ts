@@ -9,6 +9,7 @@ import {
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { FORWARDING_TIME } from '../session/forwarding.js';
+import { LONGEST_REQUEST } from '../session/longest-request.js';
 import {
   type AttributeChanges,
   type CreateSession,
@@ -52,6 +53,8 @@ interface ForwardingMark {
 export class MapSessionStore {
   readonly #sessions = new Map<string, MapEntry>();
   readonly #forwarding = new Map<string, ForwardingMark>();
+  /** When all sessions of a principal were last ended, by the monotonic clock, the earliest first. */
+  readonly #revoked = new Map<string, number>();
   #signIns = 0;
 
   constructor(
@@ -114,10 +117,27 @@ export class MapSessionStore {
     for (const each of live) this.#end(each, 'everybody');
   }
 
+  /** Ends no session, but refuses the sign-ins of this principal that have begun. */
+  revoke(principal: string): void {
+    const now = performance.now();
+    this.#revoked.delete(principal);
+    this.#revoked.set(principal, now);
+    for (const [each, at] of this.#revoked) {
+      if (now - at <= LONGEST_REQUEST) return;
+      this.#revoked.delete(each);
+    }
+  }
+
+  #isRevoked({ begunAt = Infinity, indexes }: Pick<UpdateSession, 'begunAt' | 'indexes'>): boolean {
+    const principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    return typeof principal === 'string' && begunAt < (this.#revoked.get(principal) ?? -Infinity);
+  }
+
   #create(change: CreateSession): WriteReply {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, device, attributes, indexes } = change;
     if (presentedIds.some((presented) => this.#goesOn(this.#mark(presented)))) return { outcome: 'gone' };
     if (this.#isTaken(id)) return { outcome: 'collision' };
+    if (this.#isRevoked(change)) return { outcome: 'revoked' };
     if (!this.#makesRoom(change)) return { outcome: 'refused' };
     const creationTime = this.clock.now();
     const session: MapEntry = {
@@ -162,6 +182,7 @@ export class MapSessionStore {
     const bound = exceededBound(change, session.attributes);
     if (bound) return { outcome: 'full', bound };
     const endsNow = maxInactiveInterval === 0 || absoluteTimeout === 0;
+    if (!endsNow && this.#isRevoked(change)) return { outcome: 'revoked' };
     if (!endsNow && !this.#makesRoom(change)) return { outcome: 'refused' };
 
     const before = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);

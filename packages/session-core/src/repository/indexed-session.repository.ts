@@ -67,7 +67,8 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   /**
    * Ends every session that an index lists under a value at the time of the call, except for these ids, and records
    * their deleted events. Returns how many sessions this call ended. A session that is rotated meanwhile ends as well.
-   * A session that signs in later stays. If the call fails, some sessions may have ended, and you can call it again.
+   * In the index of principals, a request that began before the call signs the principal in no more. A session that
+   * signs in by a later request stays. If the call fails, some sessions may have ended, and you can call it again.
    * @throws SessionStoreError when the store failed
    */
   async deleteByIndex(indexName: string, value: string, except: readonly string[] = []): Promise<number> {
@@ -114,7 +115,7 @@ export abstract class IndexedSessionRepository extends SessionRepository {
     return (await this.lookUp(indexName, value)).length;
   }
 
-  /** Implements `deleteByIndex()`. */
+  /** Implements `deleteByIndex()`. Override it in a store that keeps the rule of `UpdateSession.begunAt`. */
   protected async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
     let ended = 0;
     for (const { id } of await this.lookUp(indexName, value)) {

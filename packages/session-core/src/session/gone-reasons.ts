@@ -14,6 +14,10 @@ export const NOT_CREATED =
 export const NOT_SIGNED_IN =
   'Nobody was signed in: the session had ended in the meantime, or another request had changed its id';
 
+export const REVOKED =
+  'Nobody was signed in: every session of the user was ended after the request began, as a change of the password does. ' +
+  'In a request that ends them itself and then signs the user in, pass its session to Sessions.endAll() as `except`';
+
 export const NOT_ENDED =
   'No session was ended: another request had changed the id of the session, and it is no longer the session of the ' +
   'same user';

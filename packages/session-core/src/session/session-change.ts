@@ -31,6 +31,7 @@ export type SessionChange = CreateSession | UpdateSession | TouchSession | Delet
  * - `created`;
  * - `collision` when another session has the id;
  * - `refused` when the principal has too many sessions, see `SessionLimit`;
+ * - `revoked` when every session of the principal was ended meanwhile, see `begunAt`;
  * - `gone` when the session of one of `presentedIds` was rotated less than 60 s ago. The request is late, and its new
  *   session would replace the session that the client has. Not when the rotation removed the principal, or had both
  *   `clears` and `signsOut` and set none; unless another rotation has followed since that did neither.
@@ -56,6 +57,8 @@ export interface CreateSession {
   readonly indexes: IndexChanges;
   /** How many sessions the principal of the new session may have; undefined: any number. */
   readonly limit?: SessionLimit | undefined;
+  /** See `UpdateSession`. */
+  readonly begunAt?: number | undefined;
   /** How much the session may hold. The caller has counted the attributes, so a store refuses no creation for it. */
   readonly bounds?: ContentBounds | undefined;
 }
@@ -67,6 +70,7 @@ export interface CreateSession {
  * - `gone` when the session is not alive;
  * - `collision` when another session has `newId`;
  * - `refused` when the principal has too many sessions, see `SessionLimit`;
+ * - `revoked` when every session of the principal was ended meanwhile, see `begunAt`;
  * - `full` when the session would hold too much, see `ContentBounds`;
  * - `conflict` when an attribute does not have the `expected` text.
  *
@@ -118,6 +122,13 @@ export interface UpdateSession {
    * lists the session under a principal, and with every `newId` of a session that has a principal.
    */
   readonly limit?: SessionLimit | undefined;
+  /**
+   * Only where `indexes` list the session under a principal: when the request began that does so, by
+   * `performance.now()` of this process; undefined: no matter when. Answer `revoked` when `deleteByIndex()` has begun
+   * to end all sessions of that principal since then, on any instance: what the request has checked, such as a
+   * password, may be over. A store may forget such an end after 10 minutes, `LONGEST_REQUEST`.
+   */
+  readonly begunAt?: number | undefined;
   /** How much the session may hold; undefined: any amount. */
   readonly bounds?: ContentBounds | undefined;
   /**
@@ -201,7 +212,7 @@ export type IndexChanges = ReadonlyMap<string, string | null>;
 /** How a store answers a `CreateSession`. The `memo` is the one of `SessionRecord`. */
 export type CreateReply =
   | { readonly outcome: 'created'; readonly creationTime: number; readonly memo?: object | undefined }
-  | { readonly outcome: 'collision' | 'gone' | 'refused' };
+  | { readonly outcome: 'collision' | 'gone' | 'refused' | 'revoked' };
 
 /**
  * How a store answers an `UpdateSession`. `authenticatedAt`: the time of the sign-in that was saved. `current`: the
@@ -209,7 +220,7 @@ export type CreateReply =
  */
 export type UpdateReply =
   | { readonly outcome: 'saved'; readonly authenticatedAt?: number }
-  | { readonly outcome: 'forwarded' | 'collision' | 'refused' }
+  | { readonly outcome: 'forwarded' | 'collision' | 'refused' | 'revoked' }
   | { readonly outcome: 'gone'; readonly rotated?: boolean | undefined }
   | { readonly outcome: 'full'; readonly bound: keyof ContentBounds }
   | { readonly outcome: 'conflict'; readonly current: string | undefined };
@@ -234,6 +245,6 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 /**
  * How a store answers a change. It has made the whole change when it answers `created`, `saved`, `touched`, `deleted`
  * or `forwarded`; a forwarded change lacks the attributes that a sign-in did not keep. It has changed nothing when it
- * answers `gone`, `collision`, `refused`, `full` or `conflict`.
+ * answers `gone`, `collision`, `refused`, `revoked`, `full` or `conflict`.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;

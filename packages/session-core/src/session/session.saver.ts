@@ -7,7 +7,7 @@ import {
   TooManySessionsError,
 } from '../errors/session.errors.js';
 import { assertName, CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import { isRotated, NOT_CREATED, NOT_ENDED, NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
+import { isRotated, NOT_CREATED, NOT_ENDED, NOT_SIGNED_IN, NOT_STARTED_ANEW, REVOKED } from './gone-reasons.js';
 import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
 import {
@@ -132,13 +132,15 @@ export class SessionSaver {
 
   /**
    * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave
-   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in
+   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in. Also
+   *   when every session of the user was ended meanwhile, which leaves all changes unsaved
    */
   #settle(save: SessionSave, reply: WriteReply): SaveOutcome {
     if (reply.outcome === 'refused') {
       this.changes.reached('maxSessions');
       throw new TooManySessionsError(this.writer.maxSessions?.perPrincipal ?? 0);
     }
+    if (reply.outcome === 'revoked') throw new SessionGoneError(REVOKED);
     if (reply.outcome === 'full' && save.kind === 'update') throw this.#full(reply.bound, save.attributes);
     const outcome = this.stored.settle(save, reply);
     if (!this.stored.ended && save.kind !== 'delete') this.changes.saved(save, signInTimeIn(reply));
@@ -264,7 +266,8 @@ export class SessionSaver {
     const presentedIds = begins ? [] : changes.presentedIds;
     this.#adoptVisitorToken(attributes);
     const indexes = writer.indexes.changesOf(attributes, writer.serializer);
-    const content = { attributes, indexes, limit: this.#limitOf(indexes), bounds: changes.bounds };
+    const limits = { limit: this.#limitOf(indexes), begunAt: this.#begunAt(indexes), bounds: changes.bounds };
+    const content = { attributes, indexes, ...limits };
     const creation = { kind: 'create', id, presentedIds, ...timeouts, device: this.#device, ...content } as const;
     return changes.signsIn ? { ...creation, signsIn: true } : creation;
   }
@@ -300,6 +303,7 @@ export class SessionSaver {
       attributes,
       indexes,
       limit: this.#limitOf(indexes, newId),
+      begunAt: this.#begunAt(indexes),
       ...(clears && { clears }),
     };
   }
@@ -335,6 +339,12 @@ export class SessionSaver {
     if (!maxSessions) return undefined;
     const principalName = newId === undefined ? undefined : this.changes.attributes.peek(PRINCIPAL_ATTRIBUTE);
     return limitOf(maxSessions, indexes, principalName);
+  }
+
+  /** When the request began that makes the session one of a principal; undefined: it does not, or is none. */
+  #begunAt(indexes: IndexChanges): number | undefined {
+    const principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+    return principal ? this.changes.caller?.begunAt(principal) : undefined;
   }
 
   /** `afterFailure`: a step also follows one that failed. */

@@ -13,7 +13,7 @@ import { SessionSaver } from './session.saver.js';
 import type { SaveOutcome, Session, SessionSignIn } from './session.js';
 import { describeSession, shownBy } from './shown-by.js';
 import { newRecord, StoredSession } from './stored-session.js';
-import { type CreatedSession, type SessionBinding, UnsavedChanges } from './unsaved-changes.js';
+import { type CreatedSession, type SessionBinding, type SessionCaller, UnsavedChanges } from './unsaved-changes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
 
@@ -287,8 +287,13 @@ export class TrackedSession implements Session {
   }
 
   /** From now on, the session changes on behalf of the request with this response. */
-  bindTo(response: SessionResponse, { companions, refusal }: SessionBinding = {}): void {
-    Object.assign(this.#changes, { response, companions, refusal });
+  bindTo(response: SessionResponse, { companions, refusal, caller }: SessionBinding = {}): void {
+    Object.assign(this.#changes, { response, companions, refusal, caller });
+  }
+
+  /** The request that the session changes on behalf of; undefined where there is none. */
+  get caller(): SessionCaller | undefined {
+    return this.#changes.caller;
   }
 
   /**

@@ -21,8 +21,19 @@ import { TrackedAttributes } from './tracked-attributes.js';
 /** Ends a session in the store. */
 export type SessionEnd = () => Promise<unknown>;
 
+/** The request or message that a session is of. */
+export interface SessionCaller {
+  /**
+   * When it began, by the monotonic clock; when it has ended every session of a principal itself, that time.
+   * `principal`: the value in the index of principals.
+   */
+  begunAt(principal: string): number;
+  /** It has just ended every session of a principal. */
+  endedAll(principal: string): void;
+}
+
 /** What a request knows of its session. */
-export type SessionBinding = Partial<Pick<UnsavedChanges, 'companions' | 'refusal'>>;
+export type SessionBinding = Partial<Pick<UnsavedChanges, 'companions' | 'refusal' | 'caller'>>;
 
 /** A sign-in that is not saved, or the end of one. */
 interface Authentication {
@@ -60,6 +71,8 @@ export class UnsavedChanges implements AttributesSession {
   response: SessionResponse | undefined;
   /** The ends of the other live sessions of the same request, which `signOut()` ends as well. */
   companions: readonly SessionEnd[] | undefined;
+  /** On whose behalf it changes; undefined outside of requests. */
+  caller: SessionCaller | undefined;
   /** Every change throws this error. */
   refusal: Error | undefined;
   /** The ends of other sessions, which come first: so a request that failed in between can be repeated. */

@@ -638,9 +638,12 @@ describe.each([
   });
 });
 
-it('the end of all sessions of a principal leaves no mark where no old sessions are taken over', async () => {
+it('the end of all sessions of a principal leaves a mark for ten minutes where no old sessions are taken over', async () => {
   await closeApps();
   await start({ secret: undefined as never });
   await app.app.get(Sessions, { strict: false }).endAll('ann');
-  expect(await client.keys(`${NAMESPACE}:revoked:*`)).toEqual([]);
+  const [mark, ...others] = await client.keys(`${NAMESPACE}:revoked:*`);
+  expect(others).toEqual([]);
+  expect(await client.ttl(mark!)).toBeLessThanOrEqual(600);
+  expect(await client.ttl(mark!)).toBeGreaterThan(0);
 });

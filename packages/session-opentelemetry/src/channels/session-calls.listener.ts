@@ -20,6 +20,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   ended: 'saved',
   gone: 'gone',
   refused: 'refused',
+  revoked: 'revoked',
   full: 'full',
   conflict: 'conflict',
   collision: 'conflict',

@@ -45,8 +45,9 @@ export class SessionKeys extends PartitionKeys {
   }
 
   /**
-   * STRING, empty: the revocation mark of an index and a value. All sessions under it were ended, so no session of
-   * another library is taken over under it. For `hash`, see repository/hashed-indexes.ts.
+   * STRING: the revocation mark of an index and a value: when all sessions under it were ended, in epoch ms. So no
+   * session of another library is taken over under it, and of principals, no request that began before signs in. For
+   * `hash`, see repository/hashed-indexes.ts.
    */
   revocationMark(name: string, hash: string): string {
     return `${this.prefix}revoked:${name}:${hash}`;

@@ -25,6 +25,10 @@ export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: 
 /** Stores the session of a sign-in. */
 type Store = (room?: Room) => Promise<StoreReply<WriteReply>>;
 
+/** How a step answers that has stored nothing and is not made again: the place is not needed. */
+type NotStored = 'gone' | 'full' | 'unplaced' | 'revoked';
+const NOT_STORED: readonly string[] = ['gone', 'full', 'unplaced', 'revoked'] satisfies NotStored[];
+
 /** How long a session may take to be stored once it has a place, in command timeouts: each step takes one at most. */
 const STEPS = 5;
 
@@ -97,7 +101,7 @@ export class LimitAcrossPartitions {
       const { outcome } = reply;
       // Not awaited: until then, the place only seems to be open.
       if (outcome === 'created' || outcome === 'saved') void this.#keep(request, ended);
-      if (outcome === 'gone' || outcome === 'full' || outcome === 'unplaced') await this.#release(request, outcome);
+      if (NOT_STORED.includes(outcome)) await this.#release(request, outcome as NotStored);
       // The process stood still. It needs another place.
       if (outcome !== 'late') return reply;
       if (this.now() > giveUpAt) return { outcome: 'refused' };
@@ -227,7 +231,7 @@ export class LimitAcrossPartitions {
   }
 
   /** Gives up the place of a session that was not stored, unless it is that of the session as it was. */
-  async #release(request: PlaceRequest, outcome: 'gone' | 'refused' | 'full' | 'unplaced' | 'unknown'): Promise<void> {
+  async #release(request: PlaceRequest, outcome: NotStored | 'refused' | 'unknown'): Promise<void> {
     const { id, replaced, wasKnown = false } = request;
     if (replaced === id) await this.#settle(request, wasKnown && outcome !== 'gone');
     else if (!wasKnown) await this.#settle(request, false);

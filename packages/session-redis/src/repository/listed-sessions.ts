@@ -3,15 +3,10 @@ import type { RequestConnection, ScriptsOn } from '@nest-session/redis-events/in
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import { leaveRevocationMark } from './leave-revocation-mark.js';
 
 // A call blocks Redis for about 0.8 ms.
 const ENDED_AT_ONCE = 50;
-// 400 days in seconds. Browsers keep no cookie for longer.
-const LONGEST_TAKEOVER = 400 * 86_400;
-
-/** Like every end, it runs when Redis is out of memory: nothing ends before. */
-const REFUSE_TAKEOVERS = `#!lua flags=allow-oom
-redis.call('SET', KEYS[1], '', 'EX', ARGV[1])`;
 
 /** A call that ends sessions. */
 interface Ending {
@@ -53,10 +48,13 @@ export class ListedSessions {
     return ended;
   }
 
-  /** Prevents later takeovers of another library's sessions that the index would list under the value. */
-  async refuseTakeovers(indexName: string, value: string): Promise<void> {
+  /**
+   * Refuses what would be listed under the value later although it began before: sign-ins of requests, and with
+   * `takesOver` the takeovers of another library's sessions. To be called before `end()`, which ends what came first.
+   */
+  async refuseBegun(indexName: string, value: string, takesOver: boolean): Promise<void> {
     await this.connection.writeInAll(this.partitions, (client, keys) =>
-      client.eval(REFUSE_TAKEOVERS, 1, keys.revocationMark(indexName, value), LONGEST_TAKEOVER),
+      leaveRevocationMark(client, keys.revocationMark(indexName, value), takesOver),
     );
   }
 

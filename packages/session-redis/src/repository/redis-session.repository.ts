@@ -215,8 +215,10 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
-    // Do this first: sessions that were taken over before are listed, and later takeovers are refused.
-    if (this.#extension.takeover) await this.#listed.refuseTakeovers(indexName, hashOfValue(value));
+    // Do this first: what was stored before is listed, and what comes later is refused.
+    const takesOver = this.#extension.takeover !== undefined;
+    if (takesOver || indexName === PRINCIPAL_NAME_INDEX_NAME)
+      await this.#listed.refuseBegun(indexName, hashOfValue(value), takesOver);
     return this.#listed.end(indexName, hashOfValue(value), except);
   }
 

@@ -143,6 +143,33 @@ describe('runs no more commands than these for', () => {
     expect(await commandsOf(() => store.save(id, changes))).toEqual({ ...reads, ...writes });
   });
 
+  it('a sign-in of a request, which asks once whether all sessions of the user were ended meanwhile', async () => {
+    const create = (begunAt?: number) =>
+      store.scripts.create({
+        kind: 'create',
+        id: store.id(),
+        presentedIds: [],
+        maxInactiveInterval: 1800,
+        absoluteTimeout: -1,
+        attributes: new Map(),
+        indexes: new Map([['principal', 'ann']]),
+        begunAt,
+      });
+    await openSession();
+    await create();
+    const outside = await commandsOf(() => create());
+    expect(await commandsOf(() => create(performance.now()))).toEqual({ ...outside, get: 1 });
+    const signIn = async (begunAt?: number) => {
+      const id = await openSession();
+      const times = { maxInactiveInterval: 1800, absoluteTimeout: -1 };
+      const indexes = [['principal', 'bob']] as const;
+      const changes = { newId: store.id(), signIn: { butNot: [] }, ...times, indexes, begunAt };
+      return commandsOf(() => store.save(id, changes));
+    };
+    const { get = 0, ...others } = await signIn();
+    expect(await signIn(performance.now())).toEqual({ ...others, get: get + 1 });
+  });
+
   it('a deletion', async () => {
     const id = await openSession('ann');
     const writes = { xadd: 1, srem: 1, zrem: 1, del: 1, hset: 1, pexpire: 1 };

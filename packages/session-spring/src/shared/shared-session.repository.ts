@@ -18,7 +18,7 @@ import type {
 } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
-import { loadListed, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
+import { hashOfValue, leaveRevocationMark, loadListed, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../values/principal-attribute.js';
@@ -101,6 +101,14 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     const key = this.keys.spring.index(principal);
     const members = await this.connection.run((client) => client.smembersBuffer(key), key);
     return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
+  }
+
+  /** Nobody signs in here by a request that began before. What Spring signs in is up to Spring. */
+  protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
+    const { own } = this.keys;
+    const mark = own.revocationMark(indexName, hashOfValue(value));
+    await this.connection.write((client) => leaveRevocationMark(client, mark, false), own.prefix);
+    return super.endListed(indexName, value, except);
   }
 
   protected override async readClock(): Promise<number> {

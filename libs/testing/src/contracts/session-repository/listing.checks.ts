@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { PRINCIPAL_NAME_INDEX_NAME, type Session, type SessionInfo } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type Session, SessionGoneError, type SessionInfo } from '@nest-session/core';
+import type { TrackedSession } from '@nest-session/core/internal';
 import type { CheckGroup } from './check.group.js';
 import { INTERVAL, MINUTE, SECOND, type ContractContext } from './contract.context.js';
 
@@ -31,6 +32,16 @@ const idsOf = async (t: ContractContext, name: string) => (await listed(t, name)
 const count = (t: ContractContext, name: string) => t.indexed.countByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
 const endAll = (t: ContractContext, name: string, except?: readonly string[]) =>
   t.indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, except);
+/** What the save of a request becomes that began then, by the monotonic clock, and changes a session. */
+async function savedBy(begunAt: number, session: TrackedSession, change: (session: TrackedSession) => void) {
+  session.bindTo({ headersSent: false }, { caller: { begunAt: () => begunAt, endedAll: () => undefined } });
+  change(session);
+  return session.save().catch((error: unknown) => {
+    assert.ok(error instanceof SessionGoneError);
+    return 'revoked';
+  });
+}
+
 const endIf = (t: ContractContext, id: string, name: string) =>
   t.indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, name);
 
@@ -205,6 +216,57 @@ export const LISTING: CheckGroup = {
       await Promise.all(rotating);
       assert.equal(await count(t, 'ann'), 0);
       for (const { id } of sessions) await t.isOver(id);
+    },
+
+    'ends all sessions of a principal for requests as well that began before and sign them in later': async (t) => {
+      const [visitors, others] = [[await t.stored()], [await t.stored()]];
+      for (let i = 0; i < 3; i++) {
+        visitors.push(await t.stored({ a: 1 }, undefined, { apartFrom: [visitors.at(-1)!.id] }));
+        others.push(await t.load((await t.stored()).id, t.other));
+      }
+      const before = performance.now() - SECOND;
+      assert.equal(await endAll(t, 'ann'), 0);
+      await t.advance(SECOND);
+      for (const visitor of [...visitors, ...others]) {
+        const { id } = visitor;
+        assert.equal(await savedBy(before, visitor, (each) => each.signIn('ann')), 'revoked');
+        // Nothing was stored, and nothing has ended.
+        assert.equal((await t.load(id)).principalName, undefined);
+        const assigning = await t.load(id);
+        assert.equal(await savedBy(before, assigning, (each) => (each.principalName = 'ann')), 'revoked');
+        assert.equal(await savedBy(before, t.create({}), (each) => each.signIn('ann')), 'revoked');
+      }
+      assert.equal(await count(t, 'ann'), 0);
+      assert.equal(await savedBy(before, t.create({}), (each) => each.signIn('bob')), 'saved');
+    },
+
+    'ends all sessions of a principal, who then signs in by requests that begin later': async (t) => {
+      const [known, visitor, late] = [await open(t), await t.stored(), await t.stored()];
+      assert.equal(await endAll(t, 'ann', [known.id]), 0);
+      const after = performance.now();
+      // The clock of the store may stand still, while that of the process does not.
+      await t.advance(MINUTE);
+      for (const session of [known, visitor, t.create({})]) {
+        assert.equal(await savedBy(after, session, (each) => each.signIn('ann')), 'saved');
+      }
+      // What changes outside of a request has no beginning.
+      late.signIn('ann');
+      await t.saves(late);
+      assert.equal(await count(t, 'ann'), 4);
+      await t.advance(MINUTE);
+      assert.equal(await endAll(t, 'ann'), 4);
+    },
+
+    'ends all sessions of a principal, of which one that stays is signed in to by no request that began before': async (
+      t,
+    ) => {
+      const kept = await open(t);
+      const before = performance.now() - SECOND;
+      assert.equal(await endAll(t, 'ann', [kept.id]), 0);
+      assert.equal(await savedBy(before, await t.load(kept.id), (each) => each.signIn('ann')), 'revoked');
+      await t.load(kept.id);
+      // An attribute is no sign-in.
+      assert.equal(await savedBy(before, await t.load(kept.id), (each) => each.setAttribute('a', 2)), 'saved');
     },
 
     'ends no session that has expired, nor one that has another principal by then': async (t) => {

@@ -19,8 +19,7 @@ local function end_session(partition, session, ending)
   end
   record(partition, ending.how, id, ending.at, 'cause', ending.cause or '')
   for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
-  local is_last = size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size
-  if is_last then redis.call('ZREM', partition.bucket_list, session.bucket) end
+  if size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size then redis.call('ZREM', partition.bucket_list, session.bucket) end
   if score then redis.call('ZREM', prefix .. 'ends', id) end
   redis.call('DEL', session.shadow)
   keep_ended(session.key, ending)

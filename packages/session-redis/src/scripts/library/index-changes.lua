@@ -1,12 +1,13 @@
--- include: index
+-- include: index, revoked
 -- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter;
 -- who its principal `was` before and `is` after, by the value in the index, nil for nobody.
 -- Where the change lists it under a principal, its limit makes room; `retention`: of the data of the sessions that end
--- for it. The second result is the reply to a change for which there is no room, or not yet.
+-- for it. The second result is the reply to a change that may not list it there, or for which there is no room yet.
 local function index_changes(partition, session, change, retention, now)
   local before, after, changed, limit = {}, new_entries(partition.prefix, change.indexes), {}, change.limit
   if session.index then before = recorded_entries(partition.prefix, session.index) end
   local principal = principal_in(after)
+  if principal and is_revoked(partition.prefix, principal.value, change.age, now) then return nil, { 'revoked' } end
   if principal and limit then
     -- include: limit-in-one-partition
     local ending = { how = 'deleted', cause = 'limit', at = now, retention = retention }
@@ -17,11 +18,9 @@ local function index_changes(partition, session, change, retention, now)
   for _, entry in ipairs(before) do
     if not changed[entry.name] then table.insert(after, entry) end
   end
-  local was = principal_in(before)
-  principal = principal_in(after)
+  local was, is, field = principal_in(before), principal_in(after), after[1] and recorded_form(after)
   -- Another request has changed the principal since this one loaded the session.
-  local is_other = limit and limit.principal and principal and principal.value ~= limit.principal
-  if is_other then return nil, { 'unplaced', principal.value } end
-  local field, is = after[1] and recorded_form(after), principal and principal.value
-  return { before = before, after = after, field = field, was = was and was.value, is = is }
+  local is_other = limit and limit.principal and is and is.value ~= limit.principal
+  if is_other then return nil, { 'unplaced', is.value } end
+  return { before = before, after = after, field = field, was = was and was.value, is = is and is.value }
 end

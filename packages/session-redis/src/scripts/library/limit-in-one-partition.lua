@@ -5,8 +5,7 @@
 -- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides
 -- the session `own`; and how many are found. One that the epoch ends is not live.
 local function look_for_live(prefix, index, own, most)
-  local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
-  local sessions = prefix .. 'sessions:'
+  local epoch, size, sessions, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), prefix .. 'sessions:', 0, 0
   while live < most and looked < size do
     local page = redis.call('ZRANGE', index, looked, looked + 99, 'REV', 'WITHSCORES')
     for i = 1, #page, 2 do
@@ -31,8 +30,7 @@ local function make_room(partition, index, own, limit, ending)
   local left = {}
   for _, other in ipairs(redis.call('ZRANGE', index, 0, math.min(size - looked, 50) - 1)) do
     -- A call that ends all sessions of the principal reports a stray key, so it stays in the index.
-    local has_ended = other ~= own and not select(2, end_by_id(partition, other, ending))
-    if has_ended then table.insert(left, other) end
+    if other ~= own and not select(2, end_by_id(partition, other, ending)) then table.insert(left, other) end
   end
   -- Also what is over and not yet claimed, so that the next call does not find it again.
   if left[1] then redis.call('ZREM', index, unpack(left)) end

@@ -17,8 +17,7 @@ local function live_session(prefix, id, key, shadow, ...)
     if not checked(fields) then error(wrong_type('hash', key, id)) end
     -- A shadow key without its session hash is no session, and must not become half of one. Without the shadow key the
     -- sweeper reports the end, with the data lost.
-    local is_lost = redis.call('EXISTS', key) == 0 and redis.call('DEL', shadow)
-    if is_lost then return nil end
+    if redis.call('EXISTS', key) == 0 and redis.call('DEL', shadow) then return nil end
   end
   return fields, id, key, shadow, seals
 end

@@ -29,6 +29,7 @@
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'late'}            the time of the limit has passed
     {'full', bound}     the session would hold more than this bound allows, and more than before
+    {'revoked'}         every session of the principal was ended after the request began
     {'refused'}         the principal has as many sessions as the limit allows
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one

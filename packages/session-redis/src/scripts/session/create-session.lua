@@ -17,8 +17,9 @@
   ARGV[7] absolute timeout in s; negative: none
   ARGV[8] who signs in, for the event: fields of the session as JSON; empty: nobody does
   ARGV[9] limit of the sessions of the principal: see library/limit-argument; empty: none
-  ARGV[10] number of indexes
-  ARGV[11..] name and value of each index, field and text of each attribute
+  ARGV[10] how long ago the request began that makes the session one of a principal, in ms; empty: no matter when
+  ARGV[11] number of indexes
+  ARGV[12..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
@@ -26,16 +27,17 @@
                    token, and the cookie of a new session would replace the cookie of the login
     {'collision'}  the id is taken
     {'late'}       the time of the limit has passed
+    {'revoked'}    every session of the principal was ended after the request began
     {'refused'}    the principal has as many sessions as the limit allows
     {'again'}      the limit has ended some sessions; repeat the call, because there are more
 ]]
 -- include: clock, arguments, new-session
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
-local mark_key, grace, retention, limit, first_attribute = KEYS[5], ARGV[4], ARGV[5], ARGV[9], 11 + 2 * ARGV[10]
+local mark_key, grace, retention, limit, age, first_attribute = KEYS[5], ARGV[4], ARGV[5], ARGV[9], tonumber(ARGV[10]), 12 + 2 * ARGV[11]
 local new = {
   id = ARGV[3], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
   who = ARGV[8] ~= '' and ARGV[8] or nil,
-  indexes = part_of(ARGV, 11, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
+  indexes = part_of(ARGV, 12, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 
 if KEYS[6] and redis.call('EXISTS', unpack(KEYS, 6)) > 0 then
@@ -47,6 +49,11 @@ end
 if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collision' } end
 local now = now_in_ms()
 begin_session(partition, new, now)
+if age then
+  -- include: index, revoked
+  local principal = principal_in(new.entries or {})
+  if principal and is_revoked(partition.prefix, principal.value, age, now) then return { 'revoked' } end
+end
 if limit ~= '' then
   -- include: index, limit-argument, limit-in-one-partition
   local principal = principal_in(new.entries or {})

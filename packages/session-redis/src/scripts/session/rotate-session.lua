@@ -34,6 +34,7 @@
     {'collision'}       the new id is taken
     {'full', bound}     the session would hold more than this bound allows, and more than before
     {'late'}            the time of the limit has passed
+    {'revoked'}         every session of the principal was ended after the request began
     {'refused'}         the principal has as many sessions as the limit allows
     {'again'}           the limit has ended some sessions; repeat the call, because there are more
     {'unplaced', name}  the session is one of this other principal: there must be room with that one

@@ -132,7 +132,7 @@ export function pushChange(args: (string | number)[], change: EncryptedUpdate, r
     limitArgument(change, room),
   );
   args.push(indexes.size, dataKeys.length / 2, set.length / 2, removed.length);
-  args.push(signIn ? whoOf(change, change.dataKeys?.get(change.newId ?? change.id)) : '');
+  args.push(signIn ? whoOf(change, change.dataKeys?.get(change.newId ?? change.id)) : '', ageOf(change));
   pushIndexes(args, indexes);
   args.push(...dataKeys, ...set, ...removed);
 }
@@ -141,6 +141,14 @@ export function pushChange(args: (string | number)[], change: EncryptedUpdate, r
 export function whoOf({ attributes, device }: WhoSignsIn, dataKey: string | undefined): string {
   const name = attributes.get(PRINCIPAL_ATTRIBUTE) ?? undefined;
   return JSON.stringify({ [ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE]: name, device, dataKey });
+}
+
+/**
+ * How long ago the request of a change began, in whole milliseconds, so that no two clocks are compared. To be called
+ * when the script is sent: from then on, only the way to Redis is missing.
+ */
+export function ageOf({ begunAt }: Pick<CreateSession, 'begunAt'>): number | '' {
+  return begunAt === undefined ? '' : Math.floor(performance.now() - begunAt);
 }
 
 /** The limit as the scripts take it. */

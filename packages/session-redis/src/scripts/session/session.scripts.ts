@@ -27,6 +27,7 @@ import type { NewDataKey } from '../../encryption/session-encryption.js';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import {
+  ageOf,
   keysOf,
   limitArgument,
   newKeysOf,
@@ -108,7 +109,7 @@ export class SessionScripts {
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
     const args = this.#argumentsOfChange(partition, id);
     args.push(maxInactiveInterval, absoluteTimeout);
-    args.push(signsIn ? whoOf(change, change.dataKey) : '', limitArgument(change, room), indexes.size);
+    args.push(signsIn ? whoOf(change, change.dataKey) : '', limitArgument(change, room), ageOf(change), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
     return toCreateReply(await this.#run('createSession', keys, args));

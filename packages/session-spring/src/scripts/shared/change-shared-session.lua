@@ -14,7 +14,8 @@
   ARGV[7] how long saves are forwarded, in ms
   ARGV[8] the name of the principal from now on, behind a `=`; `=` alone: none; empty: as before
   ARGV[9] who was signed in by Spring Security alone when the session was loaded; empty: nobody
-  ARGV[10..] the change: see library/change
+  ARGV[10] the principal from now on as the revocation mark has it; empty: none, or as before
+  ARGV[11..] the change: see library/change
 
   Returns
     {'saved'}           for a sign-in with its time in epoch ms
@@ -23,12 +24,13 @@
                         one. Or the change may not be forwarded: for a sign-in, and with 1 above, the word is then `closed`
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
     {'collision'}       the new id is taken
+    {'revoked'}         every session of the principal was ended after the request began
     {'full', bound}     the session would hold more than this bound allows, and more than before
 ]]
--- include: clock, change, shared-session, shared-place, shared-end, size-estimate, hash-fields
+-- include: clock, change, shared-session, shared-place, shared-end, size-estimate, hash-fields, revoked
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
 local id, new_id, forwarded_for, principal, spring_name = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil, ARGV[7], ARGV[8], ARGV[9]
-local change, now = change_in(ARGV, 10), now_in_ms()
+local change, now = change_in(ARGV, 11), now_in_ms()
 change.clears = ARGV[6] == '1'
 
 -- The forwarding mark that this change leaves.
@@ -53,6 +55,7 @@ local function refusal_of(session, is_forwarded)
     local refusal = conflict_with(session.key, change, is_forwarded, '')
     if refusal then return refusal end
   end
+  if is_revoked(place.own, ARGV[10], change.age, now) then return { 'revoked' } end
   local own = place.own .. 'sessions:'
   local is_taken = new_id
     and redis.call('EXISTS', place.prefix .. 'sessions:' .. new_id, own .. 'ended:' .. new_id, own .. 'forwarded:' .. new_id) > 0

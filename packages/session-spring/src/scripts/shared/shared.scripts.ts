@@ -1,3 +1,4 @@
+import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { FORWARDING_TIME } from '@nest-session/core/internal';
 import type {
   CreateReply,
@@ -10,7 +11,9 @@ import type {
 import type { Redis } from 'ioredis';
 import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
 import {
+  ageOf,
   ATTRIBUTE_FIELD,
+  hashOfValue,
   pushChange,
   type ScriptReply,
   toCreateReply,
@@ -21,8 +24,8 @@ import { SCRIPT_SOURCES } from '../script-sources.js';
 import type { SharedKeys } from '../../keys/shared-keys.js';
 
 /** Spring has no limit that could refuse a session. */
-type SharedCreateOutcome = 'created' | 'collision' | 'gone';
-type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full';
+type SharedCreateOutcome = 'created' | 'collision' | 'gone' | 'revoked';
+type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full' | 'revoked';
 
 /** What a call has found: its word is the reply of the script. */
 type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already' | 'unknown';
@@ -81,7 +84,7 @@ export class SharedScripts {
     const marks = [change.id, ...change.presentedIds].map((id) => own.forwardingMark(id));
     const keys = [own.events, spring.session(change.id), ...marks];
     const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
-    args.push(createdChannel, message);
+    args.push(createdChannel, message, hashOfPrincipalIn(change), ageOf(change));
     for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
     const reply = (await this.#scripts.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
     return toCreateReply(reply) as CreateReply;
@@ -90,7 +93,7 @@ export class SharedScripts {
   async change(change: UpdateSession, { before, after }: PrincipalChange): Promise<UpdateReply> {
     const { id, newId, clears } = change;
     const args = [...this.#where(), id, newId ?? '', clears ? 1 : 0, FORWARDING_TIME];
-    args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
+    args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '', hashOfPrincipalIn(change));
     pushChange(args, change, undefined);
     const ends = change.maxInactiveInterval === 0;
     const script = ends ? 'endChangedShared' : 'changeShared';
@@ -133,4 +136,10 @@ export class SharedScripts {
   #where(): (string | number)[] {
     return [this.keys.spring.prefix, this.keys.own.prefix, this.traceparent?.() ?? ''];
   }
+}
+
+/** Whose revocation mark a change asks for; empty: it makes the session one of nobody. */
+function hashOfPrincipalIn({ indexes }: Pick<UpdateSession, 'indexes'>): string {
+  const principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+  return principal ? hashOfValue(principal) : '';
 }
