@@ -1,6 +1,6 @@
 import { type DynamicModule, type HttpServer, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
+import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository, Sessions } from '@nest-session/core';
 import {
   ApplicationSerializer,
   ForeignSessions,
@@ -63,7 +63,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     const serializer = ApplicationSerializer.of(session);
     if (serializer) serializer.byDefault = new ExpressSessionSerializer();
     const { unset, saveUninitialized, principal, secrets } = this.#options;
-    if (secrets[0] !== undefined && session.ids.find(tokenOf({ sid: '', secret: secrets[0] })) === undefined) {
+    if (secrets[0] !== undefined && session.ids.find(tokenOf('', secrets)) === undefined) {
       throw problem(TOKENS_REFUSED);
     }
     const { cookie } = session;
@@ -73,14 +73,16 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       principal,
       reportNoPrincipal: noPrincipalReport(session),
       // The page of devices compares the id with those that `Sessions` lists.
-      tellOfId: () => void (secrets.length > 0 && !extension.managesSessions && warnOnce(IDS_KEPT)),
+      tellOfId: () => void (secrets.length > 0 && !extension.listsSessions && warnOnce(IDS_KEPT)),
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
       describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),
     };
     const bags = new RequestBags(settings);
-    const store = new SessionStore(settings, () =>
-      moduleRef.get<SessionRepository>(SessionRepository, { strict: false }),
+    const store = new SessionStore(
+      settings,
+      () => moduleRef.get<SessionRepository>(SessionRepository, { strict: false }),
+      (id) => moduleRef.get(Sessions, { strict: false }).end(id),
     );
     const check = new CookieCheck(resolver);
     extension.properties = requestProperties(bags, store);
@@ -178,8 +180,8 @@ function problem(sentence: string): InvalidSessionOptionsError {
 
 const IDS_KEPT =
   'The application reads req.sessionID or req.session.id. If it keeps ids to end sessions later, as by redis.del("sess:" + id), ' +
-  'this ends nothing any more: call Sessions.endAll(name), or Sessions.end(id), of @nest-session/core. This is logged once, ' +
-  'and only while the option `secret` is set';
+  'this ends nothing any more: call Sessions.endAll(name) of @nest-session/core for a user. Sessions.end(id) takes kept ids, ' +
+  'too, but finds no session that has another id since a login. This is logged once, and only while the option `secret` is set';
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';

@@ -22,6 +22,7 @@ import { deviceOf } from './session-device.js';
 import { SessionEndListener } from './session-end.listener.js';
 import { SessionExtension } from './session-extension.js';
 import { SessionScope } from './session.scope.js';
+import type { NamedForeignSession } from './session-takeover.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
 interface Opened {
@@ -101,6 +102,18 @@ export class RequestSessions implements OnModuleInit {
     this.options.securityEvents.report('limit-reached', { request, limit, sessionId });
   }
 
+  /** What another library keeps under an id, and the id that it gets here; undefined where none is taken over. */
+  named(id: string, of?: string): { readonly foreign: NamedForeignSession; readonly id: string } | undefined {
+    const foreign = this.extension.takeover?.named(id, of);
+    const ownId = foreign && this.options.ids.find(foreign.token);
+    return ownId === undefined ? undefined : { foreign: foreign!, id: ownId };
+  }
+
+  /** Whether an id may be one of this library. */
+  mayHave(id: string): boolean {
+    return this.options.ids.mayBeId(id);
+  }
+
   /** Whether a request has no session, by the option `exclude` or because another package says so. */
   excludes(request: IncomingMessage): boolean {
     const isExcluded: unknown = this.options.exclude?.(request);
@@ -150,7 +163,7 @@ export class RequestSessions implements OnModuleInit {
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest);
-    const known = new KnownSessionLoader(repository, loader, options, extension);
+    const known = new KnownSessionLoader(repository, loader, options);
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };

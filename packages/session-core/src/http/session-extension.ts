@@ -24,8 +24,8 @@ export class SessionExtension {
    * decides the response, like a save that fails. A promise that it returns is waited for, and then it is called again.
    */
   beforeResponse?: ((session: RequestSession) => Promise<unknown> | undefined) | undefined;
-  /** Whether the application has listed, counted or ended sessions by `Sessions`. */
-  managesSessions = false;
+  /** Whether the application has listed sessions by `Sessions`. */
+  listsSessions = false;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**

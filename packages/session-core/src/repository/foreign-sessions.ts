@@ -23,4 +23,16 @@ export abstract class ForeignSessions {
     read: (text: string) => ForeignSessionData | undefined,
     device?: string,
   ): Promise<boolean>;
+
+  /**
+   * Deletes the entry under a key, and prevents that it is turned into the session `id`, for as long as it would have
+   * lived. Nothing happens if there is no entry. Resolves to whether there was one.
+   * @param read as of `move()`; undefined also for a session that is not to end
+   * @throws SessionStoreError when the store failed
+   */
+  abstract end(
+    key: string,
+    id: string,
+    read: (text: string) => ForeignSessionData | undefined,
+  ): Promise<boolean>;
 }

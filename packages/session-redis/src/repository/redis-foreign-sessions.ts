@@ -18,6 +18,17 @@ import { StrayIndexes } from './stray-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 
+/** What PTTL replies of a key that has ended. */
+const ENDED = -2;
+
+/** Like every end, it runs when Redis is out of memory. A takeover may have left the mark before. */
+const MARK = `#!lua flags=allow-oom
+if ARGV[1] then
+  redis.call('SET', KEYS[1], '', 'PX', ARGV[1])
+else
+  redis.call('SET', KEYS[1], '')
+end`;
+
 /** Takes over sessions that connect-redis stored in the same Redis, as strings with a time to live. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
@@ -52,17 +63,31 @@ export class RedisForeignSessions extends ForeignSessions {
     read: (text: string) => ForeignSessionData | undefined,
     device?: string,
   ): Promise<boolean> {
-    const [text, timeToLive] = await this.#connection.run(
-      (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
-      key,
-    );
-    const data = text === null ? undefined : read(text);
+    const { data, timeToLive } = await this.#find(key, read);
     if (!data) return false;
     const session = { ...this.#sessionOf(id, data), device };
     const isStored = await this.#strayIndexes.outOfTheWayOf(session.indexes, () => this.#store(session, timeToLive));
     // Delete the entry last, so that no session is lost if the process ends in between.
     await this.#connection.run((client) => client.unlink(key), key);
     return isStored;
+  }
+
+  async end(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean> {
+    const { data, timeToLive } = await this.#find(key, read);
+    if (!data || timeToLive === 0 || timeToLive === ENDED) return false;
+    const keys = this.#partitions.of(id);
+    const life = timeToLive < 0 ? [] : [timeToLive];
+    await this.#connection.write((client) => client.eval(MARK, 1, keys.takeoverMark(id), ...life), keys.prefix);
+    await this.#connection.run((client) => client.unlink(key), key);
+    return true;
+  }
+
+  async #find(key: string, read: (text: string) => ForeignSessionData | undefined) {
+    const [text, timeToLive] = await this.#connection.run(
+      (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
+      key,
+    );
+    return { data: text === null ? undefined : read(text), timeToLive };
   }
 
   async #store(session: TakenOverSession, timeToLive: number): Promise<boolean> {
