@@ -22,7 +22,9 @@ import {
 } from './configuration/express-session.options.js';
 import type { BagSettings } from './request/bag-settings.js';
 import type { NoPrincipalReason, NoPrincipalReport } from './request/principal.recorder.js';
+import { ClearedCookieCheck } from './request/cleared-cookie.check.js';
 import { CookieCheck } from './request/cookie.check.js';
+import { PrincipalAdoption } from './request/principal-adoption.js';
 import { RequestBags } from './request/request-bags.js';
 import { requestProperties } from './request/request-properties.js';
 import { SessionStore } from './request/session.store.js';
@@ -88,7 +90,13 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.properties = requestProperties(bags, store);
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
-    extension.beforeResponse = (session) => bags.beforeResponse(session);
+    const adoption = new PrincipalAdoption(principal, session.maxSessions?.whenReached !== 'refuse');
+    extension.beforeResponse = (each) => {
+      adoption.adopt(each);
+      return bags.beforeResponse(each);
+    };
+    const cleared = new ClearedCookieCheck(this.#options.name);
+    extension.beforeHeaders = ({ existing }, response) => cleared.check(existing, response);
     // The bag has all members of `Session`, so `@Session()` passes it to handlers of HTTP requests.
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
@@ -169,8 +177,8 @@ const NO_PRINCIPAL: Readonly<Record<NoPrincipalReason, string>> = {
     '`sub`. So @Authenticated() refuses the user, and Sessions.endAll() does not reach the session. Set the option ' +
     '`principal` of ExpressSessionModule.forRoot(), such as (session) => session.passport?.user?.email.',
   'not-by-passport':
-    'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in: a client may ' +
-    'have chosen it, as by Object.assign(req.session, body). If code of yours wrote it, call req.session.signIn(name), or set ' +
+    'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in, and is not ' +
+    'stored where Passport is in use: a client may have chosen it, as by Object.assign(req.session, body). If code of yours wrote it, call req.session.signIn(name), or set ' +
     'the option `principal` of ExpressSessionModule.forRoot().',
 };
 

@@ -210,6 +210,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   complete(): void {
     this.#headerActions?.forEach((action) => action());
+    this.parts.extension.beforeHeaders?.(this.session, this.response);
     const token = this.#tokenToSend;
     try {
       const resolved: unknown = this.#addToken(token);
@@ -308,7 +309,15 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   #finish(): Promise<void> | undefined {
     const prepared = this.#prepare();
-    if (prepared) return prepared.then(() => this.#finish());
+    if (prepared) {
+      return prepared.then(() => {
+        // The last save is yet to begin.
+        this.#isWaiting = false;
+        const work = this.#finish();
+        this.#isWaiting = true;
+        return work;
+      });
+    }
     const { session } = this;
     session.sendAgainIfRenewed(this.parts.resolver);
     const { touch } = session;

@@ -262,6 +262,15 @@ export class TrackedSession implements Session {
     return this.#changes.isOver;
   }
 
+  /** Lets what runs before each save change the session now. Never throws: what it refuses, the save refuses as well. */
+  complete(): void {
+    try {
+      if (!this.isOver) this.#changes.beforeSave?.();
+    } catch {
+      // Nothing was signed in or out.
+    }
+  }
+
   /** Whether the next save ends the session, or leaves nobody signed in who was. */
   get endsLogin(): boolean {
     const isSignedOut = this.storedPrincipal !== undefined && this.peekAttribute(PRINCIPAL_ATTRIBUTE) === undefined;
@@ -293,10 +302,19 @@ export class TrackedSession implements Session {
 
   /**
    * Sets another principal, or removes it. The session gets another id with it, unless one is to be saved anyway: a
-   * token from before opens nothing, and what was opened with it ends. A client that cannot be told of it keeps the id.
+   * token from before opens nothing, and what was opened with it ends. Over an open connection it keeps the id, and so
+   * does who signs out after the first byte. @throws SessionStateError for a sign-in after the first byte
    */
   setPrincipal(name: string | undefined): void {
+    const [{ response, id }, stored] = [this.#changes, this.#stored];
+    const keepsId = stored.id !== undefined && stored.id === id;
+    if (name !== undefined && keepsId && response?.lateChange === undefined) this.#changes.assertRotatable();
     this.#become(name, true);
+  }
+
+  /** Records the principal that the session had before, as its content shows. It keeps its id. */
+  adoptPrincipal(name: string): void {
+    this.#become(name, false);
   }
 
   /** `isAnother`: whether the sign-in before was that of somebody else. */

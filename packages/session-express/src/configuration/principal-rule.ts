@@ -14,11 +14,17 @@ export type PrincipalOfSession = (session: SessionProperties) => string | number
 /** Determines the principal of a session. */
 export interface PrincipalRule {
   /** The properties in which Passport keeps its users, if they are the principals. */
-  readonly passportKeys?: Set<string>;
+  readonly passportKeys?: PassportKeys;
   /** Whether it may depend on an attribute. */
   mayRead(name: string): boolean;
   /** Returns the name of the principal, or undefined if no user is signed in. @throws TypeError when it has no name */
   nameIn(session: SessionProperties): string | undefined;
+}
+
+/** The properties in which Passport keeps its users. */
+export class PassportKeys extends Set<string> {
+  /** Whether Passport has served a request, so that it reads these properties. */
+  isInUse = false;
 }
 
 /** Returns the rule for an option: a function, false for none, or by default the users of Passport. */
@@ -29,7 +35,7 @@ export function principalRule(option: PrincipalOfSession | false | undefined): P
       mayRead: () => true,
       nameIn: (session) => principalNameOf(option(session), 'Option `principal` returned'),
     };
-  const passportKeys = new Set(['passport']);
+  const passportKeys = new PassportKeys(['passport']);
   return {
     passportKeys,
     mayRead: (name) => passportKeys.has(name),
