@@ -173,7 +173,7 @@ it('is not overruled by Passport where the application signs in by another name 
 });
 
 describe('where Passport is in use, a user that it has not written', () => {
-  it.each(FORGERIES)('does not reach it, when code %s', async (_, forge) => {
+  it.each(FORGERIES)('does not reach it, when code %s', async (how, forge) => {
     const { app, client, run, log } = await start();
     const reads: Step<unknown> = ({ session }) => (session.passport as unknown) ?? null;
     // Passport has served a request, of anybody.
@@ -183,7 +183,7 @@ describe('where Passport is in use, a user that it has not written', () => {
     expect(await run(reads)).toBeNull();
     await run((req) => logInByPassport(req, 'ann'));
     await request(client, forge);
-    expect(await run(reads)).toEqual(_ === 'regenerates the session before' ? null : { user: 'ann' });
+    expect(await run(reads)).toEqual(how === 'regenerates the session before' ? null : { user: 'ann' });
     expect(log.lines.join()).toContain('is not stored where Passport is in use');
   });
 
