@@ -214,7 +214,7 @@ const NO_ADDRESS =
   'The option `devices.addressOf` threw, so sessions are stored without the address of their client. This is logged once';
 
 const FOREIGN_ORIGIN =
-  'A WebSocket from a page of another origin got no session: its Origin is not the Host. List the origins of your pages ' +
+  'A WebSocket from a page of another origin was refused: its Origin is not the Host. List the origins of your pages ' +
   'in SessionWebSocketModule.forRoot({ origins }) of @nest-session/websockets';
 
 const PROMISED_EXCLUSION = 'Option `exclude` returned a promise, but must return true or false at once.';
