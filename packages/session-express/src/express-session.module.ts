@@ -1,6 +1,12 @@
 import { type DynamicModule, type HttpServer, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository, Sessions } from '@nest-session/core';
+import {
+  InvalidSessionOptionsError,
+  type Session,
+  SessionIdResolver,
+  SessionRepository,
+  Sessions,
+} from '@nest-session/core';
 import {
   ApplicationSerializer,
   ForeignSessions,

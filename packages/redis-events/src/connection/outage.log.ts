@@ -24,7 +24,7 @@ const CONSEQUENCE =
 export class OutageLog {
   /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
-  /** What a connection tells belongs to no request, although one may have opened it: loggers add the request that runs. */
+  /** What a connection tells is of no request, although one may run: loggers add that one. */
   readonly #ofNoRequest = new AsyncResource('OutageLog');
   readonly #reasons = new FailureReasons();
   #reason: Error | undefined;

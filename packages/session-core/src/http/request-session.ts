@@ -239,7 +239,7 @@ export class RequestSession {
   async #save(): Promise<void> {
     if (!this.#session) return;
     try {
-      await this.#session.save();
+      await this.#session.saveBeforeResponse();
     } catch (error) {
       this.#hasFailed = true;
       throw error;

@@ -309,15 +309,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   #finish(): Promise<void> | undefined {
     const prepared = this.#prepare();
-    if (prepared) {
-      return prepared.then(() => {
-        // The last save is yet to begin.
-        this.#isWaiting = false;
-        const work = this.#finish();
-        this.#isWaiting = true;
-        return work;
-      });
-    }
+    if (prepared) return prepared.then(() => this.#finish());
     const { session } = this;
     session.sendAgainIfRenewed(this.parts.resolver);
     const { touch } = session;

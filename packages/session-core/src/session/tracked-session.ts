@@ -200,6 +200,11 @@ export class TrackedSession implements Session {
     return this.saver.save();
   }
 
+  /** The same, where the response waits for it. */
+  saveBeforeResponse(): Promise<SaveOutcome> {
+    return this.saver.save(true);
+  }
+
   /** The id in the store until the next save; undefined while the session is new. */
   get storedId(): string | undefined {
     return this.#stored.id;
@@ -262,7 +267,7 @@ export class TrackedSession implements Session {
     return this.#changes.isOver;
   }
 
-  /** Lets what runs before each save change the session now. Never throws: what it refuses, the save refuses as well. */
+  /** Lets what runs before each save change the session now. Never throws: the save does, for the same. */
   complete(): void {
     try {
       if (!this.isOver) this.#changes.beforeSave?.();
@@ -306,9 +311,9 @@ export class TrackedSession implements Session {
    * does who signs out after the first byte. @throws SessionStateError for a sign-in after the first byte
    */
   setPrincipal(name: string | undefined): void {
-    const [{ response, id }, stored] = [this.#changes, this.#stored];
-    const keepsId = stored.id !== undefined && stored.id === id;
-    if (name !== undefined && keepsId && response?.lateChange === undefined) this.#changes.assertRotatable();
+    const { id } = this.#stored;
+    const keepsId = id !== undefined && id === this.#changes.id && !this.#takesToken;
+    if (name !== undefined && keepsId && this.response?.lateChange === undefined) this.#changes.assertRotatable();
     this.#become(name, true);
   }
 
@@ -321,8 +326,14 @@ export class TrackedSession implements Session {
   #become(name: string | undefined, isAnother: boolean): void {
     const [changes, { id }] = [this.#changes, this.#stored];
     const assign = () => changes.setPrincipal(name, isAnother);
-    if (isAnother && takesToken(changes.response) && id !== undefined && id === changes.id) this.saver.rotate(assign);
+    if (isAnother && this.#takesToken && id !== undefined && id === changes.id) this.saver.rotate(assign);
     else assign();
+  }
+
+  /** Whether the client can get another token. */
+  get #takesToken(): boolean {
+    const { response, isBeforeResponse } = this.#changes;
+    return isBeforeResponse ? response?.headersSent === false : takesToken(response);
   }
 
   /** From now on, a save does not renew the idle timeout. */

@@ -1,5 +1,6 @@
 import type { SessionData } from 'express-session';
 import { assertPrincipalName } from '@nest-session/core/internal';
+import { PassportKeys } from './passport-keys.js';
 
 /** The properties of a session, as the next request reads them. They are passed to functions of the options. */
 export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record<string, unknown>>;
@@ -19,12 +20,6 @@ export interface PrincipalRule {
   mayRead(name: string): boolean;
   /** Returns the name of the principal, or undefined if no user is signed in. @throws TypeError when it has no name */
   nameIn(session: SessionProperties): string | undefined;
-}
-
-/** The properties in which Passport keeps its users. */
-export class PassportKeys extends Set<string> {
-  /** Whether Passport has served a request, so that it reads these properties. */
-  isInUse = false;
 }
 
 /** Returns the rule for an option: a function, false for none, or by default the users of Passport. */

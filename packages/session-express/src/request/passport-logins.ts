@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { fastifyRequestOf } from '@nest-session/core/internal';
-import type { PassportKeys } from '../configuration/principal-rule.js';
+import type { PassportKeys } from '../configuration/passport-keys.js';
 
 /** What Passport is about to keep in the session of a request. */
 export interface PassportLogin {

@@ -3,11 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '@nest-session/core';
 import type { TrackedSession } from '@nest-session/core/internal';
 import type { Update } from '../bag/session-bag.js';
+import type { PassportKeys } from '../configuration/passport-keys.js';
 import {
   nameIfAny,
   principalNameOf,
   PASSPORT_USER,
-  type PassportKeys,
   type PrincipalRule,
   type SessionProperties,
   userIn,

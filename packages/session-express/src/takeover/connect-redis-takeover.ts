@@ -85,7 +85,8 @@ const NOT_FOUND =
 
 /**
  * Derives the token, so that all requests with the old session get the same new one, whichever secret has signed their
- * cookies: by the oldest secret, which stands last, because a newer one is put before it. Deriving it takes that secret.
+ * cookies: by the oldest secret, which stands last, because a newer one is put before it. Deriving it takes that
+ * secret.
  */
 export function tokenOf(sid: string, secrets: readonly Secret[]): SessionToken {
   return new SessionToken(createHmac('sha256', secrets.at(-1)!).update(`takeover:${sid}`).digest('base64url'));

@@ -43,7 +43,12 @@ async function startVersion(principal?: ExpressSessionModuleOptions['principal']
   const browser = agent();
   if (cookie !== undefined) browser.setCookie(`SESSION=${cookie}; Path=/`);
   const sessions = app.get(Sessions, { strict: false });
-  return { browser, log, sessions, warnings: () => log.lines.filter((line) => line.includes('finds another principal')) };
+  return {
+    browser,
+    log,
+    sessions,
+    warnings: () => log.lines.filter((line) => line.includes('finds another principal')),
+  };
 }
 
 async function logIn(user: string, principal?: ExpressSessionModuleOptions['principal']) {

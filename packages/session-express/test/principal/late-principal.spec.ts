@@ -38,6 +38,17 @@ class LateController {
     response.end('done');
   }
 
+  /** Responds by itself, after a save. */
+  @Get('own')
+  async own(@Req() req: any, @Res() res: any) {
+    sessionOf(req).seen = 1;
+    await sessionOf(req).save();
+    sessionOf(req).userId = 'ann';
+    const response = res.raw ?? res;
+    if (res.hijack) res.hijack();
+    response.end('done');
+  }
+
   @Get('private')
   @Authenticated()
   private(@Req() req: any) {
@@ -65,6 +76,15 @@ describe.each(['express', 'fastify'] as const)('after the first byte, on %s', (p
     expect((await planted.get('/private')).status).toBe(401);
     expect((await browser.get('/private')).status).toBe(401);
     if (query.includes('saves')) expect(LateController.error?.message).toContain('The session id cannot be changed');
+  });
+
+  it('and before it, a login by a property in a response that waits for an earlier save has another id', async () => {
+    const { browser } = await start();
+    await browser.get('/visit');
+    const planted = browser.fork();
+    expect((await browser.get('/own')).status).toBe(200);
+    expect((await browser.get('/private')).json()).toEqual({ user: 'ann' });
+    expect((await planted.get('/private')).status).toBe(401);
   });
 
   it('a change of the user by a property leaves the former one', async () => {

@@ -370,15 +370,27 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await client.keys(`${NAMESPACE}:sessions:expires:*`)).toEqual([]);
   });
 
-  it('leaves a mark that lives as long as the old entry would have', async () => {
+  it('leaves a mark that outlives the old entry, also one that an old instance writes again', async () => {
     const marks = async () => {
       const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
       return client.pttl(mark);
     };
-    const { browser } = await oldSession({ ttl: 7_200_000 });
+    // It lived for a day when it was new.
+    const { browser, sid } = await oldSession({ ttl: 7_200_000 });
     await browser.get('/plain');
-    expect(await marks()).toBeGreaterThan(7_100_000);
-    expect(await marks()).toBeLessThanOrEqual(7_200_000);
+    const [day, hour] = [86_400_000, 3_600_000];
+    expect(await marks()).toBeGreaterThan(7_100_000 + day + hour);
+    expect(await marks()).toBeLessThanOrEqual(7_200_000 + day + hour);
+    await runIn(browser, ({ session }) => session.destroy().then(() => undefined));
+    const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
+    // When the first entry would have ended.
+    await client.pexpire(mark, (await client.pttl(mark)) - 7_200_000);
+    await client.set(`sess:${sid}`, JSON.stringify(DATA), 'PX', day);
+    expect(await userOf(browserWith(sign(sid)))).toBeNull();
+    await client.flushall();
+    const { browser: endedSoon } = await oldSession({ ttl: 3000, data: '{"cookie":{"originalMaxAge":null}}' });
+    await endedSoon.get('/plain');
+    expect(await marks()).toBeGreaterThan(day);
     await client.flushall();
     const { browser: endless } = await oldSession({ ttl: -1 });
     await endless.get('/plain');
@@ -633,7 +645,7 @@ describe('Sessions.end() with the id of a session of express-session', () => {
     expect(await end(sid)).toBe(true);
     expect(await client.exists(key)).toBe(0);
     const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
-    expect(await client.pttl(mark)).toBeGreaterThan(7_100_000);
+    expect(await client.pttl(mark)).toBeGreaterThan(86_400_000 + 7_100_000);
     await client.set(key, JSON.stringify(DATA), 'PX', 60_000);
     expect(await userOf(browser)).toBeNull();
     expect(warnings()).toEqual([]);
