@@ -184,8 +184,8 @@ const NO_PRINCIPAL: Readonly<Record<NoPrincipalReason, string>> = {
     '`principal` of ExpressSessionModule.forRoot(), such as (session) => session.passport?.user?.email.',
   'not-by-passport':
     'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in, and is not ' +
-    'stored where Passport is in use: a client may have chosen it, as by Object.assign(req.session, body). If code of yours wrote it, call req.session.signIn(name), or set ' +
-    'the option `principal` of ExpressSessionModule.forRoot().',
+    'stored where Passport is in use: a client may have chosen it, as by Object.assign(req.session, body). If code of ' +
+    'yours wrote it, call req.session.signIn(name), or set the option `principal` of ExpressSessionModule.forRoot().',
 };
 
 function problem(sentence: string): InvalidSessionOptionsError {

@@ -23,8 +23,12 @@ export class PrincipalAdoption {
     if (name === undefined || name === existing.principalName) return;
     warnOnce(this.isAdmitted ? ADOPTED : NOT_ADOPTED);
     if (!this.isAdmitted) return;
-    if (existing.principalName === undefined) existing.adoptPrincipal(name);
-    else existing.setPrincipal(name);
+    try {
+      if (existing.principalName === undefined) existing.adoptPrincipal(name);
+      else existing.setPrincipal(name);
+    } catch {
+      // It holds as much as it may, or cannot get another token any more: nothing has changed.
+    }
   }
 }
 
