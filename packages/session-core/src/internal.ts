@@ -21,7 +21,7 @@ export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';
 export { cookieLifetimeOf } from './http/cookie-lifetime.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
-export type { ForeignSession, SessionTakeover } from './http/session-takeover.js';
+export type { ForeignSession, NamedForeignSession, SessionTakeover } from './http/session-takeover.js';
 export { assignedAt } from './logging/assigned-at.js';
 export { FailureReasons } from './logging/failure-reasons.js';
 export { OneLineLogger } from './logging/one-line.logger.js';

@@ -1,6 +1,12 @@
 import { type DynamicModule, type HttpServer, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
-import { InvalidSessionOptionsError, type Session, SessionIdResolver, SessionRepository } from '@nest-session/core';
+import {
+  InvalidSessionOptionsError,
+  type Session,
+  SessionIdResolver,
+  SessionRepository,
+  Sessions,
+} from '@nest-session/core';
 import {
   ApplicationSerializer,
   ForeignSessions,
@@ -22,7 +28,9 @@ import {
 } from './configuration/express-session.options.js';
 import type { BagSettings } from './request/bag-settings.js';
 import type { NoPrincipalReason, NoPrincipalReport } from './request/principal.recorder.js';
+import { ClearedCookieCheck } from './request/cleared-cookie.check.js';
 import { CookieCheck } from './request/cookie.check.js';
+import { PrincipalAdoption } from './request/principal-adoption.js';
 import { RequestBags } from './request/request-bags.js';
 import { requestProperties } from './request/request-properties.js';
 import { SessionStore } from './request/session.store.js';
@@ -63,7 +71,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     const serializer = ApplicationSerializer.of(session);
     if (serializer) serializer.byDefault = new ExpressSessionSerializer();
     const { unset, saveUninitialized, principal, secrets } = this.#options;
-    if (secrets[0] !== undefined && session.ids.find(tokenOf({ sid: '', secret: secrets[0] })) === undefined) {
+    if (secrets[0] !== undefined && session.ids.find(tokenOf('', secrets)) === undefined) {
       throw problem(TOKENS_REFUSED);
     }
     const { cookie } = session;
@@ -73,20 +81,28 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       principal,
       reportNoPrincipal: noPrincipalReport(session),
       // The page of devices compares the id with those that `Sessions` lists.
-      tellOfId: () => void (secrets.length > 0 && !extension.managesSessions && warnOnce(IDS_KEPT)),
+      tellOfId: () => void (secrets.length > 0 && !extension.listsSessions && warnOnce(IDS_KEPT)),
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
       describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),
     };
     const bags = new RequestBags(settings);
-    const store = new SessionStore(settings, () =>
-      moduleRef.get<SessionRepository>(SessionRepository, { strict: false }),
+    const store = new SessionStore(
+      settings,
+      () => moduleRef.get<SessionRepository>(SessionRepository, { strict: false }),
+      (id) => moduleRef.get(Sessions, { strict: false }).end(id),
     );
     const check = new CookieCheck(resolver);
     extension.properties = requestProperties(bags, store);
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
-    extension.beforeResponse = (session) => bags.beforeResponse(session);
+    const adoption = new PrincipalAdoption(principal, session.maxSessions?.whenReached !== 'refuse');
+    extension.beforeResponse = (each) => {
+      adoption.adopt(each);
+      return bags.beforeResponse(each);
+    };
+    const cleared = new ClearedCookieCheck(this.#options.name);
+    extension.beforeHeaders = ({ existing }, response) => cleared.check(existing, response);
     // The bag has all members of `Session`, so `@Session()` passes it to handlers of HTTP requests.
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
@@ -167,9 +183,9 @@ const NO_PRINCIPAL: Readonly<Record<NoPrincipalReason, string>> = {
     '`sub`. So @Authenticated() refuses the user, and Sessions.endAll() does not reach the session. Set the option ' +
     '`principal` of ExpressSessionModule.forRoot(), such as (session) => session.passport?.user?.email.',
   'not-by-passport':
-    'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in: a client may ' +
-    'have chosen it, as by Object.assign(req.session, body). If code of yours wrote it, call req.session.signIn(name), or set ' +
-    'the option `principal` of ExpressSessionModule.forRoot().',
+    'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in, and is not ' +
+    'stored where Passport is in use: a client may have chosen it, as by Object.assign(req.session, body). If code of ' +
+    'yours wrote it, call req.session.signIn(name), or set the option `principal` of ExpressSessionModule.forRoot().',
 };
 
 function problem(sentence: string): InvalidSessionOptionsError {
@@ -178,8 +194,8 @@ function problem(sentence: string): InvalidSessionOptionsError {
 
 const IDS_KEPT =
   'The application reads req.sessionID or req.session.id. If it keeps ids to end sessions later, as by redis.del("sess:" + id), ' +
-  'this ends nothing any more: call Sessions.endAll(name), or Sessions.end(id), of @nest-session/core. This is logged once, ' +
-  'and only while the option `secret` is set';
+  'this ends nothing any more: call Sessions.endAll(name) of @nest-session/core for a user. Sessions.end(id) takes kept ids, ' +
+  'too, but finds no session that has another id since a login. This is logged once, and only while the option `secret` is set';
 
 const SESSION_MODULE_MISSING =
   'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';

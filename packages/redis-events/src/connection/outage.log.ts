@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { Cluster, Redis } from 'ioredis';
 import { isCluster } from './node-with.js';
 import { logger } from '../logging/redis-session.logger.js';
@@ -23,6 +24,8 @@ const CONSEQUENCE =
 export class OutageLog {
   /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
+  /** What a connection tells is of no request, although one may run: loggers add that one. */
+  readonly #ofNoRequest = new AsyncResource('OutageLog');
   readonly #reasons = new FailureReasons();
   #reason: Error | undefined;
   #reasonOfNode: Error | undefined;
@@ -55,7 +58,7 @@ export class OutageLog {
     client.on('ready', () => {
       isUnready = false;
       if (hasNoAddresses(client)) return;
-      if (this.#mend(client)) logger.log('Redis can be reached again');
+      if (this.#mend(client)) this.#tellOfEnd();
     });
     client.on('end', () => void this.#mend(client));
   }
@@ -70,7 +73,11 @@ export class OutageLog {
 
   /** A connection is no longer needed: its node has lost its slots, and others have them. */
   forget(client: Client): void {
-    if (this.#mend(client)) logger.log('Redis can be reached again');
+    if (this.#mend(client)) this.#tellOfEnd();
+  }
+
+  #tellOfEnd(): void {
+    this.#ofNoRequest.runInAsyncScope(() => logger.log('Redis can be reached again'));
   }
 
   #report(reason: Error): void {
@@ -79,7 +86,8 @@ export class OutageLog {
     this.#reason = reason;
     if (!this.#reasons.add(reason)) return;
     const line = lasts ? 'Redis still cannot be reached, for another reason' : 'Redis cannot be reached, retrying';
-    logger.error(`${line}: ${shownError(reason)}${adviceFor(reason)}`);
+    const message = `${line}: ${shownError(reason)}${adviceFor(reason)}`;
+    this.#ofNoRequest.runInAsyncScope(() => logger.error(message));
   }
 
   /** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { LeakGuard, Sentinel, TcpProxy } from '@nest-session/test-infrastructure';
@@ -180,6 +181,23 @@ it('the end of an outage is logged although one connection was closed for good d
   await background.ping();
   await eventually(() => expect(logged.at(-1)).toBe('Redis can be reached again'));
   expect(logged).toHaveLength(2);
+});
+
+it('an outage is logged as of no request, although one of them runs when a connection tells of it', () => {
+  const requests = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const see = () => void seen.push(requests.getStore());
+  Logger.overrideLogger({ log: see, warn: see, error: see });
+  try {
+    requests.run('of a request', () => {
+      connections.background.emit('close');
+      connections.background.emit('error', new Error('connect ECONNREFUSED'));
+      connections.background.emit('ready');
+    });
+  } finally {
+    Logger.overrideLogger({ log: record, warn: record, error: record });
+  }
+  expect(seen).toEqual([undefined, undefined]);
 });
 
 it('an outage that one connection notices late is logged once', () => {

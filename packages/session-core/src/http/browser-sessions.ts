@@ -11,8 +11,12 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { findPresented } from './presented-sessions.js';
+import { endForeign, moveForeign } from './foreign-session.calls.js';
+import { findPresented, principalOf } from './presented-sessions.js';
+import { MOST_MOVED } from './request-session.loader.js';
 import type { ResponseCommit } from './response-commit.js';
+import { SessionExtension } from './session-extension.js';
+import type { ForeignSession } from './session-takeover.js';
 import { SessionScope } from './session.scope.js';
 
 /**
@@ -33,6 +37,7 @@ export class BrowserSessions {
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'ids'>,
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
+    @Inject(SessionExtension) private readonly extension: Pick<SessionExtension, 'takeover'>,
   ) {}
 
   /** The alias of the session of this request. */
@@ -70,7 +75,7 @@ export class BrowserSessions {
 
   /**
    * The live, stored sessions of this browser, by alias. One round trip to the store, and a second one when the browser
-   * has more than five cookies, and several for an alias.
+   * has more than five cookies, and several for an alias. What another library keeps for it is taken over first.
    */
   async list(): Promise<Map<string, ReadonlySession>> {
     const presented = [...this.#tokens].map(([alias, tokens]) => ({ alias, ids: this.#idsOf(tokens) }));
@@ -82,6 +87,10 @@ export class BrowserSessions {
     for (const [place, { sessions: ofAlias, counts }] of found.entries()) {
       const session = ofAlias[counts];
       if (session) sessions.set(presented[place]!.alias, session);
+    }
+    if (!sessions.has(DEFAULT_ALIAS)) {
+      const session = await this.#takeOver();
+      if (session) sessions.set(DEFAULT_ALIAS, session);
     }
     return sessions;
   }
@@ -104,9 +113,32 @@ export class BrowserSessions {
   async #endOther(alias: string): Promise<boolean> {
     const commit = this.#commit;
     const ids = this.#idsOf(this.#tokens.get(alias) ?? []);
+    const foreign = alias === DEFAULT_ALIAS ? this.#foreign : [];
+    const wereThere = await Promise.all(foreign.map((each) => endForeign(this.#repository, each.session, each.id)));
     const ended = await Promise.all(ids.map((id) => signOutById(this.#repository, id)));
+    if (foreign[0]) commit.onHeaders(() => foreign[0]!.session.expire(commit.response));
     if (ids.length > 0) commit.onHeaders(() => this.#aliased?.forget(commit.request, commit.response, alias));
-    return ended.includes(true);
+    return [...wereThere, ...ended].includes(true);
+  }
+
+  /** The session that waits in another library, moved as a request under the first alias would. */
+  async #takeOver(): Promise<ReadonlySession | undefined> {
+    let first: ReadonlySession | undefined;
+    for (const { session, id } of this.#foreign.slice(0, MOST_MOVED)) {
+      const moved = await moveForeign(this.#repository, session, id);
+      if (principalOf(moved) !== undefined) return moved!;
+      first ??= moved ?? undefined;
+    }
+    return first;
+  }
+
+  /** What the browser presents of another library, which belongs to the first alias, with the ids that it gets here. */
+  get #foreign(): { readonly session: ForeignSession; readonly id: string }[] {
+    const found = this.extension.takeover?.find(this.#commit.request) ?? [];
+    return found.flatMap((session) => {
+      const id = this.options.ids.find(session.token);
+      return id === undefined ? [] : [{ session, id }];
+    });
   }
 
   // Not injected, because the module of the store may be constructed later.
@@ -127,7 +159,10 @@ export class BrowserSessions {
   /** The tokens that the browser presents, by alias. */
   get #tokens(): ReadonlyMap<string, readonly SessionToken[]> {
     const { request } = this.#commit;
-    return this.#aliased?.resolveAll(request) ?? new Map([[DEFAULT_ALIAS, this.resolver.resolve(request)]]);
+    const own = this.#aliased?.resolveAll(request) ?? new Map([[DEFAULT_ALIAS, this.resolver.resolve(request)]]);
+    const foreign = this.#foreign.map(({ session }) => session.token);
+    if (foreign.length === 0) return own;
+    return new Map([...own, [DEFAULT_ALIAS, [...(own.get(DEFAULT_ALIAS) ?? []), ...foreign]]]);
   }
 
   #idsOf(tokens: readonly SessionToken[]): string[] {

@@ -37,6 +37,7 @@ export class LateChanges {
     // The client may have left during a save.
     await hasFailed(existing);
     if (!existing || !isUnsaved()) return;
+    existing.complete();
     if (existing.endsLogin) return this.#end(existing);
     this.#isReported = true;
     logger.warn(`Changes of session ${existing.shownId} are ${LOST}`);
@@ -45,6 +46,8 @@ export class LateChanges {
   async #settle(): Promise<void> {
     const { existing } = this.#session;
     const isRefused = await hasFailed(existing);
+    // A property may be all that says who is signed in.
+    if (existing?.isSet) existing.complete();
     this.#isNoted = false;
     if (!existing?.isSet) return;
     if (existing.endsLogin) await this.#end(existing);

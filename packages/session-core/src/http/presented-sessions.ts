@@ -8,6 +8,9 @@ import { TrackedSession } from '../session/tracked-session.js';
 // trip.
 const LOADED_UNSEEN = 5;
 
+/** The most ids in one place of which all are looked for. */
+export const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;
+
 /** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
 export interface PresentedSessions {
   /**

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { type SessionRepository, signOutById, storeCallsOf } from '../repository/session.repository.js';
+import { type SessionRepository, signOutById } from '../repository/session.repository.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { DEFAULT_ALIAS } from '../resolvers/session-alias.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
@@ -11,7 +11,8 @@ import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/unsaved-changes.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { findPresented, type PresentedSessions, principalOf } from './presented-sessions.js';
+import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';
+import { endForeign, moveForeign } from './foreign-session.calls.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { cookieLifetimeOf, isCookieDue, isRolling } from './cookie-lifetime.js';
@@ -26,6 +27,9 @@ interface PresentedToken {
 }
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' | 'security' | 'securityEvents'>;
+
+/** A client must not make a request ask for more sessions of another library. */
+export const MOST_MOVED = 5;
 
 /** Finds the session whose token a request presents. Decides whether the request must touch it. */
 export class RequestSessionLoader {
@@ -62,25 +66,32 @@ export class RequestSessionLoader {
     return this.#presentedBy(request).map(({ id }) => id);
   }
 
+  /** The ends of all that a request presents, but for the session with this id. The store is not asked. */
+  endsBut(known: string, request: IncomingMessage): SessionEnd[] {
+    return this.#presentedBy(request).flatMap((each) => (each.id === known ? [] : [this.#endOf(each)]));
+  }
+
   #presentedBy(request: IncomingMessage, onRefused?: TokenRefusalListener): PresentedToken[] {
     const presented: PresentedToken[] = [];
     for (const token of this.resolver.resolve(request, onRefused).slice(0, MOST_TOKENS)) {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
-    const foreign = this.#foreignOf(request);
-    const id = foreign && this.options.ids.find(foreign.token);
     // Last: a session that is already kept here counts.
-    if (foreign && id !== undefined) presented.push({ token: foreign.token, id, foreign });
+    for (const foreign of this.#foreignOf(request)) {
+      const id = this.options.ids.find(foreign.token);
+      if (id !== undefined && presented.length < MOST_PRESENTED) presented.push({ token: foreign.token, id, foreign });
+    }
     return presented;
   }
 
   /** What a request presents of another library. */
-  #foreignOf(request: IncomingMessage): ForeignSession | undefined {
+  #foreignOf(request: IncomingMessage): readonly ForeignSession[] {
     const { takeover } = this.extension;
-    const foreign = takeover && this.#isOfOneSession(request) ? takeover.find(request) : undefined;
-    const { deviceOf } = this;
-    return foreign && deviceOf ? { ...foreign, move: (id) => foreign.move(id, deviceOf(request)) } : foreign;
+    if (!takeover || !this.#isOfOneSession(request)) return NO_FOREIGN;
+    const [found, { deviceOf }] = [takeover.find(request), this];
+    if (!deviceOf) return found;
+    return found.map((foreign) => ({ ...foreign, move: (id) => foreign.move(id, deviceOf(request)) }));
   }
 
   /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
@@ -99,9 +110,12 @@ export class RequestSessionLoader {
       if (loadError) return { presented: first.token, presentedIds, loadError };
       // Each is a guess of its own.
       if (sessions.includes(null)) all.forEach((each, i) => sessions[i] === null && this.#reportUnknown(request, each));
-      const { token, id, foreign } = all[counts] ?? all.at(-1) ?? first;
-      const existing = sessions[counts] ?? null;
-      const loaded = foreign ? await this.#move(foreign, id, existing) : existing;
+      const known = all[counts];
+      const isKept = known ? !known.foreign : !all.at(-1)?.foreign;
+      const { presented: counting, loaded } = isKept
+        ? { presented: known ?? first, loaded: sessions[counts] ?? null }
+        : await this.#takeOver(all, found);
+      const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
@@ -139,16 +153,29 @@ export class RequestSessionLoader {
   /** It lives as long as the response. A function of the method above would keep all of its sessions in memory. */
   #endOf({ id, foreign }: PresentedToken): SessionEnd {
     return async () => {
-      // Otherwise the other library would still have it, and the next request would open it.
-      if (foreign) await storeCallsOf(this.repository).takeOver(id, () => foreign.move(id));
+      if (foreign) await endForeign(this.repository, foreign, id);
       await signOutById(this.repository, id);
     };
   }
 
-  /** Also when it was moved before: the process may have ended before the other library lost it. */
-  async #move(foreign: ForeignSession, id: string, existing: Session | null): Promise<Session | null> {
-    await storeCallsOf(this.repository).takeOver(id, () => foreign.move(id));
-    return existing ?? this.repository.findById(id);
+  /**
+   * Moves what the request presents of another library, until one is the session of a principal. Otherwise the first
+   * that is there counts, as of other tokens.
+   */
+  async #takeOver(all: readonly PresentedToken[], { sessions, counts }: PresentedSessions) {
+    let found: { readonly presented: PresentedToken; readonly loaded: Session } | undefined;
+    const isOfPrincipal = principalOf(sessions[counts] ?? null) !== undefined;
+    const candidates = all.flatMap((presented, i) => {
+      const { foreign } = presented;
+      if (!foreign || (isOfPrincipal && i !== counts)) return [];
+      return [{ presented, foreign, existing: sessions[i] ?? null }];
+    });
+    for (const { presented, foreign, existing } of candidates.slice(0, MOST_MOVED)) {
+      const loaded = await moveForeign(this.repository, foreign, presented.id, existing);
+      if (principalOf(loaded) !== undefined) return { presented, loaded };
+      if (loaded) found ??= { presented, loaded };
+    }
+    return found ?? { presented: candidates[0]!.presented, loaded: null };
   }
 
   /** Whether another request has rotated or ended a session in the meantime. */
@@ -174,6 +201,8 @@ export class RequestSessionLoader {
     return isDue ? SessionTouch.of(this.repository, session, sendsToken) : SessionTouch.none;
   }
 }
+
+const NO_FOREIGN: readonly ForeignSession[] = [];
 
 const NONE: PresentedSessions = { sessions: [], counts: -1 };
 

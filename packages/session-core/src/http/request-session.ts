@@ -251,7 +251,7 @@ export class RequestSession implements SessionCaller {
   async #save(): Promise<void> {
     if (!this.#session) return;
     try {
-      await this.#session.save();
+      await this.#session.saveBeforeResponse();
     } catch (error) {
       this.#hasFailed = true;
       throw error;

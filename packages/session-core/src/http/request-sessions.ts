@@ -22,6 +22,7 @@ import { deviceOf } from './session-device.js';
 import { SessionEndListener } from './session-end.listener.js';
 import { SessionExtension } from './session-extension.js';
 import { SessionScope } from './session.scope.js';
+import type { NamedForeignSession } from './session-takeover.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
 interface Opened {
@@ -101,6 +102,18 @@ export class RequestSessions implements OnModuleInit {
     this.options.securityEvents.report('limit-reached', { request, limit, sessionId });
   }
 
+  /** What another library keeps under an id, and the id that it gets here; undefined where none is taken over. */
+  named(id: string, of?: string): { readonly foreign: NamedForeignSession; readonly id: string } | undefined {
+    const foreign = this.extension.takeover?.named(id, of);
+    const ownId = foreign && this.options.ids.find(foreign.token);
+    return ownId === undefined ? undefined : { foreign: foreign!, id: ownId };
+  }
+
+  /** Whether an id may be one of this library. */
+  mayHave(id: string): boolean {
+    return this.options.ids.mayBeId(id);
+  }
+
   /** Whether a request has no session, by the option `exclude` or because another package says so. */
   excludes(request: IncomingMessage): boolean {
     const isExcluded: unknown = this.options.exclude?.(request);
@@ -150,7 +163,7 @@ export class RequestSessions implements OnModuleInit {
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest);
-    const known = new KnownSessionLoader(repository, loader, options, extension);
+    const known = new KnownSessionLoader(repository, loader, options);
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };
@@ -201,7 +214,7 @@ const NO_ADDRESS =
   'The option `devices.addressOf` threw, so sessions are stored without the address of their client. This is logged once';
 
 const FOREIGN_ORIGIN =
-  'A WebSocket from a page of another origin got no session: its Origin is not the Host. List the origins of your pages ' +
+  'A WebSocket from a page of another origin was refused: its Origin is not the Host. List the origins of your pages ' +
   'in SessionWebSocketModule.forRoot({ origins }) of @nest-session/websockets';
 
 const PROMISED_EXCLUSION = 'Option `exclude` returned a promise, but must return true or false at once.';

@@ -210,6 +210,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   complete(): void {
     this.#headerActions?.forEach((action) => action());
+    this.parts.extension.beforeHeaders?.(this.session, this.response);
     const token = this.#tokenToSend;
     try {
       const resolved: unknown = this.#addToken(token);

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
 import type { RequestSession, RequestSessionParts } from './request-session.js';
@@ -24,8 +24,10 @@ export class SessionExtension {
    * decides the response, like a save that fails. A promise that it returns is waited for, and then it is called again.
    */
   beforeResponse?: ((session: RequestSession) => Promise<unknown> | undefined) | undefined;
-  /** Whether the application has listed, counted or ended sessions by `Sessions`. */
-  managesSessions = false;
+  /** Called when all headers but those of the session are set. Must not throw. */
+  beforeHeaders?: ((session: RequestSession, response: ServerResponse) => void) | undefined;
+  /** Whether the application has listed sessions by `Sessions`. */
+  listsSessions = false;
   /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**

@@ -3,8 +3,10 @@ import type { SessionToken } from '../session/session-token.js';
 
 /** Finds the sessions that another library keeps, and moves each of them to the store at its first use. */
 export interface SessionTakeover {
-  /** What a request presents of the other library; undefined when it presents nothing valid. Never throws. */
-  find(request: IncomingMessage): ForeignSession | undefined;
+  /** What a request presents of the other library, in its order; empty when it presents nothing valid. Never throws. */
+  find(request: IncomingMessage): readonly ForeignSession[];
+  /** The session that the other library knows by an id, if `of` is undefined or its principal. Never throws. */
+  named(id: string, of?: string): NamedForeignSession;
 }
 
 /** A session of another library, as a request presents it. */
@@ -18,6 +20,17 @@ export interface ForeignSession {
    * @throws SessionStoreError when the store failed
    */
   move(id: string, device?: string): Promise<boolean>;
+  /**
+   * Ends the session in the other library, and keeps it from being moved to an id of this library. What has been moved
+   * before stays. Asks the store. Resolves to whether there was one. @throws SessionStoreError when the store failed
+   */
+  end(id: string): Promise<boolean>;
   /** Makes the client forget what it presented. Never throws. */
   expire(response: ServerResponse): void;
+}
+
+/** A session of another library, as code of the application names it. */
+export interface NamedForeignSession extends Pick<ForeignSession, 'token' | 'end'> {
+  /** Tells the application that neither library has the session under this name. */
+  reportUnknown(): void;
 }

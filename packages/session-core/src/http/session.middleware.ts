@@ -33,6 +33,8 @@ export class SessionMiddleware implements OnModuleInit {
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
   ) {
+    // Since that version.
+    if (!('init$' in host)) throw new InvalidSessionOptionsError('SessionModule', [NEST_TOO_OLD]);
     if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
     boundHosts.add(host);
     isAnyInstalled = true;
@@ -178,6 +180,9 @@ const UNSET =
 const ASSIGNED =
   'that is what request.session is in such a request. Take the session of this library by @Session() of ' +
   '@nest-session/core or from SessionContext, and do not read or end it by request.session';
+
+const NEST_TOO_OLD =
+  'It needs NestJS 11.1.4 or later, and the installed @nestjs/core is older: update all packages of NestJS together.';
 
 const IMPORTED_TWICE =
   'It is configured twice in this application: import SessionModule.forRoot() once, in the root module; it is global.';

@@ -9,6 +9,7 @@ import { indexTerm } from '../session/index-terms.js';
 import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionCaller } from '../session/unsaved-changes.js';
+import { endForeign } from './foreign-session.calls.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
@@ -53,6 +54,7 @@ export class Sessions {
    * @throws SessionStoreError when the store failed
    */
   ofPrincipal(name: string): AsyncIterable<SessionInfo> {
+    this.requests.parts.extension.listsSessions = true;
     return this.#indexed.listByIndex(PRINCIPAL_NAME_INDEX_NAME, name);
   }
 
@@ -68,15 +70,30 @@ export class Sessions {
   /**
    * Ends a session and records its deleted event. With `of`, only if it is a session of this principal, which the store
    * checks in the same step: pass it whenever the id comes from a client. No session is of `undefined`, the principal
-   * of a visitor. False when there is no such session.
+   * of a visitor. False when there is no such session. While sessions of another library are taken over, it takes the
+   * ids that this library had given as well.
    * @throws SessionStoreError when the store failed
    */
   async end(id: string, options: { readonly of?: string | undefined } = {}): Promise<boolean> {
     assertString('The id of a session', id);
     assertObject('The second argument', options);
-    if (!('of' in options)) return this.#repository.deleteById(id);
-    const { of } = options;
-    return of !== undefined && this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
+    if ('of' in options && options.of === undefined) return false;
+    return (await this.#end(id, options.of)) || this.#endForeign(id, options.of);
+  }
+
+  #end(id: string, of: string | undefined): Promise<boolean> {
+    if (of === undefined) return this.#repository.deleteById(id);
+    return this.#indexed.deleteIfListed(id, PRINCIPAL_NAME_INDEX_NAME, of);
+  }
+
+  /** Ends what another library keeps under an id, and what has become of it here under the id that it got. */
+  async #endForeign(id: string, of: string | undefined): Promise<boolean> {
+    const named = this.requests.named(id, of);
+    if (!named) return false;
+    const wasThere = await endForeign(this.#repository, named.foreign, named.id);
+    const wasMoved = await this.#end(named.id, of);
+    if (of === undefined && !wasThere && !wasMoved && !this.requests.mayHave(id)) named.foreign.reportUnknown();
+    return wasThere || wasMoved;
   }
 
   /**
@@ -113,9 +130,7 @@ export class Sessions {
   }
 
   get #repository(): SessionRepository {
-    const { repository, extension } = this.requests.parts;
-    extension.managesSessions = true;
-    return repository;
+    return this.requests.parts.repository;
   }
 
   get #indexed(): IndexedSessionRepository {

@@ -4,6 +4,8 @@ export interface ForeignSessionData {
   readonly attributes: ReadonlyMap<string, unknown>;
   /** The name of the signed-in principal. */
   readonly principalName: string | undefined;
+  /** How long the other library keeps the session when it writes it again, in milliseconds; unset: not at all. */
+  readonly longestLife?: number;
 }
 
 /** The sessions that another library keeps in the same store. A store that can take them over provides this class. */
@@ -23,4 +25,12 @@ export abstract class ForeignSessions {
     read: (text: string) => ForeignSessionData | undefined,
     device?: string,
   ): Promise<boolean>;
+
+  /**
+   * Deletes the entry under a key, and prevents that it is turned into the session `id`, for as long as it would have
+   * lived. Nothing happens if there is no entry. Resolves to whether there was one.
+   * @param read as of `move()`; undefined also for a session that is not to end
+   * @throws SessionStoreError when the store failed
+   */
+  abstract end(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean>;
 }

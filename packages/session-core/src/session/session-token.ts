@@ -119,6 +119,11 @@ export class SessionIds {
     return this.generator.canHaveDrawn(token.reveal()) ? this.#idOf(token) : undefined;
   }
 
+  /** Whether a session can have this id. */
+  mayBeId(id: string): boolean {
+    return this.form === 'plain' ? this.generator.canHaveDrawn(id) : DRAWN.test(id);
+  }
+
   /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
   shown(id: string): string {
     return this.form === 'plain' ? `sha256:${hashOf(id).slice(0, FINGERPRINT_LENGTH)}` : id;

@@ -55,19 +55,23 @@ export class SessionSaver {
    * @throws SessionStoreError when the store failed; TooManySessionsError when a sign-in was refused; SessionBoundError
    *   when the session would hold too much; SessionGoneError, see there
    */
-  save(): Promise<SaveOutcome> {
-    if (this.#turn) return this.#inTurn(() => this.#save(), this.#saveAfter);
+  save(isBeforeResponse = false): Promise<SaveOutcome> {
+    if (this.#turn)
+      return this.#inTurn(
+        () => this.#save(isBeforeResponse),
+        (error) => this.#saveAfter(error, isBeforeResponse),
+      );
     // At once, which most saves are.
-    const saving = this.#save();
+    const saving = this.#save(isBeforeResponse);
     this.#turn = saving;
     return saving;
   }
 
   /** A save that waits for one that could not end the session shares its failure. */
-  readonly #saveAfter = (error: unknown): Promise<SaveOutcome> => {
+  async #saveAfter(error: unknown, isBeforeResponse: boolean): Promise<SaveOutcome> {
     if (error instanceof SessionGoneError && this.changes.isInvalidated) throw error;
-    return this.#save();
-  };
+    return this.#save(isBeforeResponse);
+  }
 
   /** The last save or update, done or not; undefined when there was none. */
   get last(): Promise<unknown> | undefined {
@@ -96,7 +100,7 @@ export class SessionSaver {
     return id;
   }
 
-  async #save(): Promise<SaveOutcome> {
+  async #save(isBeforeResponse = false): Promise<SaveOutcome> {
     if (this.#unanswered) await this.#repeat(this.#unanswered);
     const { changes } = this;
     if (changes.beforeEnd) {
@@ -105,12 +109,12 @@ export class SessionSaver {
     }
     if (changes.isNeverStored) return this.#endPresented();
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
-      if (!changes.isOver) changes.beforeSave?.();
+      if (!changes.isOver) this.#prepare(isBeforeResponse);
       if (changes.mayBeginAnew) {
         changes.beginAnew();
         this.rotate();
       }
-      if (changes.isNew && changes.response?.mayCreate) await this.#ask(changes.response.mayCreate);
+      if (changes.isNew && changes.response?.mayCreate) await this.#ask(changes.response.mayCreate, isBeforeResponse);
       const save = this.#nextSave();
       if (changes.failureToStart !== undefined) throw this.#goneError(changes.failureToStart);
       if (!save) return this.stored.ended === 'gone' ? 'gone' : 'saved';
@@ -125,9 +129,20 @@ export class SessionSaver {
   }
 
   /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
-  async #ask(mayCreate: () => Promise<void>): Promise<void> {
+  async #ask(mayCreate: () => Promise<void>, isBeforeResponse: boolean): Promise<void> {
     if (this.#nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
-    this.changes.beforeSave?.();
+    this.#prepare(isBeforeResponse);
+  }
+
+  #prepare(isBeforeResponse: boolean): void {
+    const { changes } = this;
+    if (!changes.beforeSave) return;
+    changes.isBeforeResponse = isBeforeResponse;
+    try {
+      changes.beforeSave();
+    } finally {
+      changes.isBeforeResponse = false;
+    }
   }
 
   /**

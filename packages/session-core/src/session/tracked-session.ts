@@ -200,6 +200,11 @@ export class TrackedSession implements Session {
     return this.saver.save();
   }
 
+  /** The same, where the response waits for it. */
+  saveBeforeResponse(): Promise<SaveOutcome> {
+    return this.saver.save(true);
+  }
+
   /** The id in the store until the next save; undefined while the session is new. */
   get storedId(): string | undefined {
     return this.#stored.id;
@@ -262,6 +267,15 @@ export class TrackedSession implements Session {
     return this.#changes.isOver;
   }
 
+  /** Lets what runs before each save change the session now. Never throws: the save does, for the same. */
+  complete(): void {
+    try {
+      if (!this.isOver) this.#changes.beforeSave?.();
+    } catch {
+      // Nothing was signed in or out.
+    }
+  }
+
   /** Whether the next save ends the session, or leaves nobody signed in who was. */
   get endsLogin(): boolean {
     const isSignedOut = this.storedPrincipal !== undefined && this.peekAttribute(PRINCIPAL_ATTRIBUTE) === undefined;
@@ -298,18 +312,33 @@ export class TrackedSession implements Session {
 
   /**
    * Sets another principal, or removes it. The session gets another id with it, unless one is to be saved anyway: a
-   * token from before opens nothing, and what was opened with it ends. A client that cannot be told of it keeps the id.
+   * token from before opens nothing, and what was opened with it ends. Over an open connection it keeps the id, and so
+   * does who signs out after the first byte. @throws SessionStateError for a sign-in after the first byte
    */
   setPrincipal(name: string | undefined): void {
+    const { id } = this.#stored;
+    const keepsId = id !== undefined && id === this.#changes.id && !this.#takesToken;
+    if (name !== undefined && keepsId && this.response?.lateChange === undefined) this.#changes.assertRotatable();
     this.#become(name, true);
+  }
+
+  /** Records the principal that the session had before, as its content shows. It keeps its id. */
+  adoptPrincipal(name: string): void {
+    this.#become(name, false);
   }
 
   /** `isAnother`: whether the sign-in before was that of somebody else. */
   #become(name: string | undefined, isAnother: boolean): void {
     const [changes, { id }] = [this.#changes, this.#stored];
     const assign = () => changes.setPrincipal(name, isAnother);
-    if (isAnother && takesToken(changes.response) && id !== undefined && id === changes.id) this.saver.rotate(assign);
+    if (isAnother && this.#takesToken && id !== undefined && id === changes.id) this.saver.rotate(assign);
     else assign();
+  }
+
+  /** Whether the client can get another token. */
+  get #takesToken(): boolean {
+    const { response, isBeforeResponse } = this.#changes;
+    return isBeforeResponse ? response?.headersSent === false : takesToken(response);
   }
 
   /** From now on, a save does not renew the idle timeout. */

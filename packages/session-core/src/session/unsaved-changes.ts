@@ -79,6 +79,8 @@ export class UnsavedChanges implements AttributesSession {
   beforeEnd: readonly SessionEnd[] | undefined;
   /** Runs before each save. */
   beforeSave: (() => void) | undefined;
+  /** Whether it runs before a save that the response waits for, so that its headers take another token. */
+  isBeforeResponse = false;
   presentedIds: readonly string[];
   authentication: Authentication | undefined;
   /** Whether the next save removes all attributes that the store has. */

@@ -8,7 +8,7 @@ import {
   type OnModuleInit,
   type Type,
 } from '@nestjs/common';
-import { ModuleRef, NestFactory } from '@nestjs/core';
+import { HttpAdapterHost, ModuleRef, NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
@@ -240,6 +240,18 @@ describe('SessionModule', () => {
   it('refuses to be configured twice', async () => {
     const imports = [SessionModule.forRoot(), SessionModule.forRoot({ timeout: '1m' }), store];
     expect(await refusal({ imports })).toMatch(/^SessionModule: It is configured twice/);
+  });
+
+  it('refuses a NestJS that is too old, and says which it needs', async () => {
+    const init = Object.getOwnPropertyDescriptor(HttpAdapterHost.prototype, 'init$')!;
+    Reflect.deleteProperty(HttpAdapterHost.prototype, 'init$');
+    try {
+      expect(await refusal({ imports: [SessionModule.forRoot(), store] })).toMatch(
+        /^SessionModule: It needs NestJS 11\.1\.4 or later/,
+      );
+    } finally {
+      Object.defineProperty(HttpAdapterHost.prototype, 'init$', init);
+    }
   });
 
   it('refuses a second store', async () => {

@@ -1,5 +1,6 @@
 import type { SessionData } from 'express-session';
 import { assertPrincipalName } from '@nest-session/core/internal';
+import { PassportKeys } from './passport-keys.js';
 
 /** The properties of a session, as the next request reads them. They are passed to functions of the options. */
 export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record<string, unknown>>;
@@ -14,7 +15,7 @@ export type PrincipalOfSession = (session: SessionProperties) => string | number
 /** Determines the principal of a session. */
 export interface PrincipalRule {
   /** The properties in which Passport keeps its users, if they are the principals. */
-  readonly passportKeys?: Set<string>;
+  readonly passportKeys?: PassportKeys;
   /** Whether it may depend on an attribute. */
   mayRead(name: string): boolean;
   /** Returns the name of the principal, or undefined if no user is signed in. @throws TypeError when it has no name */
@@ -29,7 +30,7 @@ export function principalRule(option: PrincipalOfSession | false | undefined): P
       mayRead: () => true,
       nameIn: (session) => principalNameOf(option(session), 'Option `principal` returned'),
     };
-  const passportKeys = new Set(['passport']);
+  const passportKeys = new PassportKeys(['passport']);
   return {
     passportKeys,
     mayRead: (name) => passportKeys.has(name),

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { fastifyRequestOf } from '@nest-session/core/internal';
+import type { PassportKeys } from '../configuration/passport-keys.js';
 
 /** What Passport is about to keep in the session of a request. */
 export interface PassportLogin {
@@ -38,7 +39,7 @@ export function passportLoginOf(request: IncomingMessage): PassportLogin | undef
  * nothing of who wrote it. Every login reads `req.session` before or after, so that is when to call it.
  * @param keys to which the property is added in which Passport keeps its users
  */
-export function watchPassport(request: IncomingMessage, keys: Set<string>): void {
+export function watchPassport(request: IncomingMessage, keys: PassportKeys): void {
   const { _sessionManager, _passport } = request as PassportRequest;
   const manager =
     _sessionManager ??
@@ -48,6 +49,7 @@ export function watchPassport(request: IncomingMessage, keys: Set<string>): void
   const key = manager._key ?? manager.key;
   if (typeof key !== 'string') return;
   keys.add(key);
+  keys.isInUse = true;
   if (watched.has(manager)) return;
   watched.add(manager);
   const { _serializeUser, serializeUser } = manager;

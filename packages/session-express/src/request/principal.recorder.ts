@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '@nest-session/core';
 import type { TrackedSession } from '@nest-session/core/internal';
 import type { Update } from '../bag/session-bag.js';
+import type { PassportKeys } from '../configuration/passport-keys.js';
 import {
   nameIfAny,
   principalNameOf,
@@ -76,7 +77,7 @@ export class PrincipalRecorder {
    * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody: it
    * may be what a client has sent.
    */
-  #follow(keys: ReadonlySet<string>): void {
+  #follow(keys: PassportKeys): void {
     const { session } = this;
     const login = passportLoginOf(this.request);
     if (login && login !== this.#settled && this.#holds(login)) {
@@ -93,8 +94,14 @@ export class PrincipalRecorder {
       if (isDeepStrictEqual(user, before)) continue;
       const next = nameIfAny(user);
       if (user === undefined) this.#signOut(keys);
-      else if (next === undefined ? before === undefined : next !== name) this.#tell('not-by-passport');
+      else if (next === undefined ? before === undefined : next !== name) this.#refuse(key, keys);
     }
+  }
+
+  /** What other code has written reaches Passport neither: it would take that user for signed in. */
+  #refuse(key: string, { isInUse }: PassportKeys): void {
+    this.#tell('not-by-passport');
+    if (isInUse) this.session.assignAttribute(key, this.session.peekStored(key));
   }
 
   /** The user of Passport is gone, and with it the principal: unless somebody else is signed in. */

@@ -10,10 +10,14 @@ type Reply<T> = (error?: unknown, result?: T) => void;
 
 /** The `req.sessionStore`. It gives access to other sessions by the id that `req.session.id` returns. */
 export class SessionStore {
-  /** @param findRepository called at each use, because the module of the store may be constructed later */
+  /**
+   * @param findRepository called at each use, because the module of the store may be constructed later
+   * @param end ends a session, also one of express-session
+   */
   constructor(
     private readonly settings: Pick<BagSettings, 'lifetimeOf' | 'describeCookie'>,
     private readonly findRepository: () => SessionRepository,
+    private readonly end: (id: string) => Promise<unknown>,
   ) {}
 
   /** Calls back with the properties of a live session and its cookie, or with null. */
@@ -31,7 +35,7 @@ export class SessionStore {
 
   /** Ends a session for every instance. */
   destroy(id: string, callback?: Reply<void>): void {
-    answer(callback, async () => void (await this.findRepository().deleteById(id)));
+    answer(callback, async () => void (await this.end(id)));
   }
 
   /** Calls `req.session.regenerate()`. */

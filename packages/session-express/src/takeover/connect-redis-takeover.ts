@@ -6,12 +6,14 @@ import {
   type ForeignSession,
   type ForeignSessionData,
   type ForeignSessions,
+  type NamedForeignSession,
   OneLineLogger,
   type SessionTakeover,
 } from '@nest-session/core/internal';
 import { stringifySetCookie } from 'cookie';
-import type { ResolvedExpressSessionOptions } from '../configuration/express-session.options.js';
-import { presentedSid, type PresentedSid } from './connect-sid.js';
+import type { ResolvedExpressSessionOptions, Secret } from '../configuration/express-session.options.js';
+import { warnOnce } from '../bag/warn-once.js';
+import { presentedSids } from './connect-sid.js';
 import { decodeOldSession } from './decode-old-session.js';
 
 type Options = Pick<ResolvedExpressSessionOptions, 'secrets' | 'name' | 'prefix' | 'oldCookie' | 'principal'>;
@@ -25,14 +27,27 @@ export class ConnectRedisTakeover implements SessionTakeover {
     private readonly sessions: ForeignSessions,
   ) {}
 
-  find(request: IncomingMessage): ForeignSession | undefined {
+  find(request: IncomingMessage): ForeignSession[] {
     const { secrets, name, prefix } = this.options;
-    const presented = presentedSid(request.headers.cookie, name, secrets);
-    if (!presented) return undefined;
-    return {
-      token: tokenOf(presented),
-      move: (id, device) => this.sessions.move(`${prefix}${presented.sid}`, id, (text) => this.#decode(text), device),
+    const decode = (text: string) => this.#decode(text);
+    return presentedSids(request.headers.cookie, name, secrets).map((sid) => ({
+      token: tokenOf(sid, secrets),
+      move: (id, device) => this.sessions.move(`${prefix}${sid}`, id, decode, device),
+      end: (id) => this.sessions.end(`${prefix}${sid}`, id, decodeToEnd),
       expire: (response) => this.#expire(response),
+    }));
+  }
+
+  named(sid: string, of?: string): NamedForeignSession {
+    const { secrets, prefix, principal } = this.options;
+    const decode = (text: string) => {
+      const data = of === undefined ? decodeToEnd(text) : decodeOldSession(text, principal);
+      return of === undefined || data?.principalName === of ? data : undefined;
+    };
+    return {
+      token: tokenOf(sid, secrets),
+      end: (id) => this.sessions.end(`${prefix}${sid}`, id, (text) => undefinedIfThrown(() => decode(text))),
+      reportUnknown: () => warnOnce(NOT_FOUND),
     };
   }
 
@@ -64,9 +79,28 @@ const NOT_TAKEN_OVER =
 
 const PREFIXED = /^__(?:host|http|secure)-/i;
 
+const NOT_FOUND =
+  'Sessions.end() got an id of express-session and found no session: it has ended, or it was taken over and has another ' +
+  'id since a login, and then it goes on. To sign a user out, call Sessions.endAll(name). This is logged once';
+
 /**
- * Derives the token, so that parallel requests with the old cookie get the same session. Deriving it takes the secret.
+ * Derives the token, so that all requests with the old session get the same new one, whichever secret has signed their
+ * cookies: by the oldest secret, which stands last, because a newer one is put before it. Deriving it takes that
+ * secret.
  */
-export function tokenOf({ sid, secret }: PresentedSid): SessionToken {
-  return new SessionToken(createHmac('sha256', secret).update(`takeover:${sid}`).digest('base64url'));
+export function tokenOf(sid: string, secrets: readonly Secret[]): SessionToken {
+  return new SessionToken(createHmac('sha256', secrets.at(-1)!).update(`takeover:${sid}`).digest('base64url'));
+}
+
+/** Whoever the user is, the session may end. */
+function decodeToEnd(text: string): ForeignSessionData | undefined {
+  return decodeOldSession(text, undefined);
+}
+
+function undefinedIfThrown<T>(decode: () => T): T | undefined {
+  try {
+    return decode();
+  } catch {
+    return undefined;
+  }
 }

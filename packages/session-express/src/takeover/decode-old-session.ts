@@ -10,11 +10,19 @@ import type { PrincipalRule, SessionProperties } from '../configuration/principa
 export function decodeOldSession(text: string, principal: PrincipalRule | undefined): ForeignSessionData | undefined {
   const stored = parsed(text);
   if (typeof stored !== 'object' || stored === null || !('cookie' in stored)) return undefined;
-  const { cookie: _, ...properties } = stored as SessionProperties;
+  const { cookie, ...properties } = stored as SessionProperties;
   const kept = Object.entries(properties).filter(([name, value]) => isName(name) && value !== null);
   const attributes = new Map<string, unknown>(kept);
-  return { attributes, principalName: principal?.nameIn(properties) };
+  const { originalMaxAge } = (cookie ?? {}) as { readonly originalMaxAge?: unknown };
+  const longestLife =
+    typeof originalMaxAge === 'number' && originalMaxAge > 0 ? Math.ceil(originalMaxAge) : DEFAULT_LIFE;
+  return { attributes, principalName: principal?.nameIn(properties), longestLife: Math.min(longestLife, LONGEST_LIFE) };
 }
+
+/** The `ttl` of connect-redis, for a cookie without a lifetime: a day, in milliseconds. */
+const DEFAULT_LIFE = 86_400_000;
+/** Browsers keep no cookie for longer than 400 days. */
+const LONGEST_LIFE = 400 * DEFAULT_LIFE;
 
 /** Whether stores can keep an attribute of this name and the application may set it. */
 function isName(name: string): boolean {

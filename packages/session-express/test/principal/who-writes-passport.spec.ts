@@ -8,7 +8,7 @@ import {
 import { RedisSessionModule } from '@nest-session/redis';
 import { SpringJsonSerializer, SpringSessionModule, springSessions } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { RedisServer } from '@nest-session/testing';
+import { HttpAgent, RedisServer } from '@nest-session/testing';
 import { Controller, Get, Injectable } from '@nestjs/common';
 import { closeApps, type ExpressSessionAppOptions, startApp } from '../support/express-session.app.js';
 import { logInByPassport, type PassportLoginOptions } from '../support/passport-login.js';
@@ -170,6 +170,28 @@ it('is not overruled by Passport where the application signs in by another name 
   });
   await run(({ session }) => void (session.other = 1));
   expect([await who(), await count('7')]).toEqual(['ann', 0]);
+});
+
+describe('where Passport is in use, a user that it has not written', () => {
+  it.each(FORGERIES)('does not reach it, when code %s', async (how, forge) => {
+    const { app, client, run, log } = await start();
+    const reads: Step<unknown> = ({ session }) => (session.passport as unknown) ?? null;
+    // Passport has served a request, of anybody.
+    await runIn(new HttpAgent(await app.getUrl()), (req) => logInByPassport(req, 'bob'));
+    await run(({ session }) => void (session.cart = 'apple'));
+    await request(client, forge);
+    expect(await run(reads)).toBeNull();
+    await run((req) => logInByPassport(req, 'ann'));
+    await request(client, forge);
+    expect(await run(reads)).toEqual(how === 'regenerates the session before' ? null : { user: 'ann' });
+    expect(log.lines.join()).toContain('is not stored where Passport is in use');
+  });
+
+  it('is a value of the application where Passport is not in use', async () => {
+    const { run } = await start();
+    await run(({ session }) => void (session.passport = 'C01X00T47'));
+    expect(await run(({ session }) => session.passport as string)).toBe('C01X00T47');
+  });
 });
 
 describe('a session manager of an older Passport', () => {

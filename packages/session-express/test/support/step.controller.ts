@@ -36,15 +36,15 @@ export class StepController {
 }
 
 /** Runs `step` in a request of this client, as its handler. Resolves to the response. */
-export async function request(agent: HttpAgent, step: Step<unknown>) {
+export async function request(agent: HttpAgent, step: Step<unknown>, query = '', headers = {}) {
   const number = String(numbered++);
   steps.set(number, step);
-  return agent.get(`/step/${number}`);
+  return agent.get(`/step/${number}${query}`, { headers });
 }
 
 /** Resolves to what `step` returns. @throws what it throws */
-export async function runIn<T>(agent: HttpAgent, step: Step<T>): Promise<Awaited<T>> {
-  const response = await request(agent, step);
+export async function runIn<T>(agent: HttpAgent, step: Step<T>, query = ''): Promise<Awaited<T>> {
+  const response = await request(agent, step, query);
   const { result, error } = response.json<{ result: Awaited<T>; error?: string }>();
   if (response.status !== 200 || error !== undefined) throw new Error(error ?? `${response.status} ${response.text}`);
   return result;

@@ -1,6 +1,7 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto';
-import { Controller, Get, type INestApplication, Req } from '@nestjs/common';
+import { Controller, Get, Inject, type INestApplication, Req } from '@nestjs/common';
 import {
+  BrowserSessions,
   IndexedSessionRepository,
   KeepSessionIdle,
   OnSecurityEvent,
@@ -19,7 +20,7 @@ import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import type { ExpressSessionModuleOptions } from '../../src/index.js';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
-import { runIn, StepController } from '../support/step.controller.js';
+import { request, runIn, type Step, StepController } from '../support/step.controller.js';
 
 LeakGuard.install();
 
@@ -42,6 +43,8 @@ const NAMESPACE = 'nest:session';
 class PlainController {
   static created: SessionCreatedEvent[] = [];
   static unknown: SecurityEvent[] = [];
+
+  constructor(@Inject(BrowserSessions) readonly sessions: BrowserSessions) {}
 
   /** Does not use the session. */
   @Get('idle')
@@ -95,8 +98,7 @@ beforeEach(async () => {
 const sign = (sid: string, secret = SECRET) =>
   `s:${sid}.${createHmac('sha256', secret).update(sid).digest('base64').replace(/=+$/, '')}`;
 
-const tokenOf = (sid: string, secret = SECRET) =>
-  createHmac('sha256', secret).update(`takeover:${sid}`).digest('base64url');
+const tokenOf = (sid: string) => createHmac('sha256', OLDER_SECRET).update(`takeover:${sid}`).digest('base64url');
 
 const DATA = {
   cookie: { originalMaxAge: 86_400_000, path: '/' },
@@ -136,6 +138,31 @@ describe('the takeover of a session of connect-redis', () => {
     expect((await browser.get('/user?_s=1')).json()).toMatchObject({ user: null });
     expect(await userOf(browser)).toBe('ann');
   });
+
+  it.each(['list() and end()', 'end() alone'])(
+    'is prevented by BrowserSessions under another alias: %s',
+    async (how) => {
+      await app.app.close();
+      await start({}, { multipleSessions: true });
+      const { browser, key } = await oldSession();
+      const other = browser.fork();
+      const { sessions } = app.app.get(PlainController);
+      const ended = await runIn(
+        browser,
+        async () => {
+          expect(sessions.newAlias).not.toBe('0');
+          if (how === 'end() alone') return [await sessions.end('0')];
+          const aliases = [...(await sessions.list()).keys()];
+          return Promise.all(aliases.map((alias) => sessions.end(alias)));
+        },
+        '?_s=1',
+      );
+      expect(ended).toEqual([true]);
+      expect(browser.cookies).toEqual({});
+      expect([await userOf(browser), await userOf(other)]).toEqual([null, null]);
+      expect(await client.exists(key)).toBe(0);
+    },
+  );
 
   it('gives the browser the new cookie instead of the old one, on any route', async () => {
     const { browser } = await oldSession();
@@ -290,10 +317,42 @@ describe('the takeover of a session of connect-redis', () => {
     expect((await app.agent().get('/user', { headers })).json()).toMatchObject({ user: 'ann' });
   });
 
-  it('accepts the signature of an older secret, by which other instances derive the same session', async () => {
-    const { browser, sid } = await oldSession({ secret: OLDER_SECRET });
+  it.each([SECRET, OLDER_SECRET])('accepts the signature of %s, and makes the same session of it', async (secret) => {
+    const { browser, sid } = await oldSession({ secret });
     await browser.get('/plain');
-    expect(browser.cookie('SESSION')).toBe(tokenOf(sid, OLDER_SECRET));
+    expect(browser.cookie('SESSION')).toBe(tokenOf(sid));
+  });
+
+  it('makes one session of an old one, whichever secret has signed its cookies', async () => {
+    const { sid } = await oldSession();
+    const [ann, thief] = [browserWith(sign(sid)), browserWith(sign(sid, OLDER_SECRET))];
+    expect([await userOf(thief), await userOf(ann)]).toEqual(['ann', 'ann']);
+    await runIn(ann, ({ session }) => session.destroy().then(() => undefined));
+    expect(await userOf(thief)).toBeNull();
+    expect(await client.keys(`${NAMESPACE}:sessions:expires:*`)).toEqual([]);
+  });
+
+  it.each(['destroy', 'signOut'])('with two old cookies in one request: %s() ends both sessions', async (method) => {
+    const [first, second] = [await oldSession(), await oldSession()];
+    const cookie = (...sids: string[]) => ({
+      headers: { cookie: sids.map((sid) => `connect.sid=${encodeURIComponent(sign(sid))}`).join('; ') },
+    });
+    const both = cookie(first.sid, second.sid);
+    expect((await app.agent().get('/user', both)).json()).toMatchObject({ user: 'ann' });
+    const out: Step<unknown> = ({ session }) => void session[method]();
+    expect((await request(app.agent(), out, '', both.headers)).status).toBe(200);
+    for (const presented of [cookie(first.sid), cookie(second.sid), both])
+      expect((await app.agent().get('/user', presented)).json()).toMatchObject({ user: null });
+    expect(await client.exists(first.key, second.key)).toBe(0);
+  });
+
+  it.each(['nothing', 'the session of a visitor'])('finds that of a user behind an old cookie of %s', async (what) => {
+    const planted = what === 'nothing' ? 'ended' : (await oldSession({ data: '{"cookie":{},"cart":[]}' })).sid;
+    const { sid } = await oldSession();
+    const cookie = [planted, sid].map((each) => `connect.sid=${encodeURIComponent(sign(each))}`).join('; ');
+    const response = await app.agent().get('/user', { headers: { cookie } });
+    expect(response.json()).toMatchObject({ user: 'ann' });
+    expect(response.setCookies.join()).toContain(`SESSION=${tokenOf(sid)}`);
   });
 
   it('happens once: after a sign-out the old cookie opens nothing, although the old entry is there again', async () => {
@@ -311,15 +370,27 @@ describe('the takeover of a session of connect-redis', () => {
     expect(await client.keys(`${NAMESPACE}:sessions:expires:*`)).toEqual([]);
   });
 
-  it('leaves a mark that lives as long as the old entry would have', async () => {
+  it('leaves a mark that outlives the old entry, also one that an old instance writes again', async () => {
     const marks = async () => {
       const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
       return client.pttl(mark);
     };
-    const { browser } = await oldSession({ ttl: 7_200_000 });
+    // It lived for a day when it was new.
+    const { browser, sid } = await oldSession({ ttl: 7_200_000 });
     await browser.get('/plain');
-    expect(await marks()).toBeGreaterThan(7_100_000);
-    expect(await marks()).toBeLessThanOrEqual(7_200_000);
+    const [day, hour] = [86_400_000, 3_600_000];
+    expect(await marks()).toBeGreaterThan(7_100_000 + day + hour);
+    expect(await marks()).toBeLessThanOrEqual(7_200_000 + day + hour);
+    await runIn(browser, ({ session }) => session.destroy().then(() => undefined));
+    const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
+    // When the first entry would have ended.
+    await client.pexpire(mark, (await client.pttl(mark)) - 7_200_000);
+    await client.set(`sess:${sid}`, JSON.stringify(DATA), 'PX', day);
+    expect(await userOf(browserWith(sign(sid)))).toBeNull();
+    await client.flushall();
+    const { browser: endedSoon } = await oldSession({ ttl: 3000, data: '{"cookie":{"originalMaxAge":null}}' });
+    await endedSoon.get('/plain');
+    expect(await marks()).toBeGreaterThan(day);
     await client.flushall();
     const { browser: endless } = await oldSession({ ttl: -1 });
     await endless.get('/plain');
@@ -562,6 +633,75 @@ describe('the takeover of a session of connect-redis', () => {
     await browser.get('/user');
     const token = browser.cookie('SESSION')!;
     for (const secret of [sid, token, 'book']) expect(app.log.lines.join()).not.toContain(secret);
+  });
+});
+
+describe('Sessions.end() with the id of a session of express-session', () => {
+  const end = (id: string, of?: string) => app.app.get(Sessions).end(id, of === undefined ? {} : { of });
+  const warnings = () => app.log.lines.filter((line) => line.includes('Sessions.endAll(name)'));
+
+  it('ends it, and its old cookie opens nothing, although an old instance writes it again', async () => {
+    const { browser, sid, key } = await oldSession({ ttl: 7_200_000 });
+    expect(await end(sid)).toBe(true);
+    expect(await client.exists(key)).toBe(0);
+    const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
+    expect(await client.pttl(mark)).toBeGreaterThan(86_400_000 + 7_100_000);
+    await client.set(key, JSON.stringify(DATA), 'PX', 60_000);
+    expect(await userOf(browser)).toBeNull();
+    expect(warnings()).toEqual([]);
+  });
+
+  it('ends one without an end for ever', async () => {
+    const { sid } = await oldSession({ ttl: -1 });
+    expect(await end(sid)).toBe(true);
+    const [mark = ''] = await client.keys(`${NAMESPACE}:sessions:taken-over:*`);
+    expect(await client.pttl(mark)).toBe(-1);
+  });
+
+  it('ends the session that it has become', async () => {
+    const { browser, sid } = await oldSession();
+    const other = browser.fork();
+    await browser.get('/plain');
+    expect(await end(sid)).toBe(true);
+    expect([await userOf(browser), await userOf(other)]).toEqual([null, null]);
+  });
+
+  it('ends it by req.sessionStore.destroy(), too', async () => {
+    const { browser, sid } = await oldSession();
+    await browser.get('/plain');
+    await runIn(app.agent(), ({ sessionStore }) => new Promise((resolve) => sessionStore.destroy(sid, resolve)));
+    expect(await userOf(browser)).toBeNull();
+  });
+
+  it('ends only that of a principal, where it names one', async () => {
+    const [waiting, moved] = [await oldSession(), await oldSession()];
+    await moved.browser.get('/plain');
+    for (const { sid } of [waiting, moved]) expect(await end(sid, 'bob')).toBe(false);
+    expect([await userOf(waiting.browser.fork()), await userOf(moved.browser)]).toEqual(['ann', 'ann']);
+    const another = await oldSession();
+    for (const { sid } of [another, moved]) expect(await end(sid, 'ann')).toBe(true);
+    expect([await userOf(another.browser), await userOf(moved.browser)]).toEqual([null, null]);
+  });
+
+  it('takes no place of the sessions that its principal may have', async () => {
+    await app.app.close();
+    await start({}, { maxSessions: { perPrincipal: 1, whenReached: 'end-oldest' } as never });
+    const current = await oldSession();
+    await current.browser.get('/plain');
+    expect(await end((await oldSession()).sid)).toBe(true);
+    expect(await userOf(current.browser)).toBe('ann');
+  });
+
+  it('says what to call where the session has another id by now, once, and not of an id of this library', async () => {
+    const { browser, sid } = await oldSession();
+    await runIn(browser, ({ session }) => session.signIn('ann'));
+    const id = await runIn(browser, ({ session }) => session.id as string);
+    app.log.lines.length = 0;
+    await runIn(browser, ({ session }) => session.signOut());
+    expect(await end(id)).toBe(false);
+    expect(warnings()).toEqual([]);
+    for (let call = 0; call < 2; call++) expect(await end(sid)).toBe(false);
+    expect(warnings()).toEqual([expect.stringContaining('Sessions.end() got an id of express-session')]);
   });
 });
 

@@ -18,6 +18,20 @@ import { StrayIndexes } from './stray-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 
+// Milliseconds.
+const LONGEST_REQUEST = 3_600_000;
+
+/** What PTTL replies of a key that has ended. */
+const ENDED = -2;
+
+/** Like every end, it runs when Redis is out of memory. A takeover may have left the mark before. */
+const MARK = `#!lua flags=allow-oom
+if tonumber(ARGV[1]) >= 0 then
+  redis.call('SET', KEYS[1], '', 'PX', ARGV[1])
+else
+  redis.call('SET', KEYS[1], '')
+end`;
+
 /** Takes over sessions that connect-redis stored in the same Redis, as strings with a time to live. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
@@ -52,24 +66,40 @@ export class RedisForeignSessions extends ForeignSessions {
     read: (text: string) => ForeignSessionData | undefined,
     device?: string,
   ): Promise<boolean> {
-    const [text, timeToLive] = await this.#connection.run(
-      (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
-      key,
-    );
-    const data = text === null ? undefined : read(text);
+    const { data, timeToLive } = await this.#find(key, read);
     if (!data) return false;
     const session = { ...this.#sessionOf(id, data), device };
-    const isStored = await this.#strayIndexes.outOfTheWayOf(session.indexes, () => this.#store(session, timeToLive));
+    const isStored = await this.#strayIndexes.outOfTheWayOf(session.indexes, () =>
+      this.#store(session, timeToLive, markLife(timeToLive, data)),
+    );
     // Delete the entry last, so that no session is lost if the process ends in between.
     await this.#connection.run((client) => client.unlink(key), key);
     return isStored;
   }
 
-  async #store(session: TakenOverSession, timeToLive: number): Promise<boolean> {
+  async end(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean> {
+    const { data, timeToLive } = await this.#find(key, read);
+    if (!data || timeToLive === 0 || timeToLive === ENDED) return false;
+    const keys = this.#partitions.of(id);
+    const markedFor = markLife(timeToLive, data);
+    await this.#connection.write((client) => client.eval(MARK, 1, keys.takeoverMark(id), markedFor), keys.prefix);
+    await this.#connection.run((client) => client.unlink(key), key);
+    return true;
+  }
+
+  async #find(key: string, read: (text: string) => ForeignSessionData | undefined) {
+    const [text, timeToLive] = await this.#connection.run(
+      (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
+      key,
+    );
+    return { data: text === null ? undefined : read(text), timeToLive };
+  }
+
+  async #store(session: TakenOverSession, timeToLive: number, markedFor: number): Promise<boolean> {
     const { id, indexes } = session;
     const { encryption = new SessionEncryption(), maxSessions } = this.#options;
     const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
-      outcome: await this.#scripts(client).takeOver(creation, timeToLive),
+      outcome: await this.#scripts(client).takeOver(creation, timeToLive, markedFor),
     });
     const { prefix } = this.#partitions.of(id);
     const store = async () =>
@@ -92,6 +122,14 @@ export class RedisForeignSessions extends ForeignSessions {
     const times = { maxInactiveInterval: principalName === undefined ? anonymousTimeout : timeout, absoluteTimeout };
     return { id, ...times, attributes: texts, indexes, bounds: { maxAttributes, maxSessionSize } };
   }
+}
+
+/**
+ * An instance of the other library may write the entry again, at the end of a request that had loaded it: then it lives
+ * as long as a new one, and the mark has to outlive it.
+ */
+function markLife(timeToLive: number, { longestLife = 0 }: ForeignSessionData): number {
+  return timeToLive < 0 ? -1 : timeToLive + longestLife + LONGEST_REQUEST;
 }
 
 /** A key of another type holds no session. */

@@ -259,8 +259,12 @@ async function takeOver(): Promise<void> {
   await admin.set('sess:old', '{}', 'EX', 60);
   const instance = await start(ONLY_REQUESTS);
   const id = 'i'.repeat(43);
-  await instance.get(ForeignSessions).move('sess:old', id, () => ({ attributes: new Map(), principalName: 'ann' }));
+  const read = () => ({ attributes: new Map(), principalName: 'ann' });
+  await instance.get(ForeignSessions).move('sess:old', id, read);
   expect(await admin.exists('sess:old', `nest:session:sessions:${id}`)).toBe(1);
+  await admin.set('sess:other', '{}', 'EX', 60);
+  await instance.get(ForeignSessions).end('sess:other', 'j'.repeat(43), read);
+  expect(await admin.exists('sess:other')).toBe(0);
   await instance.stop();
 }
 

@@ -113,7 +113,10 @@ describe.each([
       attributes: new Map(),
       principalName: undefined,
     }));
-    instances[0]!.module.get(SessionExtension, { strict: false }).takeover = { find: () => undefined };
+    instances[0]!.module.get(SessionExtension, { strict: false }).takeover = {
+      find: () => [],
+      named: () => ({}) as never,
+    };
     await repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann');
     await repository.endEverySession();
     const epochs = (await client.keys('*')).filter((key) => documented(key) === 'nest:session:epoch');

@@ -115,8 +115,11 @@ export class SessionScripts {
     return toCreateReply(await this.#run('createSession', keys, args));
   }
 
-  /** `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. */
-  async takeOver(session: TakenOverSession, timeToLive: number): Promise<TakeOverReply> {
+  /**
+   * `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. `markedFor`:
+   * for how long no entry of it is taken over again; -1: for ever.
+   */
+  async takeOver(session: TakenOverSession, timeToLive: number, markedFor = timeToLive): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes } = session;
     const partition = this.partitions.of(id);
     const keys = [...newKeysOf(partition, id), partition.takeoverMark(id), partition.epoch];
@@ -129,6 +132,7 @@ export class SessionScripts {
       maxInactiveInterval,
       absoluteTimeout,
       timeToLive,
+      markedFor,
       indexes.size,
     ];
     pushIndexes(args, indexes);

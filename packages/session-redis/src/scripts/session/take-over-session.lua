@@ -1,8 +1,8 @@
 #!lua
 --[[
   take-over-session: stores a session that another library kept, as create-session does a new one, and leaves a mark that
-  it was taken over. The mark outlives the entry of the other library: whatever has become of the session here, that entry
-  is never a session again. Neither is one that may have been there when every session was ended, or every session of its
+  it was taken over. The mark outlives the entry of the other library, also one that an instance of it writes again
+  meanwhile: whatever has become of the session here, that entry is never a session again. Neither is one that may have been there when every session was ended, or every session of its
   principal: nothing tells when it began.
 
   KEYS[1] bucket list
@@ -19,8 +19,9 @@
   ARGV[5] maxInactiveInterval in s
   ARGV[6] absolute timeout in s; negative: none
   ARGV[7] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none
-  ARGV[8] number of indexes
-  ARGV[9..] name and value of each index, field and text of each attribute
+  ARGV[8] how long the mark lives, in ms; -1: for ever
+  ARGV[9] number of indexes
+  ARGV[10..] name and value of each index, field and text of each attribute
 
   Returns
     {'created', creation time in epoch ms}
@@ -30,11 +31,12 @@
 ]]
 -- include: clock, arguments, new-session
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
-local mark_key, takeover_mark, grace, left, first_attribute = KEYS[5], KEYS[6], ARGV[4], tonumber(ARGV[7]), 9 + 2 * ARGV[8]
+local mark_key, takeover_mark, grace, left, marked_for = KEYS[5], KEYS[6], ARGV[4], tonumber(ARGV[7]), ARGV[8]
+local first_attribute = 10 + 2 * ARGV[9]
 local new = {
   id = ARGV[3], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[5]), timeout = tonumber(ARGV[6]),
   most = left >= 0 and left or nil,
-  indexes = part_of(ARGV, 9, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
+  indexes = part_of(ARGV, 10, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 
 if left == 0 or left == -2 or redis.call('EXISTS', takeover_mark) == 1 then return { 'gone' } end
@@ -43,8 +45,8 @@ if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collis
 local now = now_in_ms()
 begin_session(partition, new, now)
 store_session(partition, new, grace, now)
-if new.most then
-  redis.call('SET', takeover_mark, '', 'PX', new.most)
+if tonumber(marked_for) >= 0 then
+  redis.call('SET', takeover_mark, '', 'PX', marked_for)
 else
   redis.call('SET', takeover_mark, '')
 end
