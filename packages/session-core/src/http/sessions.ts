@@ -3,7 +3,7 @@ import { assertObject, assertString } from '../option-reading/assert-argument.js
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
-import { assertPrincipalName } from '../session/attribute-names.js';
+import { assertPrincipalName, PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SessionInfo } from '../session/session-info.js';
 import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
@@ -78,10 +78,13 @@ export class Sessions {
   }
 
   /**
-   * Ends every session that a principal has at the moment of the call, with a deleted event for each. `except`: the
-   * session that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many
+   * Ends every session that a principal has at the moment of the call, with a deleted event for each. Returns how many
    * this call ended. A session that is rotated meanwhile ends as well, and one that signs in later stays: save a new
    * password before you call it. When it fails, some may have ended: call it again.
+   *
+   * `except`: the session that stays, or its id. Pass the session of the request itself: before the first byte of the
+   * response, it also gets another id and token, and whoever else has the former token is shut out, with what they have
+   * begun or left open.
    * @throws SessionStoreError when the store failed; TypeError for what `signIn()` takes for no name, such as a number
    */
   async endAll(
@@ -91,7 +94,11 @@ export class Sessions {
     // A name of nobody ends nothing, and the caller would think that the user is signed out.
     assertPrincipalName(name);
     assertObject('The second argument', options);
-    return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(options.except));
+    const stays = trackedOf(options.except);
+    // A save that is on its way knows nothing of this.
+    await stays?.saver.last?.catch(() => undefined);
+    if (stays?.peekAttribute(PRINCIPAL_ATTRIBUTE) === name) stays.shutOut();
+    return this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(options.except, stays));
   }
 
   /**
@@ -129,13 +136,17 @@ function isStarted(session: TrackedSession | undefined): boolean {
   return session !== undefined && (!session.isNew || session.isSet);
 }
 
-/** The store knows a session that is rotated by its old id until the save. */
-function idsOf(session: ReadonlySession | string | undefined): string[] {
-  if (session === undefined) return [];
-  if (typeof session === 'string') return [session];
+function trackedOf(session: ReadonlySession | string | undefined): TrackedSession | undefined {
+  if (session === undefined || typeof session === 'string') return undefined;
   assertObject('`except`', session);
   assertString('The id of `except`', session.id);
   const shown = shownBy(session);
-  const storedId = shown instanceof TrackedSession ? shown.storedId : undefined;
-  return storedId === undefined || storedId === session.id ? [session.id] : [session.id, storedId];
+  return shown instanceof TrackedSession ? shown : undefined;
+}
+
+/** The store knows a session that is rotated by its old id until the save. */
+function idsOf(session: ReadonlySession | string | undefined, { storedId }: Partial<TrackedSession> = {}): string[] {
+  if (session === undefined) return [];
+  const id = typeof session === 'string' ? session : session.id;
+  return storedId === undefined || storedId === id ? [id] : [id, storedId];
 }

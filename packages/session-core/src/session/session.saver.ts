@@ -301,6 +301,7 @@ export class SessionSaver {
       indexes,
       limit: this.#limitOf(indexes, newId),
       ...(clears && { clears }),
+      ...(changes.closes && newId !== undefined && { closes: true }),
     };
   }
 

@@ -13,6 +13,7 @@ import { SCRIPT_SOURCES } from '../script-sources.js';
 import { ATTRIBUTE_FIELD } from '../../keys/session-keys.js';
 import type { SharedKeys } from '../../spring/shared-keys.js';
 import {
+  howToLeave,
   pushChange,
   type ScriptReply,
   toCreateReply,
@@ -88,8 +89,8 @@ export class SharedScripts {
   }
 
   async change(change: UpdateSession, { before, after }: PrincipalChange): Promise<UpdateReply> {
-    const { id, newId, clears } = change;
-    const args = [...this.#where(), id, newId ?? '', clears ? 1 : 0, FORWARDING_TIME];
+    const { id, newId } = change;
+    const args = [...this.#where(), id, newId ?? '', howToLeave(change), FORWARDING_TIME];
     args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '');
     pushChange(args, change, undefined);
     const ends = change.maxInactiveInterval === 0;
