@@ -156,21 +156,3 @@ describe('since when there is a limit of sessions', () => {
     expect(await since()).toBeNull();
   });
 });
-
-// What was a token once may still open a session, and commands show no id that may be a token.
-it.each([
-  [['hashed'], 'hashed'],
-  [['plain'], 'plain'],
-  [['hashed', 'plain'], 'plain'],
-  [['plain', 'hashed'], 'plain'],
-  [['hashed', 'plain', 'hashed', 'plain', 'hashed'], 'plain'],
-] as const)(
-  'after starts with `sessionIds` %j, ids are recorded as %s, also by what does not know them',
-  async (forms, ids) => {
-    for (const form of forms) {
-      await checkStore(connection, new SessionPartitions('nest:session', 1, { ids: form }));
-      await starts();
-    }
-    expect(await client.hget(partitions.meta, 'ids')).toBe(ids);
-  },
-);

@@ -25,19 +25,28 @@ export class RevocationGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const session = httpSessionOfCall(context);
     if (!session) return true;
-    const isGuarded = this.#isGuarded(context);
     if (!isSignedIn(session)) {
-      if (isGuarded) this.#addLater(context, session);
+      this.#addLater(context, session);
       return true;
     }
-    if (isGuarded) this.connections.add(context, session);
+    this.#add(context, session);
     return refuseEnded(session);
+  }
+
+  #add(context: ExecutionContext, session: RequestSession): void {
+    if (this.#isGuarded(context)) this.connections.add(context, session);
   }
 
   /** A guard may sign its user in, who is stored before the response begins. */
   #addLater(context: ExecutionContext, session: RequestSession): void {
     const commit = ResponseCommit.of(session.request);
-    if (commit) commit.onPassed = () => void (isSignedIn(session) && this.connections.add(context, session));
+    if (!commit) return;
+    // GraphQL calls guards for each field.
+    const { onPassed } = commit;
+    commit.onPassed = () => {
+      onPassed?.();
+      if (isSignedIn(session)) this.#add(context, session);
+    };
   }
 
   #isGuarded(context: ExecutionContext): boolean {
