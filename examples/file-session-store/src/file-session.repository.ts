@@ -206,7 +206,7 @@ export class FileSessionRepository extends IndexedSessionRepository {
     if (next.end <= now) return this.#end(name, session, now);
     if (newId === undefined) return this.#store(name, next);
     const [was, is] = [session, changed].map(({ indexes }) => new Map(indexes).get(PRINCIPAL_NAME_INDEX_NAME));
-    const leadsOn = !change.clears && was === is;
+    const leadsOn = !change.clears && !change.closes && was === is;
     const isLeft = !leadsOn && is === undefined && (was !== undefined || change.signsOut === true);
     const former = { id: session.id, newId, changedAt: now, leadsOn, isLeft, kept: signIn };
     await this.#store(name, { ...next, id: newId, formerIds: [...next.formerIds, former] });

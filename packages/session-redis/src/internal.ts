@@ -33,6 +33,7 @@ export { SCRIPT_SOURCES, sourcesIn } from './scripts/script-sources.js';
 export { keepingRules } from './scripts/session/keeping-rules.js';
 export {
   ageOf,
+  howToLeave,
   pushChange,
   type ScriptReply,
   toCreateReply,

@@ -32,8 +32,9 @@ export async function checkServer(connection: Connection, { meta, owner }: Parti
 }
 
 /**
- * Checks on the first connection that this version can use the data in Redis. The first instance records the format and
- * the number of partitions there; the first one that writes a newer format raises it. `own`: what this version knows.
+ * Checks on the first connection that this version can use the data in Redis. The first instance records the format,
+ * the number of partitions and the form of ids there; the first one that writes a newer format raises it. `own`: what
+ * this version knows.
  * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
  */
 export async function checkStore(connection: Connection, partitions: Partitions, own = FORMAT): Promise<void> {
@@ -43,16 +44,35 @@ export async function checkStore(connection: Connection, partitions: Partitions,
     await recordFirst(connection, partitions, { own, knowsFormat: known.format[0] !== null });
     known = await recorded(connection, partitions);
   }
-  const { record, holds, ids, format } = known;
+  const { record, holds, format } = known;
   refuseFor(partitions, formatProblem(format, own, { writes: true }));
   if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
   if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
   await raiseFormat(connection, partitions, format, own);
-  // Once an id may have been a token, it may be one for as long as old sessions live.
-  const isNew = owner.ids !== undefined && owner.ids !== ids && ids !== 'plain';
-  if (isNew) await connection.run((client) => client.hset(partitions.meta, 'ids', owner.ids!), partitions.meta);
+  if (owner.ids !== undefined) await checkIds(connection, partitions, owner.ids, known.ids);
   // With one partition there are no ledgers.
   if (owner.limits !== undefined && count > 1) await recordLimits(connection, partitions, known.limitedSince);
+}
+
+/**
+ * An id that was a token may be one for as long as old sessions live. One that was none must not become one: it may
+ * stand in logs.
+ */
+async function checkIds(
+  connection: Connection,
+  partitions: Partitions,
+  own: 'hashed' | 'plain',
+  known: string | null,
+): Promise<void> {
+  const { meta } = partitions;
+  if (known === own) return;
+  if (known === null) {
+    // Another instance may be the first one.
+    await connection.run((client) => client.hsetnx(meta, 'ids', own), meta);
+    return checkIds(connection, partitions, own, (await recorded(connection, partitions)).ids ?? own);
+  }
+  if (own === 'plain') refuse(partitions, HASHED_IDS);
+  if (known === 'plain') await connection.run((client) => client.hset(meta, 'ids', BOTH_FORMS), meta);
 }
 
 /** Records since when every instance that starts has the option `maxSessions`: earlier ledgers may lack sessions. */
@@ -158,6 +178,13 @@ export function refuse({ namespace, owner }: Pick<Partitions, 'namespace' | 'own
     `The ${shownContent(owner.holds)} in namespace ${JSON.stringify(namespace)} ${problem}`,
   ]);
 }
+
+/** What `ids` says of a namespace whose ids were tokens first, and are hashes now. */
+const BOTH_FORMS = 'both';
+
+const HASHED_IDS =
+  "have ids that are no secrets, because option `sessionIds` is or was 'hashed': with 'plain', whoever has read one of " +
+  "them in a log could open its session. Set it to 'hashed', or use another namespace.";
 
 function holdsProblem(recorded: string, { holds }: NamespaceOwner): string {
   const [kept, own] = [recorded, holds].map(shownContent);

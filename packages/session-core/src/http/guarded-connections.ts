@@ -3,6 +3,7 @@ import { type BeforeApplicationShutdown, type ExecutionContext, Inject, Injectab
 import { ModuleRef } from '@nestjs/core';
 import { PollingLoop } from '../background/polling.loop.js';
 import { lookAgain, SessionRepository } from '../repository/session.repository.js';
+import type { TrackedSession } from '../session/tracked-session.js';
 import { GraphqlOperation } from './graphql-operation.js';
 import { type CloseReason, type OpenConnection, OpenConnections } from './open-connections.js';
 import { isUpgrade } from './request-of.js';
@@ -24,8 +25,8 @@ const TIME_TO_ANSWER = 2000;
 interface Carrier {
   /** Cuts it off, or leaves it to the request that has ended the session itself. */
   cut(): void;
-  /** The id under which the store has the session, as far as the request knows; undefined: it has none to look for. */
-  storedId(): string | undefined;
+  /** What the request has of its session; undefined where it can neither give it another id nor sign anybody in. */
+  session(): TrackedSession | undefined;
 }
 
 /** A connection that lives as long as the login of its session. */
@@ -34,10 +35,12 @@ class GuardedConnection implements OpenConnection {
   lookAt = performance.now() + PAUSE;
   /** Whether an event has told its id. */
   isTold = false;
+  /** The id before another request gave the session others, until it is known that it leads to them. */
+  formerId: string | undefined;
 
   constructor(
     readonly carrier: Carrier,
-    readonly principalName: string,
+    public principalName: string,
     public id: string,
   ) {}
 
@@ -51,7 +54,14 @@ class GuardedConnection implements OpenConnection {
   }
 
   follow(id: string, principalName: string | undefined | null): boolean {
+    // Its own request may sign in somebody else: it goes on as theirs.
+    const isOwn = this.carrier.session()?.id === id;
+    if (isOwn) this.principalName = principalName ?? this.principalName;
     if (principalName !== null && principalName !== this.principalName) return false;
+    if (!isOwn) {
+      this.formerId ??= this.id;
+      this.doubt();
+    }
     this.id = id;
     this.isTold = true;
     return true;
@@ -60,7 +70,7 @@ class GuardedConnection implements OpenConnection {
 
 /**
  * Ends what a guard has let in when the login ends: a response that is still open, and the connection of a subscription
- * of GraphQL. It follows the session to later ids of the same principal.
+ * of GraphQL. It follows the session to later ids of the same principal, unless the former one was closed.
  */
 @Injectable()
 export class GuardedConnections implements BeforeApplicationShutdown {
@@ -79,20 +89,36 @@ export class GuardedConnections implements BeforeApplicationShutdown {
   add(context: ExecutionContext, session: RequestSession): void {
     const { request, existing } = session;
     if (existing?.principalName === undefined || !mayLast(context)) return;
-    const { id, principalName } = existing;
+    const { principalName } = existing;
+    // Its request may be giving it another one.
+    const id = existing.storedId ?? existing.id;
     const commit = isUpgrade(request) ? undefined : ResponseCommit.of(request);
     if (commit ? commit.isGuarded || isDestroyed(commit.response) : !this.#isNewSocket(request, id)) return;
-    const connection = new GuardedConnection(commit ? responseOf(commit) : socketOf(request, id), principalName, id);
+    const connection = new GuardedConnection(commit ? responseOf(commit) : socketOf(request), principalName, id);
     if (commit) commit.isGuarded = true;
     else this.#sockets.set(request, connection);
-    this.#all.add(connection);
-    this.open.add(connection, [connection.id]);
-    const left = () => this.#remove(connection);
+    const left = this.#keep(connection);
     if (commit) commit.whenClosed(left);
     else request.socket.once('close', left);
-    if (this.#isRunning) return;
+  }
+
+  /**
+   * Watches a socket that is told of the end of its session, and of another id: nobody tells of a principal that is
+   * removed outside of requests. Returns what stops that.
+   */
+  watch(id: string, principalName: string, cut: () => void): () => void {
+    const connection = new GuardedConnection({ cut, session: () => undefined }, principalName, id);
+    connection.lookAt = performance.now() + BETWEEN_LOOKS;
+    return this.#keep(connection);
+  }
+
+  /** Returns what is to be called when the connection is closed. */
+  #keep(connection: GuardedConnection): () => void {
+    this.#all.add(connection);
+    this.open.add(connection, [connection.id]);
+    if (!this.#isRunning) this.#rounds.start();
     this.#isRunning = true;
-    this.#rounds.start();
+    return () => this.#remove(connection);
   }
 
   /** Called by Nest. */
@@ -125,26 +151,39 @@ export class GuardedConnections implements BeforeApplicationShutdown {
 
   /** Leaves it to the next round where the store cannot be asked, or knows the session under a later id only. */
   async #look(connection: GuardedConnection, now: number): Promise<void> {
-    const { id, carrier, principalName } = connection;
-    const storedId = carrier.storedId();
-    // It is not stored yet.
-    if (storedId === undefined) return;
-    const repository = this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
-    const found = await lookAgain(repository, id, principalName).catch(() => undefined);
-    // An event has told meanwhile.
+    const session = connection.carrier.session();
+    // Who is signed in is not stored yet.
+    if (session?.changesPrincipal || (session && session.storedId === undefined)) return;
+    if (session && !connection.isTold) this.#catchUp(connection, session);
+    const { id } = connection;
+    const found = await this.#find(connection).catch(() => undefined);
+    // An event has told, or the request itself has changed it, meanwhile.
     if (connection.id !== id || !this.#all.has(connection)) return;
-    if (found === 'forwarded' && storedId !== id && !connection.isTold) this.#rename(connection, storedId);
+    if (session && !connection.isTold && session.storedId !== id) return;
     if (found === 'alive') connection.lookAt = now + BETWEEN_LOOKS;
     if (found !== 'gone') return;
     this.#remove(connection);
     connection.close('session ended');
   }
 
-  /** The request itself has given its session another id. */
-  #rename(connection: GuardedConnection, id: string): void {
+  async #find(connection: GuardedConnection): Promise<'alive' | 'forwarded' | 'gone'> {
+    const { id, formerId, principalName } = connection;
+    const repository = this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+    if (formerId !== undefined) {
+      if ((await lookAgain(repository, formerId, principalName)) === 'gone') return 'gone';
+      // Another rotation may follow meanwhile, and close the id after this one.
+      if (connection.id === id) connection.formerId = undefined;
+    }
+    return lookAgain(repository, id, principalName);
+  }
+
+  /** The request itself has given its session another id, and may have signed somebody in. */
+  #catchUp(connection: GuardedConnection, { storedId, storedPrincipal }: TrackedSession): void {
+    connection.principalName = storedPrincipal ?? connection.principalName;
+    if (storedId === undefined || storedId === connection.id) return;
     this.open.remove(connection, [connection.id]);
-    connection.id = id;
-    this.open.add(connection, [id]);
+    connection.id = storedId;
+    this.open.add(connection, [storedId]);
   }
 }
 
@@ -166,10 +205,10 @@ function responseOf(commit: ResponseCommit): Carrier {
       const timer = setTimeout(() => response.destroy(), TIME_TO_ANSWER).unref();
       commit.whenClosed(() => clearTimeout(timer));
     },
-    storedId: () => (session.existing?.storedId === session.existing?.id ? session.existing?.id : undefined),
+    session: () => session.existing,
   };
 }
 
-function socketOf({ socket }: IncomingMessage, id: string): Carrier {
-  return { cut: () => void socket.destroy(), storedId: () => id };
+function socketOf({ socket }: IncomingMessage): Carrier {
+  return { cut: () => void socket.destroy(), session: () => undefined };
 }

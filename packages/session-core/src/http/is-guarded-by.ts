@@ -1,13 +1,13 @@
 import type { Type } from '@nestjs/common';
 import { GUARDS_METADATA } from '@nestjs/common/constants.js';
 
-/** Marks the guards of the library. */
+/** Marks the guards of the library; not what the application derives from them, which may let others in. */
 export const OWN_GUARD = Symbol('OWN_GUARD');
 
 /** Whether one of these guards, or of their classes, is the application's. */
 export function hasForeignGuard(guards: readonly object[]): boolean {
   return guards.some(
-    (guard) => !Reflect.hasMetadata(OWN_GUARD, typeof guard === 'function' ? guard : guard.constructor),
+    (guard) => !Reflect.hasOwnMetadata(OWN_GUARD, typeof guard === 'function' ? guard : guard.constructor),
   );
 }
 

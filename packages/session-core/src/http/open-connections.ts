@@ -20,6 +20,8 @@ export interface OpenConnection {
 @Injectable()
 export class OpenConnections {
   readonly #byId = new Map<string, Set<OpenConnection>>();
+  /** Those that are being told of what has become of their session: one may remove another one. */
+  #told: { readonly id: string; readonly connections: Set<OpenConnection> } | undefined;
 
   /** The ids of all sessions that have a connection. */
   get ids(): string[] {
@@ -40,6 +42,7 @@ export class OpenConnections {
       const connections = this.#byId.get(id);
       connections?.delete(connection);
       if (connections?.size === 0) this.#byId.delete(id);
+      if (this.#told?.id === id) this.#told.connections.delete(connection);
     }
   }
 
@@ -70,15 +73,19 @@ export class OpenConnections {
 
   #take(id: string, act: (connection: OpenConnection) => void): void {
     const connections = this.#byId.get(id);
+    if (!connections) return;
     this.#byId.delete(id);
     const errors: unknown[] = [];
-    for (const connection of connections ?? []) {
+    const before = this.#told;
+    this.#told = { id, connections };
+    for (const connection of connections) {
       try {
         act(connection);
       } catch (error) {
         errors.push(error);
       }
     }
+    this.#told = before;
     if (errors.length > 0) throw errors[0];
   }
 }

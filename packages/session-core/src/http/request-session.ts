@@ -195,20 +195,24 @@ export class RequestSession implements SessionCaller {
 
   /**
    * Whether the session that was loaded still lives, and is still that of its principal. The store is asked when it was
-   * last asked more than a second ago: a client may send a body for minutes. A rotation by another request is no end.
+   * last asked more than a second ago: a client may send a body for minutes. A rotation by another request is no end,
+   * unless that has shut the former token out. Who signs in or out in this request is no copy: the save finds out.
    * @throws SessionStoreError when the store failed
    */
   isStillAlive(): true | Promise<boolean> {
     const session = this.#session;
-    // What this request has begun, or gives a new id, is no copy: its save finds out.
-    if (!session || session.storedId !== session.id) return true;
-    if (performance.now() - this.#askedAt <= FRESH) return true;
-    return (this.#looking ??= this.#lookAgain(session, session.id).finally(() => (this.#looking = undefined)));
+    // The id that the store has: this request may give the session another one.
+    const id = session?.storedId;
+    if (!session || id === undefined) return true;
+    if (performance.now() - this.#askedAt <= FRESH || session.changesPrincipal) return true;
+    return (this.#looking ??= this.#lookAgain(session, id).finally(() => (this.#looking = undefined)));
   }
 
   async #lookAgain(session: TrackedSession, id: string): Promise<boolean> {
     const askedAt = performance.now();
-    if ((await lookAgain(this.parts.repository, id, session.storedPrincipal)) === 'gone') return false;
+    const found = await lookAgain(this.parts.repository, id, session.storedPrincipal);
+    // A save of this request may have given it the other id meanwhile.
+    if (found === 'gone' && session.storedId === id) return false;
     this.#askedAt = askedAt;
     return true;
   }

@@ -45,6 +45,8 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   readonly session: RequestSession;
   /** Whether the response is cut when its session ends. */
   isGuarded = false;
+  /** Called once the headers were sent, and the session is stored. */
+  onPassed: (() => void) | undefined;
   readonly #hold: ResponseHold;
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
@@ -228,6 +230,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   passed(): void {
     if (this.headersSent) return;
     this.#headers = 'sent';
+    this.onPassed?.();
     if (this.#isChangedLate) this.#lateChanges.note();
     this.whenClosed(() => {
       this.#isOver = true;

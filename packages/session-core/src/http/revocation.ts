@@ -5,13 +5,14 @@ import { AUTHENTICATION, type AuthenticationRule, PUBLIC } from './authenticatio
 import type { GuardedConnections } from './guarded-connections.js';
 import { guardsOf, hasForeignGuard } from './is-guarded-by.js';
 import type { RequestSession } from './request-session.js';
+import { ResponseCommit } from './response-commit.js';
 import { httpSessionOfCall } from './session-of-call.js';
 
 /**
  * Refuses a request whose user was signed out since the request began, whatever guard, pipe or handler decides by its
  * session: a client may send a body for minutes. It comes before all guards of the application, and asks the store only
- * when the session was loaded more than a second ago. What a guard of the application lets in ends with the login;
- * AuthenticatedGuard sees to that itself.
+ * when the session was loaded more than a second ago. What a guard of the application lets in ends with the login, also
+ * with one that the guard itself has made; AuthenticatedGuard sees to that itself.
  */
 export class RevocationGuard implements CanActivate {
   /** `isEverythingGuarded`: whether a global guard is the application's. */
@@ -23,9 +24,29 @@ export class RevocationGuard implements CanActivate {
   /** @throws AuthenticationRequiredError when the login has ended; SessionStoreError when the store failed */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const session = httpSessionOfCall(context);
-    if (!isSignedIn(session)) return true;
-    if (this.#isGuarded(context)) this.connections.add(context, session);
+    if (!session) return true;
+    if (!isSignedIn(session)) {
+      this.#addLater(context, session);
+      return true;
+    }
+    this.#add(context, session);
     return refuseEnded(session);
+  }
+
+  #add(context: ExecutionContext, session: RequestSession): void {
+    if (this.#isGuarded(context)) this.connections.add(context, session);
+  }
+
+  /** A guard may sign its user in, who is stored before the response begins. */
+  #addLater(context: ExecutionContext, session: RequestSession): void {
+    const commit = ResponseCommit.of(session.request);
+    if (!commit) return;
+    // GraphQL calls guards for each field.
+    const { onPassed } = commit;
+    commit.onPassed = () => {
+      onPassed?.();
+      if (isSignedIn(session)) this.#add(context, session);
+    };
   }
 
   #isGuarded(context: ExecutionContext): boolean {

@@ -3,12 +3,11 @@ import { assertObject, assertString } from '../option-reading/assert-argument.js
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import type { SessionRepository } from '../repository/session.repository.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
-import { assertPrincipalName } from '../session/attribute-names.js';
+import { assertPrincipalName, PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SessionInfo } from '../session/session-info.js';
 import { indexTerm } from '../session/index-terms.js';
 import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { SessionCaller } from '../session/unsaved-changes.js';
 import { endForeign } from './foreign-session.calls.js';
 import { isUpgrade, requestOf } from './request-of.js';
 import type { RequestSession } from './request-session.js';
@@ -97,12 +96,15 @@ export class Sessions {
   }
 
   /**
-   * Ends every session that a principal has at the moment of the call, with a deleted event for each. `except`: the
-   * session that stays, or its id; pass the session itself where it is rotated in the same request. Returns how many
+   * Ends every session that a principal has at the moment of the call, with a deleted event for each. Returns how many
    * this call ended. A session that is rotated meanwhile ends as well. A request that began before the call, and signs
    * the principal in after it, gets a 409 response. One that begins later signs them in: save a new password before you
    * call it. To sign the principal in after the call in the same request, pass its session as `except`, also a new one.
    * When it fails, some may have ended: call it again.
+   *
+   * `except`: the session that stays, or its id. Pass the session of the request itself: before the first byte of the
+   * response, it also gets another id and token, and whoever else has the former token is shut out, with what they have
+   * begun or left open.
    * @throws SessionStoreError when the store failed; TypeError for what `signIn()` takes for no name, such as a number
    */
   async endAll(
@@ -112,9 +114,14 @@ export class Sessions {
     // A name of nobody ends nothing, and the caller would think that the user is signed out.
     assertPrincipalName(name);
     assertObject('The second argument', options);
-    const { except } = options;
-    const ended = await this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, idsOf(except));
-    for (const caller of [this.requests.scope.known, callerOf(except)]) caller?.endedAll(indexTerm(name));
+    const stays = trackedOf(options.except);
+    // A save that is on its way knows nothing of this.
+    await stays?.saver.last?.catch(() => undefined);
+    if (stays?.peekAttribute(PRINCIPAL_ATTRIBUTE) === name) stays.shutOut();
+    const ids = idsOf(options.except, stays);
+    const ended = await this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, ids);
+    // What these requests save from now on was not begun before.
+    for (const caller of [this.requests.scope.known, stays?.caller]) caller?.endedAll(indexTerm(name));
     return ended;
   }
 
@@ -151,19 +158,17 @@ function isStarted(session: TrackedSession | undefined): boolean {
   return session !== undefined && (!session.isNew || session.isSet);
 }
 
-/** The request of a session that stays. What it saves from then on was not begun before. */
-function callerOf(session: ReadonlySession | string | undefined): SessionCaller | undefined {
-  const shown = typeof session === 'object' ? shownBy(session) : undefined;
-  return shown instanceof TrackedSession ? shown.caller : undefined;
-}
-
-/** The store knows a session that is rotated by its old id until the save. */
-function idsOf(session: ReadonlySession | string | undefined): string[] {
-  if (session === undefined) return [];
-  if (typeof session === 'string') return [session];
+function trackedOf(session: ReadonlySession | string | undefined): TrackedSession | undefined {
+  if (session === undefined || typeof session === 'string') return undefined;
   assertObject('`except`', session);
   assertString('The id of `except`', session.id);
   const shown = shownBy(session);
-  const storedId = shown instanceof TrackedSession ? shown.storedId : undefined;
-  return storedId === undefined || storedId === session.id ? [session.id] : [session.id, storedId];
+  return shown instanceof TrackedSession ? shown : undefined;
+}
+
+/** The store knows a session that is rotated by its old id until the save. */
+function idsOf(session: ReadonlySession | string | undefined, { storedId }: Partial<TrackedSession> = {}): string[] {
+  if (session === undefined) return [];
+  const id = typeof session === 'string' ? session : session.id;
+  return storedId === undefined || storedId === id ? [id] : [id, storedId];
 }

@@ -237,11 +237,11 @@ export class MapSessionStore {
 
   /** `before`: the principal before the change. */
   #changeId(session: MapEntry, newId: string, change: UpdateSession, before?: string): void {
-    const { clears, signIn: kept, signsOut } = change;
+    const { clears, closes, signIn: kept, signsOut } = change;
     const previousSessionId = session.id;
     this.#sessions.delete(previousSessionId);
     const principal = session.indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    const leadsOn = !clears && principal === before;
+    const leadsOn = !clears && !closes && principal === before;
     const isLeft = !leadsOn && principal === undefined && (before !== undefined || signsOut === true);
     const mark = { id: newId, until: this.clock.now() + FORWARDING_TIME, leadsOn, isLeft, kept };
     this.#forwarding.set(previousSessionId, mark);

@@ -16,13 +16,15 @@ import type { SessionDeletedReason } from './session-deleted-reason.js';
  * each attribute that a sign-in in between did not keep, as `isKept()` decides: it neither writes nor removes nor
  * compares it.
  *
- * It forwards nothing across a rotation that changes the principal: one before and after which the index of principals
- * lists the session under two values, or under none and one. Otherwise an attacker could plant the old id before a
- * login, hold a request open across the login, and write into the session of the user, or end it.
+ * It forwards nothing across a rotation that `clears` or `closes`, or that changes the principal: one before and after
+ * which the index of principals lists the session under two values, or under none and one. Otherwise an attacker could
+ * plant the old id before a login, hold a request open across the login, and write into the session of the user, or end
+ * it.
  *
  * With the `gone` of a sign-in, or of a change that `clears`, the store says `rotated` when the id was rotated less
  * than 60 s ago. So it does with every other update or deletion that it does not forward because the principal has
- * changed or the session was cleared. But for an end not where that signed a user out: see `CreateSession`.
+ * changed, the session was cleared, or its old id was closed. But for an end not where that signed a user out: see
+ * `CreateSession`.
  */
 export type SessionChange = CreateSession | UpdateSession | TouchSession | DeleteSession;
 
@@ -90,6 +92,11 @@ export interface UpdateSession {
    * gone. It answers `gone`.
    */
   readonly clears?: boolean;
+  /**
+   * Only with `newId`: from then on, the store forwards no change of the old id, as with `clears`. The attributes stay.
+   * Whoever else has the token is shut out with it.
+   */
+  readonly closes?: boolean;
   /**
    * Only with `newId`: somebody signs in. Set `authenticatedAt` to now. Remove all attributes that `isKept()` does not
    * keep and this change does not set, whether the caller knows of them or not. The rule also holds for changes of the

@@ -320,6 +320,7 @@ export class SessionSaver {
       limit: this.#limitOf(indexes, newId),
       begunAt: this.#begunAt(indexes),
       ...(clears && { clears }),
+      ...(changes.closes && newId !== undefined && { closes: true }),
     };
   }
 

@@ -191,6 +191,18 @@ export class TrackedSession implements Session {
     this.saver.rotate(() => this.#changes.clear());
   }
 
+  /**
+   * Gives the session another id at the next save, unless a sign-in does, and lets nothing lead there from the former
+   * one. Not where the client cannot be told.
+   */
+  shutOut(): void {
+    if (this.isNew || this.#changes.isOver || !takesToken(this.#changes.response)) return;
+    this.#changes.assertRotatable();
+    const shut = () => void (this.#changes.closes = true);
+    if (this.storedId === this.id) this.saver.rotate(shut);
+    else shut();
+  }
+
   invalidate(): void {
     this.#changes.invalidate();
   }
@@ -260,6 +272,11 @@ export class TrackedSession implements Session {
   get storedPrincipal(): string | undefined {
     const name = this.#stored.attributes.peek(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
+  }
+
+  /** Whether this object has somebody else signed in than the store, or nobody, until its next save. */
+  get changesPrincipal(): boolean {
+    return this.peekAttribute(PRINCIPAL_ATTRIBUTE) !== this.storedPrincipal;
   }
 
   /** Whether this object has ended the session, or ends it at its next save. */

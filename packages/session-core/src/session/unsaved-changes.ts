@@ -85,6 +85,8 @@ export class UnsavedChanges implements AttributesSession {
   authentication: Authentication | undefined;
   /** Whether the next save removes all attributes that the store has. */
   clears = false;
+  /** Whether the next rotation leads no change of the former id on. */
+  closes = false;
   /** The sign-in, or the end of one, that the last save was made of. */
   #written: Authentication | undefined;
 
@@ -344,6 +346,7 @@ export class UnsavedChanges implements AttributesSession {
     // Otherwise somebody has signed in or out, or the session was cleared, during the save.
     if (this.authentication === written) this.authentication = undefined;
     if (!this.stored.attributes.left) this.clears = false;
+    if (save.kind === 'update' && save.closes) this.closes = false;
   }
 
   #assertAllowed(): void {

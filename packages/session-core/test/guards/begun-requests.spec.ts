@@ -7,6 +7,7 @@ import {
   type ExecutionContext,
   ForbiddenException,
   Get,
+  Inject,
   type NestInterceptor,
   Post,
   UseGuards,
@@ -51,10 +52,17 @@ class UploadInterceptor implements NestInterceptor {
 
 @Controller()
 class BankController {
+  constructor(@Inject(Sessions) private readonly sessions: Sessions) {}
+
   @Post('login')
   login(@Session() session: Session) {
     session.signIn('ann');
     return { id: session.id };
+  }
+
+  @Post('login/bob')
+  loginAsBob(@Session() session: Session) {
+    session.signIn('bob');
   }
 
   @Post('rotate')
@@ -65,6 +73,17 @@ class BankController {
   @Post('logout')
   logout(@Session() session: Session) {
     session.signOut();
+  }
+
+  @Post('others')
+  async others(@Session() session: Session) {
+    return { ended: await this.sessions.endAll('ann', { except: session }) };
+  }
+
+  @Post('new-password')
+  async newPassword(@Session() session: Session) {
+    session.signIn('ann');
+    return { ended: await this.sessions.endAll('ann', { except: session }) };
   }
 
   @Get('form')
@@ -117,6 +136,12 @@ class BankController {
   }
 }
 
+/** Middleware of the application that gives each session another id, where a request asks for it. */
+function rotateEach(request: { session: Session; headers: Record<string, unknown> }, _: unknown, next: () => void) {
+  if (request.headers['x-rotate']) request.session.changeSessionId();
+  next();
+}
+
 /** By the clock of the process, which decides how old a load is. */
 function letTimePass(milliseconds: number): void {
   const now = performance.now.bind(performance);
@@ -128,7 +153,13 @@ describe.each(['express', 'fastify'] as const)('a request on %s that began befor
     const time = new ManualClock();
     const store = new GatedRepository({ clock: time, absoluteTimeout: 3600 });
     const session = { absoluteTimeout: '1h', touchInterval: '1h', timeout: '2h' };
-    const { app, agent } = await startApp({ platform, store, session, controllers: [BankController] });
+    const { app, agent } = await startApp({
+      platform,
+      store,
+      session,
+      controllers: [BankController],
+      configure: (nest) => nest.use(rotateEach),
+    });
     const ann = agent();
     const { id } = (await ann.post('/login')).json<{ id: string }>();
     const loads = () => store.calls.filter((call) => call === 'load').length;
@@ -199,6 +230,46 @@ describe.each(['express', 'fastify'] as const)('a request on %s that began befor
       jest.restoreAllMocks();
     }
   });
+
+  it.each([...ENDS, ['a sign-in as bob', ({ ann }) => ann.post('/login/bob')] as (typeof ENDS)[number]])(
+    '%s is refused after it, also where middleware has given the session another id',
+    async (_name, end) => {
+      for (const path of ['/pay', '/order', '/note']) {
+        const app = await start();
+        const finish = await app.begin(path, app.ann, { 'X-Rotate': '1' });
+        await end(app);
+        expect(await finish()).toEqual(STRANGER);
+        jest.restoreAllMocks();
+      }
+    },
+  );
+
+  it('nothing else is answered, where middleware has given its session another id', async () => {
+    const { ann, begin } = await start();
+    const headers = { 'X-Rotate': '1' };
+    expect((await (await begin('/pay', ann, headers))()).status).toBe(201);
+    jest.restoreAllMocks();
+    await ann.post('/login');
+    expect((await ann.post('/pay', {}, { headers })).status).toBe(201);
+    expect((await ann.post('/pay', {})).status).toBe(201);
+  });
+
+  it.each(['/others', '/new-password'])(
+    'its user ended all other sessions is refused, and the user goes on: %s',
+    async (path) => {
+      for (const late of ['/pay', '/order', '/note', '/password']) {
+        const { ann, begin, agent } = await start();
+        const thief = agent();
+        thief.setCookie(`SESSION=${ann.cookie('SESSION')}; Path=/`);
+        const finish = await begin(late, thief);
+        expect((await ann.post(path, {})).json()).toEqual({ ended: 0 });
+        expect(await finish()).toEqual(STRANGER);
+        jest.restoreAllMocks();
+        expect((await ann.post('/pay', {})).status).toBe(201);
+        expect((await thief.post('/pay', {})).status).toBe(401);
+      }
+    },
+  );
 
   it('a rotation of its session by the same user is answered', async () => {
     const { ann, begin } = await start();

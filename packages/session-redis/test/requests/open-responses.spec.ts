@@ -7,6 +7,7 @@ import {
   type DynamicModule,
   type ExecutionContext,
   Get,
+  Inject,
   type INestApplication,
   Param,
   Post,
@@ -40,6 +41,8 @@ interface Reply {
 class NewsController {
   static gate = new Gate();
 
+  constructor(@Inject(Sessions) private readonly sessions: Sessions) {}
+
   @Post('login/:name')
   @Public()
   login(@Session() session: Session, @Param('name') name: string) {
@@ -51,6 +54,12 @@ class NewsController {
   @Public()
   rotate(@Session() session: Session) {
     session.changeSessionId();
+  }
+
+  @Post('others')
+  @Public()
+  async others(@Session() session: Session) {
+    return { ended: await this.sessions.endAll(session.principalName!, { except: session }) };
   }
 
   @Post('logout')
@@ -127,6 +136,27 @@ class OwnGuard implements CanActivate {
   }
 }
 
+/** Lets in whom it signs in itself. */
+class TokenGuard implements CanActivate {
+  canActivate(context: ExecutionContext): boolean {
+    context.switchToHttp().getRequest<{ session: Session }>().session.signIn('eve');
+    return true;
+  }
+}
+
+/** Middleware of the application that gives the session another id, where a request asks for it. */
+function rotateEach(request: { session: Session; headers: Record<string, unknown> }, _: unknown, next: () => void) {
+  if (request.headers['x-rotate']) request.session.changeSessionId();
+  next();
+}
+
+/** Decides for itself, and asks the library about nobody. */
+class LenientGuard extends AuthenticatedGuard {
+  override canActivate(): boolean {
+    return true;
+  }
+}
+
 abstract class Streams {
   @Sse('events')
   events() {
@@ -144,6 +174,16 @@ class PublicController extends Streams {}
 @UseGuards(OwnGuard)
 class OwnGuardedController extends Streams {}
 
+@Controller('token')
+@Public()
+@UseGuards(TokenGuard)
+class TokenController extends Streams {}
+
+@Controller('lenient')
+@Public()
+@UseGuards(LenientGuard)
+class LenientController extends Streams {}
+
 const ticks = () => interval(10).pipe(map((data) => ({ data })));
 
 function endless(): Readable {
@@ -157,7 +197,7 @@ function endless(): Readable {
   );
 }
 
-const STREAMS = ['/events', '/raw', '/file', '/all/events', '/own/events'];
+const STREAMS = ['/events', '/raw', '/file', '/all/events', '/own/events', '/lenient/events'];
 
 /** A response that has begun, and how it ends. */
 class Stream {
@@ -213,6 +253,8 @@ const STORES = {
     RedisSessionModule.forRoot({ url: redis.url, commandTimeout: '1m', partitions: 4, expirations: 'sorted-set' }),
 };
 
+const OF_GUARDS = [PublicController, OwnGuardedController, TokenController, LenientController];
+
 const ADAPTERS = { express: () => new ExpressAdapter(), fastify: () => new FastifyAdapter() };
 
 interface Kind {
@@ -225,10 +267,11 @@ async function start({ store, adapter }: Kind): Promise<INestApplication> {
   const module: DynamicModule = {
     module: AppModule,
     imports: [SessionModule.forRoot(), STORES[store]()],
-    controllers: [NewsController, GuardedController, PublicController, OwnGuardedController],
+    controllers: [NewsController, GuardedController, ...OF_GUARDS],
     providers: [{ provide: APP_GUARD, useExisting: AuthenticatedGuard }],
   };
   const app = await NestFactory.create(module, ADAPTERS[adapter](), { logger: false, abortOnError: false });
+  app.use(rotateEach);
   await app.listen(0, '127.0.0.1');
   apps.push(app);
   return app;
@@ -308,8 +351,32 @@ describe.each(KINDS)('a response of $adapter that needed a login, with the store
     expect(await stream.ended).toBe('cut');
   });
 
-  it('that has not begun ends, too', async () => {
-    const waiting = ann.get('/waiting').then(
+  it('ends when its user ends all other sessions, because somebody may have copied the cookie', async () => {
+    for (const isConfirmed of [false, true]) {
+      const streams = await Promise.all(STREAMS.map((path) => Stream.open(ann, path)));
+      if (isConfirmed) await confirmed();
+      expect((await elsewhere.ann.post('/others')).json()).toEqual({ ended: 0 });
+      expect(await Promise.all(streams.map(({ ended }) => ended))).toEqual(STREAMS.map(() => 'cut'));
+      expect((await ann.get('/me')).status).toBe(401);
+      ann.setCookie(`SESSION=${elsewhere.ann.cookie('SESSION')}; Path=/`);
+      expect((await ann.get('/me')).status).toBe(200);
+    }
+  });
+
+  it('ends with the login that its guard has made, and not with the one before', async () => {
+    const stranger = await HttpAgent.for(app);
+    for (const agent of [stranger, ann]) {
+      const stream = await Stream.open(agent, '/token/events');
+      await confirmed();
+      await app.get(Sessions).endAll('ann');
+      await stream.goesOn();
+      await app.get(Sessions).endAll('eve');
+      expect(await stream.ended).toBe('cut');
+    }
+  });
+
+  it.each([{}, { 'X-Rotate': '1' }])('that has not begun ends, too: %j', async (headers) => {
+    const waiting = ann.get('/waiting', { headers }).then(
       () => 'answered',
       () => 'cut',
     );

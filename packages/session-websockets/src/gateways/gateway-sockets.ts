@@ -19,6 +19,7 @@ import {
   allowLaterRequests,
   allowRequests,
   beforeMiddleware,
+  dropMessages,
   type EngineResponse,
   type IoClient,
   type IoNamespace,
@@ -226,11 +227,17 @@ export class GatewaySockets implements GatewayBinding {
     if (socket.pid !== undefined && !socket.recovered) socket.pid = bindPid(socket.pid, client.id);
     if (client.id === undefined) this.#spent.add(socket.conn);
     client.connect((reason) => {
-      if (reason !== 'too many messages') this.#spent.add(socket.conn);
+      if (reason !== 'too many messages') this.#spend(socket.conn);
       // Over long polling, closing the connection would wait for a poll that may never come.
       socket.disconnect(socket.conn.transport.name !== 'polling');
     });
     return client.closing === undefined ? client : new Error(client.closing);
+  }
+
+  /** From now on, whoever knows its `sid` learns that it is over, and nothing that still waits for its user. */
+  #spend(connection: IoSocket['conn']): void {
+    if (!this.#spent.has(connection)) dropMessages(connection);
+    this.#spent.add(connection);
   }
 
   async #loadIo(connection: IoClient): Promise<GatewayClient> {

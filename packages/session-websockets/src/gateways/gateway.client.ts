@@ -28,6 +28,8 @@ export class GatewayClient implements OpenConnection {
   #isGone = false;
   #hangUp: ((reason: CloseReason) => void) | undefined;
   #opening: DetachedSession | undefined;
+  /** Ends the watch over who is signed in. */
+  #unwatch: (() => void) | undefined;
   #isExcluded = false;
   /** The last load, until it is sent. A load that was already sent could miss what was stored before a new message. */
   #next: SharedLoad | undefined;
@@ -84,6 +86,13 @@ export class GatewayClient implements OpenConnection {
     // The end of another session may be told late: that of a sign-out before the client came, for example.
     const reason = this.#id === undefined ? undefined : ended.get(this.#id);
     if (reason) this.#close(reason);
+    else this.#watch(opening.existing?.storedPrincipal);
+  }
+
+  /** From now on, the connection is closed when its session is not that of its user any more. */
+  #watch(principalName: string | undefined): void {
+    if (this.#id === undefined || principalName === undefined || this.#isGone) return;
+    this.#unwatch = this.#sessions.guarded.watch(this.#id, principalName, () => this.#close('session ended'));
   }
 
   /** Sets the function that closes the connection. */
@@ -100,6 +109,7 @@ export class GatewayClient implements OpenConnection {
   /** Called when either side has closed the connection. */
   readonly disconnect = (): void => {
     this.#belongTo([]);
+    this.#unwatch?.();
     this.#isGone = true;
   };
 
@@ -111,6 +121,7 @@ export class GatewayClient implements OpenConnection {
   #close(reason: CloseReason): void {
     if (this.#closing) return;
     this.#closing = reason;
+    this.#unwatch?.();
     this.#hangUp?.(reason);
   }
 

@@ -20,10 +20,17 @@ export interface IoSocket extends IoClient {
 /** The data that a client sends when it connects to a namespace. */
 export type IoAuth = Readonly<Record<string, unknown>>;
 
+/** A connection of an engine. */
+interface IoConnection extends EventEmitter {
+  readonly transport: { readonly name: string };
+  /** What waits for the client to poll. engine.io does not document this property. */
+  readonly writeBuffer?: { readonly type: string }[];
+}
+
 /** A connection. It may carry one socket for each namespace. */
 export interface IoClient {
   readonly request: IncomingMessage;
-  readonly conn: EventEmitter & { readonly transport: { readonly name: string } };
+  readonly conn: IoConnection;
 }
 
 /** A namespace of socket.io. */
@@ -126,6 +133,12 @@ export function offClose({ conn }: IoClient, listener: () => void): void {
   if (!conn.listeners('close').includes(listener)) return;
   conn.off('close', listener);
   allowListeners(conn, -1);
+}
+
+/** Forgets the messages that wait for a client to poll. */
+export function dropMessages({ writeBuffer }: IoConnection): void {
+  const packets = writeBuffer?.splice(0) ?? [];
+  writeBuffer?.push(...packets.filter(({ type }) => type !== 'message'));
 }
 
 function allowListeners(conn: IoClient['conn'], more: number): void {

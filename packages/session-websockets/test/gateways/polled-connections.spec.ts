@@ -55,10 +55,16 @@ class Poller {
     return (await this.#fetch({ method: 'POST', body })).status;
   }
 
-  /** The status of a post, and of an upgrade, that somebody makes who knows the `sid`. */
-  async asked(headers: Headers): Promise<(number | undefined)[]> {
+  /** Somebody with these headers who knows the `sid`. */
+  as(headers: Headers): Poller {
     const other = new Poller(() => headers);
     other.#query = this.#query;
+    return other;
+  }
+
+  /** The status of a post, and of an upgrade, that somebody makes who knows the `sid`. */
+  async asked(headers: Headers): Promise<(number | undefined)[]> {
+    const other = this.as(headers);
     return [await other.post('42["visit"]'), await other.upgrade()];
   }
 
@@ -120,6 +126,19 @@ describe('a connection of socket.io that is polled', () => {
     // The instance has heard of it.
     await client.closed;
     expect(await poller.poll()).toBe('41');
+  });
+
+  it('gives a stranger who knows its sid nothing that waits for its user, also once the session has ended', async () => {
+    await start();
+    const connections = [await Poller.open(() => cookieOf(ann)), await Poller.open(() => cookieOf(ann))];
+    const known = connections.map((each) => each.as({}));
+    app.nest.get(VisitsGateway).server.emit('news', 'for ann');
+    for (const each of known) expect(await each.poll()).not.toContain('for ann');
+    expect(await connections[0]!.poll()).toContain('for ann');
+    const client = await connect('socket.io', ann, { transports: ['polling'] });
+    await ann.post('/logout');
+    await client.closed;
+    expect(await known[1]!.poll()).toBe('41');
   });
 
   it('goes on for a visitor without a session who begins one', async () => {

@@ -8,6 +8,7 @@ import {
   type OnGatewayConnection,
   SubscribeMessage,
   WebSocketGateway,
+  WebSocketServer,
 } from '@nestjs/websockets';
 import {
   KeepSessionIdle,
@@ -32,6 +33,7 @@ export const PLATFORMS: readonly Platform[] = ['socket.io', 'ws'];
 /** What a client is told. Each message has the session as it is then. */
 @WebSocketGateway({ path: '/sockets' })
 export class VisitsGateway implements OnGatewayConnection<object> {
+  @WebSocketServer() readonly server!: { emit(event: string, data: unknown): unknown };
   readonly connected: unknown[] = [];
   visits = 0;
 

@@ -438,6 +438,29 @@ export const ROTATION: CheckGroup = {
       await t.refuses(late);
     },
 
+    'that closes the old id keeps all attributes, and forwards nothing of the old id': async (t) => {
+      const { id } = await t.stored({ a: 1, b: 2 });
+      const [first, touching, ending] = [await t.load(id), await t.load(id), await t.load(id)];
+      const newId = t.idFor(id);
+      const change = { ...changeOfId(id, newId), closes: true };
+      for (let sent = 0; sent < 2; sent++) assert.deepEqual(await t.write(change), { outcome: 'saved' });
+      first.setAttribute('a', 3);
+      assert.equal(await first.save(), 'gone');
+      assert.equal(await t.repository.touch(touching), 'gone');
+      assert.equal(await t.repository.deleteById(id), false);
+      ending.invalidate();
+      await t.refuses(ending);
+      assert.deepEqual(await t.attributesOf(newId), { a: 1, b: 2 });
+      const late = t.repository.createSession([id]);
+      late.setAttribute('a', 1);
+      await t.refuses(late);
+      // Later ones are as before.
+      const after = await t.load(newId);
+      await t.rotates(await t.load(newId));
+      after.setAttribute('b', 4);
+      assert.equal(await after.save(), 'saved');
+    },
+
     'that regenerates happens once when it is sent twice because its reply was lost': async (t) => {
       const { id } = await t.stored();
       const newId = t.idFor(id);

@@ -20,7 +20,7 @@
   ARGV[5] how long the session hash is kept after the end, in ms
   ARGV[6] new id
   ARGV[7] how long saves are forwarded, in ms
-  ARGV[8] 1: remove all attributes but those that are set here, and forward nothing to the new id
+  ARGV[8] 1: remove all attributes but those that are set here, and forward nothing to the new id; 2: only the latter
   ARGV[9..] the change: see library/change. The rule of a sign-in stands in the forwarding mark, too
 
   Returns
@@ -44,7 +44,7 @@
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local id, grace, retention, forwarded_for, change = ARGV[3], ARGV[4], ARGV[5], ARGV[7], change_in(ARGV, 9)
 local new, mark_key = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }, KEYS[5]
-change.clears = ARGV[8] == '1'
+change.clears, change.closes = ARGV[8] == '1', ARGV[8] == '2'
 
 -- The reply to a rotation that may not be made; nil when it may.
 local function refusal_of(session, now)

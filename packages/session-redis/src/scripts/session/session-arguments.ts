@@ -100,6 +100,12 @@ export function onlyChangesAttributes(change: EncryptedUpdate): boolean {
   return !signsOut && !dataKeys && indexes.size === 0;
 }
 
+/** What becomes of a session with a new id: whether it is cleared, and whether the old id leads nowhere. */
+export function howToLeave({ clears, closes }: UpdateSession): number {
+  if (clears) return 1;
+  return closes ? 2 : 0;
+}
+
 /**
  * The change as save-attributes takes it. Every argument costs ioredis and Redis time, and most saves have no details.
  */

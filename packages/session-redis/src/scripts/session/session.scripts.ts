@@ -31,6 +31,7 @@ import {
   keysOf,
   limitArgument,
   newKeysOf,
+  howToLeave,
   onlyChangesAttributes,
   pushAttributeChange,
   pushChange,
@@ -152,7 +153,7 @@ export class SessionScripts {
   }
 
   #save(change: EncryptedUpdate, room: Room | undefined): Promise<unknown> {
-    const { id, newId = id, maxInactiveInterval, absoluteTimeout, clears = false } = change;
+    const { id, newId = id, maxInactiveInterval, absoluteTimeout } = change;
     const partition = this.partitions.of(id);
     const keys = keysOf(partition, id);
     if (onlyChangesAttributes(change)) {
@@ -171,7 +172,7 @@ export class SessionScripts {
     }
     keys.push(partition.forwardingMark(id));
     keys.push(partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId));
-    args.push(newId, FORWARDING_TIME, clears ? 1 : 0);
+    args.push(newId, FORWARDING_TIME, howToLeave(change));
     pushChange(args, change, room);
     return this.#run(ends ? 'endRotatedSession' : 'rotateSession', keys, args);
   }

@@ -10,7 +10,7 @@
   ARGV[3] the trace that causes it, as a W3C traceparent; empty: none
   ARGV[4] id
   ARGV[5] new id; empty: the id stays
-  ARGV[6] 1: remove all attributes but those that are set here, and forward nothing to the new id
+  ARGV[6] 1: remove all attributes but those that are set here, and forward nothing to the new id; 2: only the latter
   ARGV[7] how long saves are forwarded, in ms
   ARGV[8] the name of the principal from now on, behind a `=`; `=` alone: none; empty: as before
   ARGV[9] who was signed in by Spring Security alone when the session was loaded; empty: nobody
@@ -31,7 +31,7 @@
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
 local id, new_id, forwarded_for, principal, spring_name = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil, ARGV[7], ARGV[8], ARGV[9]
 local change, now = change_in(ARGV, 11), now_in_ms()
-change.clears = ARGV[6] == '1'
+change.clears, change.closes = ARGV[6] == '1', ARGV[6] == '2'
 
 -- The forwarding mark that this change leaves.
 local function mark_of_change(session)

@@ -14,6 +14,7 @@ import {
   ageOf,
   ATTRIBUTE_FIELD,
   hashOfValue,
+  howToLeave,
   pushChange,
   type ScriptReply,
   toCreateReply,
@@ -91,8 +92,8 @@ export class SharedScripts {
   }
 
   async change(change: UpdateSession, { before, after }: PrincipalChange): Promise<UpdateReply> {
-    const { id, newId, clears } = change;
-    const args = [...this.#where(), id, newId ?? '', clears ? 1 : 0, FORWARDING_TIME];
+    const { id, newId } = change;
+    const args = [...this.#where(), id, newId ?? '', howToLeave(change), FORWARDING_TIME];
     args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '', hashOfPrincipalIn(change));
     pushChange(args, change, undefined);
     const ends = change.maxInactiveInterval === 0;
