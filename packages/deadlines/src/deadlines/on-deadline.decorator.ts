@@ -15,7 +15,7 @@ export interface OnDeadlineOptions {
 export const DEADLINE_MARKS = new HandlerMarks<HandledName>('@OnDeadline', {
   module: 'DeadlineHandlerModule',
   missing:
-    'with @OnDeadline will never be called: this application has no deadlines. Add DeadlineModule.forRoot() and ' +
+    'this application has no deadlines. Add DeadlineModule.forRoot() and ' +
     'RedisDeadlineModule.forRoot() of @nest-session/deadlines/redis to the imports of the root module, or ' +
     'MapDeadlineModule for a single process and for tests.',
 });

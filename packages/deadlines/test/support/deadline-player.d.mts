@@ -1,4 +1,4 @@
-import type { Deadline, Deadlines, ScheduledDeadline } from '@nest-session/core/deadlines';
+import type { Deadline, Deadlines, ScheduledDeadline } from '@nest-session/deadlines';
 
 /** What a client does. `rest`: milliseconds before it. */
 export interface Operation {

@@ -14,7 +14,7 @@ export interface OnRedisEventOptions {
 export const REDIS_EVENT_MARKS = new HandlerMarks<HandledName>('@OnRedisEvent', {
   module: 'RedisEventsModule',
   missing:
-    'with @OnRedisEvent will never be called: this application records and receives no such events. Add ' +
+    'this application records and receives no such events. Add ' +
     'RedisEventsModule.forRoot() of @nest-session/redis-events to the imports of the root module.',
 });
 

@@ -38,7 +38,7 @@ export class HandlerMarks<Mark extends HandlerMark> {
     return (prototype, name, descriptor) => {
       assertOnInstance(`${this.decorator}()`, prototype, name);
       const method = descriptor.value!;
-      if (this.caller) markCaller(method, this.caller);
+      if (this.caller) markCaller(method, this.decorator, this.caller);
       Reflect.defineMetadata(this.#key, [markOf(broadcast), ...this.of(method)], method);
     };
   }

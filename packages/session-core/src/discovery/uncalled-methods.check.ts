@@ -9,13 +9,18 @@ const CALLER = Symbol('@nest-session/core:caller');
 export interface MethodCaller {
   /** The name of the class of the module, one of the application's when something calls them. */
   readonly module: string;
-  /** Said of the methods where that module is missing: a sentence without its subject. */
+  /** What to do where that module is missing. */
   readonly missing: string;
 }
 
+interface MarkedCaller extends MethodCaller {
+  /** The name of the decorator, such as '@OnDeadline'. */
+  readonly decorator: string;
+}
+
 /** For a decorator of a package whose module may be missing: nothing of that package runs then. */
-export function markCaller(method: object, caller: MethodCaller): void {
-  Reflect.defineMetadata(CALLER, caller, method);
+export function markCaller(method: object, decorator: string, caller: MethodCaller): void {
+  Reflect.defineMetadata(CALLER, { decorator, ...caller }, method);
 }
 
 /** Warns of marked methods that nothing in this application calls. */
@@ -30,17 +35,21 @@ export class UncalledMethodsCheck implements OnModuleInit {
   /** Called by Nest. */
   onModuleInit(): void {
     const modules = new Set([...this.modules.values()].map(({ metatype }) => metatype?.name));
-    const uncalled = new Map<string, Set<string>>();
+    const uncalled = new Map<string, { readonly caller: MarkedCaller; readonly names: Set<string> }>();
     for (const each of discoverMethods(this.discovery, this.scanner)) {
       const caller = callerOf(each.method);
       if (!caller || modules.has(caller.module)) continue;
-      uncalled.set(caller.missing, (uncalled.get(caller.missing) ?? new Set()).add(each.nameOf()));
+      const { names } = uncalled.get(caller.decorator) ?? { names: new Set<string>() };
+      uncalled.set(caller.decorator, { caller, names: names.add(each.nameOf()) });
     }
-    for (const [missing, names] of uncalled) logger.warn(`${[...names].toSorted().join(', ')} ${missing}`);
+    for (const { caller, names } of uncalled.values()) {
+      const methods = [...names].toSorted().join(', ');
+      logger.warn(`${methods} with ${caller.decorator} will never be called: ${caller.missing}`);
+    }
   }
 }
 
-function callerOf(method: unknown): MethodCaller | undefined {
+function callerOf(method: unknown): MarkedCaller | undefined {
   if (typeof method !== 'function') return undefined;
-  return Reflect.getOwnMetadata(CALLER, method) as MethodCaller | undefined;
+  return Reflect.getOwnMetadata(CALLER, method) as MarkedCaller | undefined;
 }
