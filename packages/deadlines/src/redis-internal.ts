@@ -4,3 +4,4 @@ export { DEADLINE_ENTRIES } from './redis/deadline-event-producer.js';
 export { DeadlineKeys, DeadlinePartitions } from './redis/deadline-keys.js';
 export { waitingDeadlines } from './redis/redis-deadline.reader.js';
 export { DeadlineScripts } from './scripts/deadlines/deadline.scripts.js';
+export { LUA_SOURCES as DEADLINE_SOURCES } from './scripts/lua-sources.js';

@@ -41,6 +41,25 @@ it('a call that fires for broadcast handlers removes few events, although far mo
   }
 });
 
+it('a full stream drops nothing that a group wants which has not been created yet', async () => {
+  await client.flushall();
+  const [keys] = new DeadlinePartitions('nest:deadlines', 1).all;
+  const scripts = new DeadlineScripts(client);
+  await client.hset(keys!.wanted, 'mails', NAME);
+  const deadlines = Array.from({ length: 30 }, (_, i) => {
+    const data = { text: '1', dataKey: undefined };
+    const id = `${i}`;
+    return { member: memberOf(NAME, id), key: id, id, due: { in: 0 }, ifExists: 'replace', data } as const;
+  });
+  await scripts.schedule(keys!, NAME, deadlines, 100);
+  const rules = { batchSize: 10, maxLength: 10, knownFor: 60_000, maxDeadLetterSize: 1_000_000 };
+  expect(await scripts.fire(keys!, rules)).toMatchObject({ isFull: false });
+  const recorded = await client.xrange(keys!.events, '-', '+');
+  for (let i = 0; i < 2; i++) expect(await scripts.fire(keys!, rules)).toMatchObject({ isFull: true, entries: [] });
+  expect(recorded).toHaveLength(10);
+  expect(await client.xrange(keys!.events, '-', '+')).toEqual(recorded);
+});
+
 describe('the event of a deadline', () => {
   const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   const [keys] = new DeadlinePartitions('nest:deadlines', 1).all;

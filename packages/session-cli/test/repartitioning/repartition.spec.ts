@@ -124,6 +124,22 @@ it('is refused while an instance is alive, also one without handlers, and then l
   expect(await recorded()).toBe('4');
 });
 
+it('goes on with none of its steps while an instance is alive', async () => {
+  await fill(store.client, ONE, 'buckets');
+  const stopping = new AbortController();
+  const onProgress = ({ step }: { step: string }) => step === 'sessions' && stopping.abort();
+  await expect(repartition({ url: url() }, { to: 4, signal: stopping.signal, onProgress })).rejects.toThrow('aborted');
+  const keysOfSessions = async () => (await store.client.keys('*sessions:*')).toSorted();
+  const before = await keysOfSessions();
+  const [seconds] = await store.client.time();
+  await store.client.zadd(ONE.instances, Number(seconds) * 1000, 'an instance');
+  await expect(repartition({ url: url() }, { to: 4 })).rejects.toThrow('while instances are alive: "an instance"');
+  expect(before.length).toBeGreaterThan(0);
+  expect(await keysOfSessions()).toEqual(before);
+  await store.client.del(ONE.instances);
+  await repartition({ url: url() }, { to: 4 });
+});
+
 it('an instance that was cut off during the move logs that it has the old number of partitions', async () => {
   const instance = await start(1);
   try {

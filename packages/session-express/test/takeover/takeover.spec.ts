@@ -323,6 +323,13 @@ describe('the takeover of a session of connect-redis', () => {
     expect(browser.cookie('SESSION')).toBe(tokenOf(sid));
   });
 
+  it('happens with an id that the application has made up, also with a dot', async () => {
+    const sid = `shop.${randomUUID()}.1`;
+    await client.set(`sess:${sid}`, JSON.stringify(DATA), 'PX', 86_400_000);
+    const response = await browserWith(sign(sid)).get('/user');
+    expect(response.json()).toMatchObject({ user: 'ann' });
+  });
+
   it('makes one session of an old one, whichever secret has signed its cookies', async () => {
     const { sid } = await oldSession();
     const [ann, thief] = [browserWith(sign(sid)), browserWith(sign(sid, OLDER_SECRET))];

@@ -133,9 +133,11 @@ it('shows a group that was removed as one with nothing left to do', async () => 
   await start(reader);
   const mailers = { 'nest_session.namespace': '', 'messaging.consumer.group.name': 'mailers' };
   const letters = () => sdk.value('nest_session.dead_letter.count', mailers);
-  expect(await letters()).toBe(5);
+  const dropped = () => sdk.value('nest_session.events.dropped', mailers);
+  expect([await letters(), await dropped()]).toEqual([5, 4]);
   reader.reading = { ...reader.reading!, groups: [named('others')] };
-  expect(await letters()).toBe(0);
+  // A counter that fell would be one of an instance that has started again.
+  expect([await letters(), await dropped()]).toEqual([0, 4]);
   expect(await sdk.value('nest_session.event.oldest_unread.age', mailers)).toBe(0);
   await sdk.stop();
 });

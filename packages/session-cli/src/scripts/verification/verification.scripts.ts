@@ -7,7 +7,7 @@ import {
   type ScriptsByName,
 } from '@nest-session/redis-events/internal';
 import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
-import type { DeadlineKeys } from '@nest-session/deadlines/redis/internal';
+import { DEADLINE_SOURCES, type DeadlineKeys } from '@nest-session/deadlines/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
 /** What is wrong with a key. */
@@ -100,7 +100,7 @@ const PATIENCE = 5 * 60_000;
 const LETTERS_PER_CALL = 10;
 const MOST_RECORDS = 10_000;
 
-const SOURCES = loadScripts({ ...sourcesIn('buckets'), ...LUA_SOURCES }, 'verification', {
+const SOURCES = loadScripts({ ...sourcesIn('buckets'), ...DEADLINE_SOURCES, ...LUA_SOURCES }, 'verification', {
   verifyKeys: 'verify-keys',
   verifySessions: 'verify-sessions',
   verifyMembers: 'verify-members',
