@@ -4,6 +4,9 @@ import { readCommandLine } from '../../src/command/command-line.js';
 import { CommandOutput } from '../../src/command/command-output.js';
 import { COMMANDS } from '../../src/command/commands.js';
 
+// One after the other: Jest mixes up modules that two imports link at a time.
+for (const { load } of COMMANDS) await load();
+
 /** What a command prints with `--json`, called in this process, whose logger it replaces. */
 export async function calledCommand(words: readonly string[]): Promise<string> {
   const { result } = await called([...words, '--json'], true);

@@ -1,16 +1,26 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-const PACKAGES = fileURLToPath(new URL('former-version', import.meta.url));
-/** Both versions use the same packages of others: those above this folder, and those of each package. */
-const CACHE = fileURLToPath(new URL('../../../../node_modules/.cache', import.meta.url));
-const OWN_PACKAGES = (name: string) => fileURLToPath(new URL(`../../../session-${name}/node_modules`, import.meta.url));
+/** The version before this one: the tag of the last release, once there is one. */
+const COMMIT = '2eed6bb67493c66891b6b03f94d5d970c7b00961';
+/** Its packages that an application needs, by their folders. */
+const PACKAGES = { core: 'packages/session-core', redis: 'packages/session-redis' };
+/** Where that version has what the program imports. */
+const IMPORTS = {
+  '@nest-session/deadlines/redis': '@nest-session/redis/deadlines',
+  '@nest-session/deadlines': '@nest-session/core/deadlines',
+};
+
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
+/** Both versions use the same packages of others: those above this folder. */
+const CACHE = join(ROOT, 'node_modules/.cache');
+const KEY_SLOT = join(ROOT, 'packages/redis-events/node_modules');
 
 /** The packages of the version before this one, and a program that runs them. */
 export interface FormerVersion {
@@ -18,18 +28,31 @@ export interface FormerVersion {
   remove(): Promise<void>;
 }
 
-/** Unpacks them, with a copy of a program that is to run them. */
-export async function unpackFormerVersion(program: string): Promise<FormerVersion> {
+/**
+ * Builds them out of the repository, with a copy of a program that is to run them.
+ * @throws Error that says what to do where the repository lacks the commit
+ */
+export async function buildFormerVersion(program: string): Promise<FormerVersion> {
   await mkdir(CACHE, { recursive: true });
   const folder = await mkdtemp(join(CACHE, 'former-version-'));
-  for (const file of await readdir(PACKAGES)) {
-    const name = file.replace(/^nest-session-(\w+)-.*$/, '$1');
-    const place = join(folder, 'node_modules/@nest-session', name);
-    await mkdir(place, { recursive: true });
-    await execute('tar', ['-xzf', join(PACKAGES, file), '-C', place, '--strip-components=1']);
-    if (existsSync(OWN_PACKAGES(name))) await symlink(OWN_PACKAGES(name), join(place, 'node_modules'));
+  const archive = join(folder, 'sources.tar');
+  await execute('git', ['-C', ROOT, 'archive', `--output=${archive}`, COMMIT]).catch((cause: unknown) => {
+    throw new Error(`This clone lacks the former version, ${COMMIT}: call git fetch --unshallow`, { cause });
+  });
+  await execute('tar', ['-xf', archive, '-C', folder]);
+  await mkdir(join(folder, 'node_modules/@nest-session'), { recursive: true });
+  for (const [name, path] of Object.entries(PACKAGES)) {
+    await symlink(join(folder, path), join(folder, 'node_modules/@nest-session', name));
+    if (existsSync(KEY_SLOT)) await symlink(KEY_SLOT, join(folder, path, 'node_modules'));
   }
+  await execute(process.execPath, [join(folder, '.dev/embed-scripts.mjs')]);
+  const folders = Object.values(PACKAGES).map((path) => join(folder, path));
+  await execute(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-b', ...folders]);
   const copy = join(folder, 'instance.mjs');
-  await cp(program, copy);
+  const imports = Object.entries(IMPORTS).reduce(
+    (text, [now, before]) => text.replace(`'${now}'`, `'${before}'`),
+    await readFile(program, 'utf8'),
+  );
+  await writeFile(copy, imports);
   return { program: copy, remove: () => rm(folder, { recursive: true }) };
 }

@@ -10,7 +10,7 @@ import { print } from '../support/figures.js';
 import { MINUTE } from '../support/store.fixture.js';
 import { DeadlineLedger, type DeadlineOperation, type HeardDeadline } from './deadline-ledger.js';
 import { Fleet } from './fleet.js';
-import { type FormerVersion, unpackFormerVersion } from './former-version.js';
+import { type FormerVersion, buildFormerVersion } from './former-version.js';
 import type { Instance } from './instance.js';
 import { type HeardEvent, SessionLedger, type SessionOperation } from './session-ledger.js';
 
@@ -23,11 +23,16 @@ const INSTANCES = 4;
 const BATCH = 25;
 const PATIENT = { timeout: 120_000, interval: 500 };
 
+let former: FormerVersion;
+beforeAll(async () => {
+  former = await buildFormerVersion(THIS_VERSION);
+}, 5 * MINUTE);
+afterAll(() => former.remove());
+
 describe.each([1, 4])('partitions: %i,', (partitions) => {
   let server: SteppableRedisServer;
   let client: Redis;
   let effects: Redis;
-  let former: FormerVersion;
   let fleet: Fleet;
   let sessions: SessionLedger;
   let deadlines: DeadlineLedger;
@@ -36,7 +41,6 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     // What was acknowledged is not lost when Redis is killed.
     server = await SteppableRedisServer.start({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
     [client, effects] = [new Redis(server.url), new Redis(server.url, { db: 1 })];
-    former = await unpackFormerVersion(THIS_VERSION);
     fleet = new Fleet({ REDIS_URL: server.url, PARTITIONS: String(partitions) }, (instance) =>
       perform(instance, nextBatch()),
     );
@@ -47,7 +51,6 @@ describe.each([1, 4])('partitions: %i,', (partitions) => {
     client.disconnect();
     effects.disconnect();
     await server.stop();
-    await former.remove();
   });
 
   function nextBatch() {
