@@ -1,18 +1,7 @@
 // `@nest-session/deadlines/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
 export { DeadlineHandlerModule } from './deadlines/deadline-handler.module.js';
-export { DeadlineDispatcher, shownDeadline } from './deadlines/deadline.dispatcher.js';
-export { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadlines/deadline.options.js';
-export {
-  type CancelReply,
-  type DeadlinePage,
-  DeadlineStore,
-  type Due,
-  FIRED_KNOWN_FOR,
-  type NewDeadline,
-  type RescheduleReply,
-  type ScheduleReply,
-  type StoredDeadline,
-} from './deadlines/deadline.store.js';
+export { DeadlineDispatcher } from './deadlines/deadline.dispatcher.js';
+export { type DeadlinePage, DeadlineStore, FIRED_KNOWN_FOR, type StoredDeadline } from './deadlines/deadline.store.js';
 export { MapDeadlineLoop } from './deadlines/map-deadline.loop.js';
 export { MAP_DEADLINE_CLOCK } from './deadlines/map-deadline.module.js';

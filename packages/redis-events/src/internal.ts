@@ -55,7 +55,7 @@ export { redisTime } from './connection/redis-time.js';
 export { isAnswer, isReply } from './connection/reply.errors.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
 export { shownAddress } from './connection/shown-address.js';
-export { serverIn, shownKind, shownServer, tooOldProblem } from './connection/shown-server.js';
+export { serverIn, tooOldProblem } from './connection/shown-server.js';
 export { StoreConnections } from './connection/store-connections.js';
 export { isFaultOfServer, RETRY, untilSound } from './connection/until-sound.js';
 export { unreachableError, withConnections } from './connection/with-connections.js';

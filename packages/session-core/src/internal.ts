@@ -16,7 +16,7 @@ export { requestSessionOf } from './http/request-session-of.js';
 export { type CloseReason, type OpenConnection, OpenConnections } from './http/open-connections.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
 export { rememberRequest, requestOf } from './http/request-of.js';
-export type { FoundSession, RequestSession } from './http/request-session.js';
+export type { RequestSession } from './http/request-session.js';
 export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';
 export { cookieLifetimeOf } from './http/cookie-lifetime.js';
@@ -71,9 +71,8 @@ export {
   SessionIds,
 } from './session/session-token.js';
 export { SessionIndexes } from './session/session-indexes.js';
-export type { MaxSessions } from './session/session-limit.js';
 export type { UnreadText } from './session/session-record.js';
-export type { SaveOutcome, SessionSignIn } from './session/session.js';
+export type { SaveOutcome } from './session/session.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SafePromise } from './session/safe-promise.js';
 export { SHOWN_SESSION } from './session/shown-by.js';
@@ -97,11 +96,7 @@ export {
   type StoreReader,
   type WaitingReading,
 } from './telemetry/session-telemetry.js';
-export { assertToldApart, type BoundMethod, discoverMethods } from './discovery/discover-methods.js';
 export { startLast } from './discovery/start-last.js';
-export { ErrorOfSeveral } from './errors/error-of-several.js';
-export { callHandler, RunningHandlers, succeededOf } from './events/running-handlers.js';
-export { type DispatchOptions } from './events/session-event.dispatcher.js';
 export { logger } from './logging/session.logger.js';
 export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';
