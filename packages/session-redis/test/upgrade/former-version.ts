@@ -9,8 +9,11 @@ const execute = promisify(execFile);
 
 /** The version before this one: the tag of the last release, once there is one. */
 const COMMIT = '2eed6bb67493c66891b6b03f94d5d970c7b00961';
-/** Its packages that an application needs, by their folders. */
-const PACKAGES = { core: 'packages/session-core', redis: 'packages/session-redis' };
+/** Its packages that an application needs: their folders there, and those with the same packages of others here. */
+const PACKAGES = {
+  core: { path: 'packages/session-core', installed: 'packages/session-core/node_modules' },
+  redis: { path: 'packages/session-redis', installed: 'packages/redis-events/node_modules' },
+};
 /** Where that version has what the program imports. */
 const IMPORTS = {
   '@nest-session/deadlines/redis': '@nest-session/redis/deadlines',
@@ -20,7 +23,6 @@ const IMPORTS = {
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
 /** Both versions use the same packages of others: those above this folder. */
 const CACHE = join(ROOT, 'node_modules/.cache');
-const KEY_SLOT = join(ROOT, 'packages/redis-events/node_modules');
 
 /** The packages of the version before this one, and a program that runs them. */
 export interface FormerVersion {
@@ -41,12 +43,12 @@ export async function buildFormerVersion(program: string): Promise<FormerVersion
   });
   await execute('tar', ['-xf', archive, '-C', folder]);
   await mkdir(join(folder, 'node_modules/@nest-session'), { recursive: true });
-  for (const [name, path] of Object.entries(PACKAGES)) {
+  for (const [name, { path, installed }] of Object.entries(PACKAGES)) {
     await symlink(join(folder, path), join(folder, 'node_modules/@nest-session', name));
-    if (existsSync(KEY_SLOT)) await symlink(KEY_SLOT, join(folder, path, 'node_modules'));
+    if (existsSync(join(ROOT, installed))) await symlink(join(ROOT, installed), join(folder, path, 'node_modules'));
   }
   await execute(process.execPath, [join(folder, '.dev/embed-scripts.mjs')]);
-  const folders = Object.values(PACKAGES).map((path) => join(folder, path));
+  const folders = Object.values(PACKAGES).map(({ path }) => join(folder, path));
   await execute(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '-b', ...folders]);
   const copy = join(folder, 'instance.mjs');
   const imports = Object.entries(IMPORTS).reduce(

@@ -10,7 +10,7 @@ import { print } from '../support/figures.js';
 import { MINUTE } from '../support/store.fixture.js';
 import { DeadlineLedger, type DeadlineOperation, type HeardDeadline } from './deadline-ledger.js';
 import { Fleet } from './fleet.js';
-import { type FormerVersion, buildFormerVersion } from './former-version.js';
+import { buildFormerVersion, type FormerVersion } from './former-version.js';
 import type { Instance } from './instance.js';
 import { type HeardEvent, SessionLedger, type SessionOperation } from './session-ledger.js';
 
