@@ -51,7 +51,6 @@ const OURS: Readonly<Record<string, string>> = {
   'freeze-shared.ts': 'copies of the methods of a class of the library',
   'principal-adoption.ts': 'an object of its own',
   'property-bag.ts': 'a bag',
-  'revocation.ts': 'a hook of the response that the library holds',
   'session-bag.ts': 'a bag',
   'session-admin.module.ts': 'a class of the module',
   'shared-session.listener.ts': 'a text that a script of the library returns',

@@ -45,11 +45,10 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   readonly session: RequestSession;
   /** Whether the response is cut when its session ends. */
   isGuarded = false;
-  /** Called once the headers were sent, and the session is stored. */
-  onPassed: (() => void) | undefined;
   readonly #hold: ResponseHold;
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
+  #passedActions: (() => void)[] | undefined;
   #visitor: VisitorToken | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
   #isWaiting = false;
@@ -202,6 +201,11 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     (this.#headerActions ??= []).push(action);
   }
 
+  /** Runs an action once the headers were sent, and the session is stored. */
+  onPassed(action: () => void): void {
+    (this.#passedActions ??= []).push(action);
+  }
+
   /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
@@ -230,7 +234,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   passed(): void {
     if (this.headersSent) return;
     this.#headers = 'sent';
-    this.onPassed?.();
+    this.#passedActions?.forEach((action) => action());
     if (this.#isChangedLate) this.#lateChanges.note();
     this.whenClosed(() => {
       this.#isOver = true;

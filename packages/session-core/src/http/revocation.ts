@@ -39,14 +39,9 @@ export class RevocationGuard implements CanActivate {
 
   /** A guard may sign its user in, who is stored before the response begins. */
   #addLater(context: ExecutionContext, session: RequestSession): void {
-    const commit = ResponseCommit.of(session.request);
-    if (!commit) return;
-    // GraphQL calls guards for each field.
-    const { onPassed } = commit;
-    commit.onPassed = () => {
-      onPassed?.();
+    ResponseCommit.of(session.request)?.onPassed(() => {
       if (isSignedIn(session)) this.#add(context, session);
-    };
+    });
   }
 
   #isGuarded(context: ExecutionContext): boolean {

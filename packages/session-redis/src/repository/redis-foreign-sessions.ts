@@ -18,8 +18,8 @@ import { StrayIndexes } from './stray-indexes.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import { ScheduledEnds } from './scheduled-ends.js';
 
-// Milliseconds.
-const LONGEST_REQUEST = 3_600_000;
+// Milliseconds after which no request of the other library writes an entry again that it has loaded.
+const LATEST_WRITE = 3_600_000;
 
 /** What PTTL replies of a key that has ended. */
 const ENDED = -2;
@@ -129,7 +129,7 @@ export class RedisForeignSessions extends ForeignSessions {
  * as long as a new one, and the mark has to outlive it.
  */
 function markLife(timeToLive: number, { longestLife = 0 }: ForeignSessionData): number {
-  return timeToLive < 0 ? -1 : timeToLive + longestLife + LONGEST_REQUEST;
+  return timeToLive < 0 ? -1 : timeToLive + longestLife + LATEST_WRITE;
 }
 
 /** A key of another type holds no session. */
