@@ -129,7 +129,7 @@ function wantedEntries({ exports }) {
   };
   if (subpaths.length === 0) return fields;
   // For compilers that do not read `exports`: "moduleResolution": "node10", which Nest 11 had at first.
-  const declarations = Object.fromEntries(subpaths.map((name) => [name, [`./dist/cjs/${name}.d.ts`]]));
+  const declarations = Object.fromEntries(subpaths.map((name) => [name, [conditionsOf(name).default.types]]));
   return { ...fields, typesVersions: { '*': declarations } };
 }
 
@@ -139,10 +139,11 @@ function wantedEntries({ exports }) {
  * is for whoever cannot require() ES modules, such as Jest.
  */
 function conditionsOf(name) {
+  const file = name.replaceAll('/', '-');
   return {
-    import: { types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` },
-    'module-sync': `./dist/${name}.js`,
-    module: `./dist/${name}.js`,
-    default: { types: `./dist/cjs/${name}.d.ts`, default: `./dist/cjs/${name}.js` },
+    import: { types: `./dist/${file}.d.ts`, default: `./dist/${file}.js` },
+    'module-sync': `./dist/${file}.js`,
+    module: `./dist/${file}.js`,
+    default: { types: `./dist/cjs/${file}.d.ts`, default: `./dist/cjs/${file}.js` },
   };
 }
