@@ -10,7 +10,13 @@ import { RedisStore as RedisStore8 } from 'connect-redis-8';
 import expressSession, { type Store } from 'express-session';
 import { Redis } from 'ioredis';
 import { createClient } from 'redis';
-import { BagController, PlainController, SessionController, SpringController } from './http.controllers.js';
+import {
+  BagController,
+  ByHandController,
+  PlainController,
+  SessionController,
+  SpringController,
+} from './http.controllers.js';
 import { SpringSessions } from './spring-sessions.js';
 
 @Module({})
@@ -25,6 +31,7 @@ type Create = (url: string) => Promise<INestApplication>;
 
 const CONTENDERS: Record<string, Create> = {
   'Nest on Express': () => onExpress({}),
+  'Redis by hand on Express': (url) => onExpress(byHand(url)),
   'nest-session on Express': (url) => onExpress(ours(url)),
   'express-session + connect-redis 10 (node-redis)': async (url) => {
     // Its syntax is that of Node 22.
@@ -38,6 +45,7 @@ const CONTENDERS: Record<string, Create> = {
     return onExpress({ controllers: [PlainController, SpringController], providers: [sessions] });
   },
   'Nest on Fastify': () => onFastify({}),
+  'Redis by hand on Fastify': (url) => onFastify(byHand(url)),
   'nest-session on Fastify': (url) => onFastify(ours(url)),
   '@fastify/session + connect-redis 8': (url) => withFastifySession(connectRedis8(url, 'fs:'), true),
   '@fastify/session + connect-redis 8, not rolling': (url) => withFastifySession(connectRedis8(url, 'fn:'), false),
@@ -48,6 +56,14 @@ export async function createApplication(contender: string, url: string): Promise
   const create = CONTENDERS[contender];
   if (!create) throw new Error(`There is no contender ${JSON.stringify(contender)}`);
   return create(url);
+}
+
+/** With the batches of ioredis, as a careful application would have them. */
+function byHand(url: string): Partial<DynamicModule> {
+  return {
+    controllers: [PlainController, ByHandController],
+    providers: [{ provide: Redis, useValue: new Redis(url, { enableAutoPipelining: true }) }],
+  };
 }
 
 function ours(url: string): Partial<DynamicModule> {

@@ -76,7 +76,7 @@ async function measure(
 
 /** Node.js compiles what runs often. Without this, the first scenarios would measure how busy the compiler is. */
 async function warmUp(name: ContenderName, server: BenchServer): Promise<void> {
-  for (const path of isBare(name) ? ['/plain'] : ['/plain', '/read', '/read-all', '/write', '/login']) {
+  for (const path of isBare(name) ? ['/plain'] : ['/plain', '/read', '/read-all', '/write', '/write-large', '/login']) {
     for (let sent = 0; sent < WARM_UP_REQUESTS;) {
       const cookies = isBare(name) ? [] : await cookiesOf('1 x 100 B', server);
       const { requests } = await server.load({ path, connections: SESSIONS, duration: 300, cookies });

@@ -1,5 +1,6 @@
 import {
   BARE,
+  BY_HAND,
   EXPRESS_SESSION,
   FASTIFY_SESSION,
   FASTIFY_SESSION_STILL,
@@ -31,8 +32,8 @@ interface Rival {
 
 const RIVALS: readonly Rival[] = [
   { title: 'express-session (the better)', names: EXPRESS_SESSION, ours: OURS.express },
-  ...[SPRING, BARE.express].map((name) => ({ title: name, names: [name], ours: OURS.express })),
-  ...[FASTIFY_SESSION, FASTIFY_SESSION_STILL, BARE.fastify].map((name) => {
+  ...[SPRING, BY_HAND.express, BARE.express].map((name) => ({ title: name, names: [name], ours: OURS.express })),
+  ...[FASTIFY_SESSION, FASTIFY_SESSION_STILL, BY_HAND.fastify, BARE.fastify].map((name) => {
     return { title: name, names: [name], ours: OURS.fastify };
   }),
 ];
@@ -41,7 +42,7 @@ const RIVALS: readonly Rival[] = [
 interface HttpRatio {
   readonly scenario: string;
   readonly rival: string;
-  readonly isBare: boolean;
+  readonly isLimit: boolean;
   readonly values: readonly number[];
   readonly beside: readonly number[];
 }
@@ -57,8 +58,8 @@ export function httpRatios({ comparisons }: Results, figure: 'perSecond' | 'node
       if (!best) return [];
       const own = roundsOf(comparison, ours, figure);
       const [values, beside] = isTime ? [best, own] : [own, best];
-      const isBare = Object.values<string>(BARE).includes(title);
-      return [{ scenario: comparison.title, rival: title, isBare, values, beside }];
+      const isLimit = [...Object.values<string>(BARE), ...Object.values(BY_HAND)].includes(title);
+      return [{ scenario: comparison.title, rival: title, isLimit, values, beside }];
     }),
   );
 }

@@ -14,7 +14,7 @@ export function lossesReport(http: Results, budgets: Results, memory: Results): 
 
 function requestLosses(http: Results): string[] {
   return httpRatios(http, 'perSecond')
-    .filter(({ isBare }) => !isBare)
+    .filter(({ isLimit }) => !isLimit)
     .map((each) => ({ ...each, median: ratioOf(each.values, each.beside).median }))
     .filter(({ median }) => Number(median.toFixed(2)) < 1)
     .toSorted((one, other) => one.median - other.median)

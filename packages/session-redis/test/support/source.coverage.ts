@@ -1,5 +1,8 @@
 import { Session } from 'node:inspector';
 
+/** A source that ran, as a path in `packages`, with the functions of it that were called: their place in its text. */
+export type SourcesRun = ReadonlyMap<string, readonly number[]>;
+
 /** Tells which sources of the packages of this repository run in a span of time, by the counts of V8. */
 export class SourceCoverage {
   readonly #session = new Session();
@@ -10,17 +13,18 @@ export class SourceCoverage {
     this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
   }
 
-  /** The sources with a function that was called since the last call of this method, as paths in `packages`. */
-  take(): string[] {
-    let sources: string[] = [];
+  /** The sources with a function that was called since the last call of this method. */
+  take(): SourcesRun {
+    const sources = new Map<string, readonly number[]>();
     // In the same process, the reply comes before `post()` returns.
     this.#session.post('Profiler.takePreciseCoverage', (_, { result }) => {
-      const run = result.filter(({ functions }) =>
-        functions.some(({ ranges }) => ranges.some(({ count }) => count > 0)),
-      );
-      sources = run.map(({ url }) => SOURCE.exec(url)?.[1]).filter((path) => path !== undefined);
+      for (const { url, functions } of result) {
+        const path = SOURCE.exec(url)?.[1];
+        const called = functions.flatMap(({ ranges: [range] }) => (range!.count > 0 ? [range!.startOffset] : []));
+        if (path !== undefined && called.length > 0) sources.set(path, called);
+      }
     });
-    return sources.sort();
+    return sources;
   }
 
   stop(): void {
