@@ -1,6 +1,6 @@
 // `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
+export type { MaxSessionsOptions } from './configuration/session.options.js';
 export { HandlerMarks } from './discovery/handler-marks.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
 export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
@@ -34,9 +34,11 @@ export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
 export {
   assertConfiguredOnce,
+  assertOneStore,
   explainInjection,
   givenOptions,
   injectDependencies,
+  ofSessionModule,
 } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
@@ -100,7 +102,6 @@ export { startLast } from './discovery/start-last.js';
 export { logger } from './logging/session.logger.js';
 export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';
-export { assertOneStore } from './option-reading/assert-one-store.js';
 export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
 export { isWellFormed } from './session/index-terms.js';
 export { readData, writeData } from './events/event-data.js';

@@ -11,7 +11,6 @@ import { CsrfGuard } from './csrf/csrf.guard.js';
 import { UncalledMethodsCheck } from './discovery/uncalled-methods.check.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
-import { assertOneStore } from './option-reading/assert-one-store.js';
 import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { GuardedConnections } from './http/guarded-connections.js';
@@ -26,7 +25,7 @@ import { SessionContext } from './http/session.context.js';
 import { Sessions } from './http/sessions.js';
 import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
-import { explainInjection } from './option-reading/injected-dependencies.js';
+import { assertOneStore, explainInjection, importedAsClass } from './option-reading/injected-dependencies.js';
 import { SessionRepository } from './repository/session.repository.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
@@ -154,8 +153,5 @@ async function createResolver(options: ResolvedSessionOptions, moduleRef: Module
 }
 
 function refuseBareClass(): never {
-  throw new InvalidSessionOptionsError('SessionModule', [BARE_CLASS]);
+  throw importedAsClass('SessionModule');
 }
-
-/** Requests would use one of them, and nobody could say which. */
-const BARE_CLASS = 'It is imported as a class: write SessionModule.forRoot() in the imports of the root module.';

@@ -6,12 +6,10 @@ import { SessionCallsListener } from './channels/session-calls.listener.js';
 import { SweepListener } from './channels/sweep.listener.js';
 import { MeasuredStores } from './configuration/measured-stores.js';
 import {
-  SESSION_TELEMETRY_MODULE_OPTIONS,
-  SessionTelemetryModuleDefinition,
-} from './configuration/session-telemetry.module-definition.js';
-import {
   RESOLVED_TELEMETRY_OPTIONS,
   resolveSessionTelemetryOptions,
+  SESSION_TELEMETRY_MODULE_OPTIONS,
+  SessionTelemetryModuleDefinition,
   type SessionTelemetryModuleOptions,
 } from './configuration/session-telemetry.options.js';
 import { HandlerTelemetry } from './events/handler-telemetry.js';

@@ -2,11 +2,9 @@ import { type DynamicModule, Inject, Module, Optional } from '@nestjs/common';
 import { ApplicationConfig, MetadataScanner } from '@nestjs/core';
 import type { RequestSessions } from '@nest-session/core/internal';
 import {
+  resolveSessionWebSocketOptions,
   SESSION_WEB_SOCKET_MODULE_OPTIONS,
   SessionWebSocketModuleDefinition,
-} from './configuration/session-web-socket.module-definition.js';
-import {
-  resolveSessionWebSocketOptions,
   type SessionWebSocketModuleOptions,
 } from './configuration/session-web-socket.options.js';
 import { REQUEST_SESSIONS, requestSessions } from './configuration/session-web-socket.tokens.js';
