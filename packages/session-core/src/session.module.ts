@@ -29,7 +29,7 @@ import { assertOneStore, explainInjection, importedAsClass } from './option-read
 import { SessionRepository } from './repository/session.repository.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
-import { SecurityEvents } from './security-events/security.events.js';
+import { SecurityEvents } from './security-events/security-events.js';
 import { BrowserSessions } from './http/browser-sessions.js';
 import { SessionScope } from './http/session.scope.js';
 import { SessionInterceptor } from './http/session.interceptor.js';

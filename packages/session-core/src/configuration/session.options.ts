@@ -10,7 +10,7 @@ import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver
 import { type CookieOptions, readCookieOptions } from '../resolvers/cookie.options.js';
 import { requestFactsOf } from '../resolvers/request-facts.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import { SecurityEvents } from '../security-events/security.events.js';
+import { SecurityEvents } from '../security-events/security-events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
 import type { SessionBounds } from '../session/session-bounds.js';
