@@ -1,5 +1,11 @@
-import { ConfigurableModuleBuilder } from '@nestjs/common';
-import { explainInjection, OptionReader, toOrigin } from '@nest-session/core/internal';
+import { ConfigurableModuleBuilder, type Provider } from '@nestjs/common';
+import {
+  explainInjection,
+  ofSessionModule,
+  OptionReader,
+  RequestSessions,
+  toOrigin,
+} from '@nest-session/core/internal';
 
 /** Options of `SessionWebSocketModule.forRoot()`. */
 export interface SessionWebSocketModuleOptions {
@@ -46,3 +52,13 @@ export const {
   .setFactoryMethodName('createSessionWebSocketOptions')
   .setExtras({}, (definition) => explainInjection('SessionWebSocketModule', definition))
   .build();
+
+/** The `RequestSessions` of the application. */
+export const REQUEST_SESSIONS = Symbol('REQUEST_SESSIONS');
+
+/** Optional, so that our own error names the missing module. */
+export const requestSessions: Provider = {
+  provide: REQUEST_SESSIONS,
+  inject: [{ token: RequestSessions, optional: true }],
+  useFactory: (sessions: RequestSessions | undefined) => ofSessionModule(sessions, 'SessionWebSocketModule'),
+};
