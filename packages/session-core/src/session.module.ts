@@ -1,11 +1,4 @@
-import {
-  type ConfigurableModuleAsyncOptions,
-  type DynamicModule,
-  Global,
-  Inject,
-  Module,
-  type NestModule,
-} from '@nestjs/common';
+import { type DynamicModule, Global, Inject, Module, type NestModule } from '@nestjs/common';
 import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { UncalledMethodsCheck } from './discovery/uncalled-methods.check.js';
@@ -25,7 +18,7 @@ import { SessionContext } from './http/session.context.js';
 import { Sessions } from './http/sessions.js';
 import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
-import { assertOneStore, explainInjection, importedAsClass } from './option-reading/injected-dependencies.js';
+import { assertOneStore, importedAsClass } from './option-reading/injected-dependencies.js';
 import { SessionRepository } from './repository/session.repository.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
@@ -118,13 +111,6 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
    */
   static override forRoot(options: SessionModuleOptions = {}): DynamicModule {
     return super.forRoot(options);
-  }
-
-  /** The same with injected options, by `useFactory`, `useClass` or `useExisting`. */
-  static override forRootAsync(
-    options: ConfigurableModuleAsyncOptions<SessionModuleOptions, 'createSessionOptions'>,
-  ): DynamicModule {
-    return explainInjection('SessionModule', super.forRootAsync(options));
   }
 
   /** @internal Import it with `forRoot()`. */
