@@ -1,5 +1,5 @@
 import { OptionReader } from '@nest-session/core/internal';
-import { shownDuration } from '../../../packages/session-core/src/option-reading/duration.js';
+import { durationText } from '../../../packages/session-core/src/option-reading/duration.js';
 
 /** The defaults of options by their names, such as `cookie.path`, as the page prints them. */
 export type OptionDefaults = ReadonlyMap<string, string>;
@@ -38,7 +38,7 @@ function shown(value: unknown, method = ''): string {
   const text = String(value);
   const isMilliseconds = method === 'duration' && text.endsWith('ms');
   if (typeof value !== 'string') return `\`${text}\``;
-  return `\`'${isMilliseconds ? shownDuration(Number.parseInt(text, 10)) : text}'\``;
+  return `\`'${isMilliseconds ? durationText(Number.parseInt(text, 10)) : text}'\``;
 }
 
 /** A page with these defaults in the second column of the tables between the markers of each module. */

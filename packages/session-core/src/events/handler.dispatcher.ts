@@ -86,7 +86,8 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
   }
 
   /**
-   * @internal Begins as soon as handlers can be called. Settles as the work does, or rejects when `giveUp()` comes first.
+   * @internal Begins as soon as handlers can be called. Settles as the work does, or rejects when `giveUp()` comes
+   * first.
    */
   protected run(work: () => Promise<void>): Promise<void> {
     return this.track(this.#ready.then(work));
@@ -107,8 +108,8 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
   }
 
   /**
-   * @internal Calls handlers at once, and subscribes to an Observable that one returns, as Nest does. Resolves to those that
-   * failed, which it logs. `what` they handle, as log lines say it.
+   * @internal Calls handlers at once, and subscribes to an Observable that one returns, as Nest does. Resolves to those
+   * that failed, which it logs. `what` they handle, as log lines say it.
    */
   protected async callAll<Handler extends { readonly name: string }>(
     handlers: readonly Handler[],

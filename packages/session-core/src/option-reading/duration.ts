@@ -27,7 +27,7 @@ function bare(given: string, amount: string): string {
 }
 
 /** A duration in the largest unit that needs no fraction. */
-export function shownDuration(ms: number): string {
+export function durationText(ms: number): string {
   const [unit, its] = Object.entries(UNITS).findLast(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1];
   return `${ms / its}${unit}`;
 }

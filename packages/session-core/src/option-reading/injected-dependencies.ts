@@ -132,7 +132,10 @@ export function importedAsClass(module: string): InvalidSessionOptionsError {
   ]);
 }
 
-/** @throws InvalidSessionOptionsError of `module` where `SessionModule`, which the application must import, provides nothing */
+/**
+ * What `SessionModule` provides. `module`: the name of the one that needs it.
+ * @throws InvalidSessionOptionsError when the application does not import it
+ */
 export function ofSessionModule<T>(provided: T | undefined, module: string): T {
   if (provided !== undefined) return provided;
   throw new InvalidSessionOptionsError(module, [

@@ -1,5 +1,5 @@
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import { type Duration, parseDuration, shownDuration } from './duration.js';
+import { type Duration, durationText, parseDuration } from './duration.js';
 
 interface DurationRules {
   /** Milliseconds. */
@@ -128,8 +128,8 @@ export class OptionReader {
 
 function durationProblem(value: Duration, ms: number, rules: DurationRules): string | undefined {
   const { atLeast = 0, atMost = Infinity, wholeSeconds = false } = rules;
-  if (ms < atLeast) return `is ${value}: it must be at least ${shownDuration(atLeast)}`;
-  if (ms > atMost) return `is ${value}: it must be at most ${shownDuration(atMost)}`;
+  if (ms < atLeast) return `is ${value}: it must be at least ${durationText(atLeast)}`;
+  if (ms > atMost) return `is ${value}: it must be at most ${durationText(atMost)}`;
   return wholeSeconds && ms % 1000 !== 0 ? 'must be a number of whole seconds' : undefined;
 }
 

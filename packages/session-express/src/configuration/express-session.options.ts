@@ -2,8 +2,8 @@ import { isAsyncFunction } from 'node:util/types';
 import type { CookieOptions, SessionOptions } from 'express-session';
 import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
 import { answerOptions } from './unsupported.options.js';
-import { type OldCookie, readCookie } from './cookie-answers.js';
-import { type PrincipalOfSession, principalProblem, type PrincipalRule, principalRule } from './principal-rule.js';
+import { readCookie } from './cookie-answers.js';
+import { type PrincipalOfSession, principalProblem, principalRule } from './principal-rule.js';
 
 /**
  * Options of `ExpressSessionModule.forRoot()`. In addition to its own options, it accepts those of express-session, so

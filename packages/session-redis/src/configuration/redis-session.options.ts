@@ -11,7 +11,6 @@ import {
   readCommandTimeout,
   readEvents,
   readPartitions,
-  type RedisAddress,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
 import type { SessionTimer } from '../timers/session-timer.js';

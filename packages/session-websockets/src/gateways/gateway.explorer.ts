@@ -1,5 +1,12 @@
-import { Inject, Injectable, Optional, Session as SessionOfNest, type Type } from '@nestjs/common';
-import type { WebSocketAdapter, WsMessageHandler } from '@nestjs/common';
+import {
+  Inject,
+  Injectable,
+  Optional,
+  Session as SessionOfNest,
+  type Type,
+  type WebSocketAdapter,
+  type WsMessageHandler,
+} from '@nestjs/common';
 import { ApplicationConfig, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { InvalidSessionOptionsError, Session } from '@nest-session/core';
 import { type Handler, putFilterLast, putFirst, WarnOnce } from '@nest-session/core/internal';
@@ -128,7 +135,7 @@ export function fillSessionParameters(controller: Type, method: string, ofNest =
   for (const [, { index }] of sessions) Session()(controller.prototype as object, method, index);
 }
 
-/** Where a decorator of Nest notes a parameter, and as what, such as `7:`. Undefined where it does so in another way. */
+/** Where a decorator of Nest notes a parameter, and as what, such as `7:`. Undefined: in another way. */
 function noteOf(decorator: () => ParameterDecorator): { readonly key: unknown; readonly type: string } | undefined {
   class Probe {}
   decorator()(Probe.prototype, 'method', 0);
