@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { END_REASONS } from '../../packages/session-opentelemetry/src/events/session-end.counter.js';
+import { END_REASONS } from '../../packages/session-opentelemetry/src/events/event-counters.js';
 import {
   COUNTERS,
   GAUGES,

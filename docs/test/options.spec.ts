@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { JsonAttributeSerializer, SessionModule, type SessionOptionsFactory } from '@nest-session/core';
 import { DeadlineModule, type DeadlineOptionsFactory } from '@nest-session/deadlines';
@@ -24,6 +24,7 @@ import { resolveRedisDeadlineOptions } from '../../packages/deadlines/src/redis/
 import { resolveSpringSessionOptions } from '../../packages/session-spring/src/configuration/spring-session.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { section } from './support/markdown.js';
+import { defaultsOf, withDefaults } from './support/option-defaults.js';
 import { ROOT } from './support/compiler.js';
 
 /** The options of all modules together: one more is a decision. */
@@ -87,10 +88,12 @@ class Settings
   }
 }
 
+const PAGE = join(ROOT, 'docs/options.md');
+
 let optionsDoc: string;
 
 beforeAll(async () => {
-  optionsDoc = await readFile(join(ROOT, 'docs/options.md'), 'utf8');
+  optionsDoc = await readFile(PAGE, 'utf8');
 });
 
 describe('the options', () => {
@@ -120,6 +123,29 @@ describe('the options', () => {
       inner[last] = value;
     }
     expect(resolve(options)).toEqual(resolve({}));
+  });
+
+  it('have the defaults that the modules give them: `WRITE=1 npm test -- options.spec` prints them', async () => {
+    const session = resolveSessionOptions();
+    const { connection, expirations } = resolveRedisSessionOptions();
+    const admin = { path: 'admin', guards: 'none' };
+    const printed = withDefaults(optionsDoc, {
+      [ofSession]: defaultsOf(() => resolveSessionOptions({ maxSessions: { perPrincipal: 1 } }), {
+        'cookie.name': session.cookie.name,
+        'maxSessions.perPrincipal': undefined,
+        devices: session.devices !== undefined,
+      }),
+      [ofRedis]: defaultsOf(resolveRedisSessionOptions, { ...connection, expirations: expirations.store }),
+      [ofSockets]: defaultsOf(resolveSessionWebSocketOptions),
+      [ofTelemetry]: defaultsOf(resolveSessionTelemetryOptions),
+      [ofAdmin]: defaultsOf(() => resolveAdminOptions(admin), { access: resolveAdminOptions(admin).access({}) }),
+      [ofExpress]: defaultsOf(() => resolveExpressSessionOptions({}, session.cookie)),
+      [ofDeadlines]: defaultsOf(resolveDeadlineOptions),
+      BeanstalkdSessionTimer: defaultsOf(() => new BeanstalkdSessionTimer()),
+      BullMqSessionTimer: defaultsOf(() => new BullMqSessionTimer({ connection: {} })),
+    });
+    if (process.env['WRITE']) await writeFile(PAGE, printed);
+    else expect(optionsDoc).toBe(printed);
   });
 
   it('of SessionAdminModule are those of the table', () => {

@@ -45,8 +45,7 @@ export { type SessionClient, SessionIdResolver, type TokenRefusalListener } from
 export { SessionToken, SessionTokenGenerator, sessionTokenOf } from './session/session-token.js';
 
 // events
-export { OnSessionEvent } from './events/on-session-event.decorator.js';
-export { OnSessionEventGap, type SessionEventGap } from './events/on-session-event-gap.decorator.js';
+export { OnSessionEvent, OnSessionEventGap, type SessionEventGap } from './events/on-session-event.decorator.js';
 export {
   SessionCreatedEvent,
   SessionDeletedEvent,
@@ -59,7 +58,7 @@ export {
 
 // security events
 export { OnSecurityEvent } from './security-events/on-security-event.decorator.js';
-export { SecurityEvent } from './security-events/security-event.js';
+export { SecurityEvent } from './security-events/security-events.js';
 
 // stores
 export { IndexedSessionRepository } from './repository/indexed-session.repository.js';

@@ -1,15 +1,22 @@
 // `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
+export type { MaxSessionsOptions } from './configuration/session.options.js';
 export { HandlerMarks } from './discovery/handler-marks.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
-export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
-export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
-export { EventHandlingError } from './events/event-handling.error.js';
-export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups-of.js';
+export {
+  assertLimit,
+  type ConsumerState,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type EventGroupInfo,
+  type EventGroupsOf,
+  type RemoveGroupReply,
+  type ReplayReply,
+  SESSION_EVENT_GROUPS,
+} from './events/event-groups.js';
+export { EventHandlingError, SessionEventHandlingError } from './events/event-handling.errors.js';
 export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
-export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
 export { requestSessionOf } from './http/request-session-of.js';
@@ -34,9 +41,11 @@ export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
 export {
   assertConfiguredOnce,
+  assertOneStore,
   explainInjection,
   givenOptions,
   injectDependencies,
+  ofSessionModule,
 } from './option-reading/injected-dependencies.js';
 export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
@@ -50,7 +59,7 @@ export { LONGEST_COOKIE, type ResolvedCookieOptions } from './resolvers/cookie.o
 export { fastifyRequestOf } from './resolvers/proxied-request.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { BesideTheLog } from './security-events/on-security-event.decorator.js';
-export { SecurityEvents } from './security-events/security.events.js';
+export { SecurityEvents } from './security-events/security-events.js';
 export {
   assertPrincipalName,
   COOKIE_MAX_AGE_ATTRIBUTE,
@@ -100,7 +109,6 @@ export { startLast } from './discovery/start-last.js';
 export { logger } from './logging/session.logger.js';
 export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';
-export { assertOneStore } from './option-reading/assert-one-store.js';
 export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
 export { isWellFormed } from './session/index-terms.js';
 export { readData, writeData } from './events/event-data.js';

@@ -1,17 +1,9 @@
-import {
-  type ConfigurableModuleAsyncOptions,
-  type DynamicModule,
-  Global,
-  Inject,
-  Module,
-  type NestModule,
-} from '@nestjs/common';
+import { type DynamicModule, Global, Inject, Module, type NestModule } from '@nestjs/common';
 import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
 import { UncalledMethodsCheck } from './discovery/uncalled-methods.check.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
 import { AuthenticatedGuard } from './guards/authenticated.guard.js';
-import { assertOneStore } from './option-reading/assert-one-store.js';
 import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { GuardedConnections } from './http/guarded-connections.js';
@@ -26,11 +18,11 @@ import { SessionContext } from './http/session.context.js';
 import { Sessions } from './http/sessions.js';
 import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
-import { explainInjection } from './option-reading/injected-dependencies.js';
+import { assertOneStore, importedAsClass } from './option-reading/injected-dependencies.js';
 import { SessionRepository } from './repository/session.repository.js';
 import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
-import { SecurityEvents } from './security-events/security.events.js';
+import { SecurityEvents } from './security-events/security-events.js';
 import { BrowserSessions } from './http/browser-sessions.js';
 import { SessionScope } from './http/session.scope.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
@@ -121,13 +113,6 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
     return super.forRoot(options);
   }
 
-  /** The same with injected options, by `useFactory`, `useClass` or `useExisting`. */
-  static override forRootAsync(
-    options: ConfigurableModuleAsyncOptions<SessionModuleOptions, 'createSessionOptions'>,
-  ): DynamicModule {
-    return explainInjection('SessionModule', super.forRootAsync(options));
-  }
-
   /** @internal Import it with `forRoot()`. */
   constructor(
     @Inject(SessionEnhancers) private readonly enhancers: SessionEnhancers,
@@ -154,8 +139,5 @@ async function createResolver(options: ResolvedSessionOptions, moduleRef: Module
 }
 
 function refuseBareClass(): never {
-  throw new InvalidSessionOptionsError('SessionModule', [BARE_CLASS]);
+  throw importedAsClass('SessionModule');
 }
-
-/** Requests would use one of them, and nobody could say which. */
-const BARE_CLASS = 'It is imported as a class: write SessionModule.forRoot() in the imports of the root module.';

@@ -1,4 +1,6 @@
 // `@nest-session/opentelemetry`: metrics and spans of sessions and deadlines.
 export { SessionTelemetryModule } from './session-telemetry.module.js';
-export type { SessionTelemetryOptionsFactory } from './configuration/session-telemetry.module-definition.js';
-export type { SessionTelemetryModuleOptions } from './configuration/session-telemetry.options.js';
+export type {
+  SessionTelemetryModuleOptions,
+  SessionTelemetryOptionsFactory,
+} from './configuration/session-telemetry.options.js';

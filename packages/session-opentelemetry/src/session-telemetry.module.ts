@@ -1,22 +1,16 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { SESSION_TELEMETRY } from '@nest-session/core/internal';
 import { CallTelemetry } from './channels/call-telemetry.js';
-import { DeadlineCallsListener } from './channels/deadline-calls.listener.js';
-import { SessionCallsListener } from './channels/session-calls.listener.js';
-import { SweepListener } from './channels/sweep.listener.js';
 import { MeasuredStores } from './configuration/measured-stores.js';
-import {
-  SESSION_TELEMETRY_MODULE_OPTIONS,
-  SessionTelemetryModuleDefinition,
-} from './configuration/session-telemetry.module-definition.js';
 import {
   RESOLVED_TELEMETRY_OPTIONS,
   resolveSessionTelemetryOptions,
+  SESSION_TELEMETRY_MODULE_OPTIONS,
+  SessionTelemetryModuleDefinition,
   type SessionTelemetryModuleOptions,
 } from './configuration/session-telemetry.options.js';
+import { SecurityEventCounter, SessionEndCounter } from './events/event-counters.js';
 import { HandlerTelemetry } from './events/handler-telemetry.js';
-import { SecurityEventCounter } from './events/security-event.counter.js';
-import { SessionEndCounter } from './events/session-end.counter.js';
 import { ErrorTypes } from './instrumentation/error-types.js';
 import { SessionMeter } from './metrics/session-meter.js';
 import { TelemetryLifecycle } from './telemetry.lifecycle.js';
@@ -40,9 +34,6 @@ import { TelemetryLifecycle } from './telemetry.lifecycle.js';
     SessionMeter,
     HandlerTelemetry,
     CallTelemetry,
-    SessionCallsListener,
-    DeadlineCallsListener,
-    SweepListener,
     SessionEndCounter,
     SecurityEventCounter,
     TelemetryLifecycle,

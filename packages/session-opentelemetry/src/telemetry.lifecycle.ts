@@ -10,9 +10,7 @@ import {
   type SessionReader,
   type StoreReader,
 } from '@nest-session/core/internal';
-import { DeadlineCallsListener } from './channels/deadline-calls.listener.js';
-import { SessionCallsListener } from './channels/session-calls.listener.js';
-import { SweepListener } from './channels/sweep.listener.js';
+import { CallTelemetry } from './channels/call-telemetry.js';
 import { MeasuredStores } from './configuration/measured-stores.js';
 import { observeStores } from './metrics/observe-stores.js';
 import { SessionMeter } from './metrics/session-meter.js';
@@ -24,9 +22,7 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
 
   constructor(
     @Inject(MeasuredStores) private readonly stores: MeasuredStores,
-    @Inject(SessionCallsListener) private readonly sessionCalls: SessionCallsListener,
-    @Inject(DeadlineCallsListener) private readonly deadlineCalls: DeadlineCallsListener,
-    @Inject(SweepListener) private readonly sweeps: SweepListener,
+    @Inject(CallTelemetry) private readonly calls: CallTelemetry,
     @Inject(SessionMeter) private readonly meter: SessionMeter,
     // Optional, so that our own error names the missing modules.
     @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
@@ -36,11 +32,20 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   onModuleInit(): void {
-    const { repository, deadlines, sessionReader, deadlineReader } = this;
+    const { calls, repository, deadlines, sessionReader, deadlineReader } = this;
     // Not in the constructor: a store that cannot be constructed gives its own reason.
     if (!repository && !deadlines) throw new InvalidSessionOptionsError('SessionTelemetryModule', [NO_STORE]);
-    if (repository) this.#measureSessions(namespaceOf(repository));
-    if (deadlines) this.#measureDeadlines(deadlines.namespace);
+    if (repository) {
+      const namespace = namespaceOf(repository);
+      this.stores.sessions = { namespace, group: sessionReader?.group };
+      this.#listening.push(calls.listenToLoads(namespace), calls.listenToSaves(namespace));
+      this.#listening.push(calls.listenToSweeps(namespace, 'expirationDelay'));
+    }
+    if (deadlines) {
+      const { namespace } = deadlines;
+      this.stores.deadlines = { namespace, group: deadlineReader?.group };
+      this.#listening.push(calls.listenToDeadlines(namespace), calls.listenToSweeps(namespace, 'deadlineDelay'));
+    }
     const readers = { sessions: sessionReader, deadlines: deadlineReader };
     if (sessionReader ?? deadlineReader) this.meter.startObserving((meter) => observeStores(meter, readers));
   }
@@ -49,16 +54,6 @@ export class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
   onApplicationShutdown(): void {
     for (const stop of this.#listening.splice(0)) stop();
     this.meter.stopObserving();
-  }
-
-  #measureSessions(namespace: string): void {
-    this.stores.sessions = { namespace, group: this.sessionReader?.group };
-    this.#listening.push(this.sessionCalls.listen(namespace), this.sweeps.listen(namespace, 'expirationDelay'));
-  }
-
-  #measureDeadlines(namespace: string): void {
-    this.stores.deadlines = { namespace, group: this.deadlineReader?.group };
-    this.#listening.push(this.deadlineCalls.listen(namespace), this.sweeps.listen(namespace, 'deadlineDelay'));
   }
 }
 

@@ -1,8 +1,7 @@
 // the module
 export { RedisSessionModule } from './redis-session.module.js';
-export type { RedisSessionOptionsFactory } from './configuration/redis-session.module-definition.js';
 export { type RedisAddressOptions } from '@nest-session/redis-events/internal';
-export type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
+export type { RedisSessionModuleOptions, RedisSessionOptionsFactory } from './configuration/redis-session.options.js';
 
 // sessions
 export { RedisSessionRepository } from './repository/redis-session.repository.js';

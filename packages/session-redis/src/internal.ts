@@ -1,6 +1,6 @@
 // `@nest-session/redis/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export { ofSessionModule } from './configuration/of-session-module.js';
+export { ofSessionModule } from '@nest-session/core/internal';
 export {
   readCleanup,
   readReplicas,

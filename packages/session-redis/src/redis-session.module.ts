@@ -13,8 +13,8 @@ import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import {
   REDIS_SESSION_MODULE_OPTIONS,
   RedisSessionModuleDefinition,
-} from './configuration/redis-session.module-definition.js';
-import type { RedisSessionModuleOptions } from './configuration/redis-session.options.js';
+  type RedisSessionModuleOptions,
+} from './configuration/redis-session.options.js';
 import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { STORE_EXPORTS } from './store.providers.js';

@@ -1,7 +1,13 @@
 import type { Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { IndexedSessionRepository } from '@nest-session/core';
-import { ForeignSessions, givenOptions, SESSION_TELEMETRY, type SessionTelemetry } from '@nest-session/core/internal';
+import {
+  ForeignSessions,
+  givenOptions,
+  ofSessionModule,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+} from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import {
   CLEANUP_SCHEDULE,
@@ -14,9 +20,8 @@ import {
   scriptsOn,
 } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
-import { ofSessionModule } from './configuration/of-session-module.js';
-import { REDIS_SESSION_MODULE_OPTIONS } from './configuration/redis-session.module-definition.js';
 import {
+  REDIS_SESSION_MODULE_OPTIONS,
   type RedisSessionModuleOptions,
   type ResolvedRedisSessionOptions,
   resolveRedisSessionOptions,
@@ -131,6 +136,6 @@ function repositoryOptions(
   { serializer, encryption, namespace }: ResolvedRedisSessionOptions,
   options: ResolvedSessionOptions | undefined,
 ): RedisRepositoryOptions {
-  const session = ofSessionModule(options);
+  const session = ofSessionModule(options, 'RedisSessionModule');
   return { ...session, serializer: serializer ?? session.serializer, encryption, namespace };
 }

@@ -1,4 +1,6 @@
 // `@nest-session/websockets`: sessions in gateways.
 export { SessionWebSocketModule } from './session-web-socket.module.js';
-export type { SessionWebSocketOptionsFactory } from './configuration/session-web-socket.module-definition.js';
-export type { SessionWebSocketModuleOptions } from './configuration/session-web-socket.options.js';
+export type {
+  SessionWebSocketModuleOptions,
+  SessionWebSocketOptionsFactory,
+} from './configuration/session-web-socket.options.js';

@@ -1,15 +1,14 @@
-import { type DynamicModule, Inject, Module, Optional } from '@nestjs/common';
-import { ApplicationConfig, MetadataScanner } from '@nestjs/core';
+import { type DynamicModule, Inject, Module } from '@nestjs/common';
+import { MetadataScanner } from '@nestjs/core';
 import type { RequestSessions } from '@nest-session/core/internal';
 import {
+  REQUEST_SESSIONS,
+  requestSessions,
+  resolveSessionWebSocketOptions,
   SESSION_WEB_SOCKET_MODULE_OPTIONS,
   SessionWebSocketModuleDefinition,
-} from './configuration/session-web-socket.module-definition.js';
-import {
-  resolveSessionWebSocketOptions,
   type SessionWebSocketModuleOptions,
 } from './configuration/session-web-socket.options.js';
-import { REQUEST_SESSIONS, requestSessions } from './configuration/session-web-socket.tokens.js';
 import { UpgradeListener } from './connections/upgrade.listener.js';
 import { GatewayExplorer } from './gateways/gateway.explorer.js';
 import { GatewaySockets } from './gateways/gateway-sockets.js';
@@ -35,12 +34,9 @@ export class SessionWebSocketModule extends SessionWebSocketModuleDefinition {
     @Inject(SESSION_WEB_SOCKET_MODULE_OPTIONS) options: SessionWebSocketModuleOptions,
     @Inject(REQUEST_SESSIONS) sessions: RequestSessions,
     @Inject(GatewayExplorer) gateways: GatewayExplorer,
-    @Inject(GatewaySockets) sockets: GatewaySockets,
-    // Optional, because it is undocumented that Nest provides it in every module.
-    @Optional() @Inject(ApplicationConfig) config?: ApplicationConfig,
   ) {
     super();
     sessions.origins.allow(resolveSessionWebSocketOptions(options).origins);
-    if (config) gateways.install(config, sockets);
+    gateways.install();
   }
 }

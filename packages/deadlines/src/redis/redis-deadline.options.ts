@@ -13,7 +13,7 @@ import {
   type RedisAddress,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
-import { type EncryptionOptions, readEncryption, type ResolvedRedisSessionOptions } from '@nest-session/redis/internal';
+import { type EncryptionOptions, readEncryption } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
 
 /** Options of `RedisDeadlineModule.forRoot()`. */
@@ -42,16 +42,7 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
 }
 
 /** The options with their defaults, and what deadlines do not let choose. Times are milliseconds. */
-export interface ResolvedRedisDeadlineOptions extends Pick<
-  ResolvedRedisSessionOptions,
-  'namespace' | 'partitions' | 'grace' | 'cron' | 'commandTimeout' | 'replicas' | 'events' | 'requireAtStart'
-> {
-  readonly connection: RedisAddress;
-  /** Whether it uses the connections of `RedisSessionModule`. */
-  readonly isShared: boolean;
-  readonly serializer: AttributeSerializer;
-  readonly encryption: DeadlineEncryption;
-}
+export type ResolvedRedisDeadlineOptions = ReturnType<typeof resolveRedisDeadlineOptions>;
 
 export const REDIS_DEADLINE_OPTIONS = Symbol('REDIS_DEADLINE_OPTIONS');
 
@@ -61,10 +52,7 @@ const RETENTION = 7 * 86_400_000;
 const EVERY_MINUTE = '0 * * * * *';
 
 /** `shared`: the address of `RedisSessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveRedisDeadlineOptions(
-  options: RedisDeadlineModuleOptions = {},
-  shared?: RedisAddress,
-): ResolvedRedisDeadlineOptions {
+export function resolveRedisDeadlineOptions(options: RedisDeadlineModuleOptions = {}, shared?: RedisAddress) {
   const reader = new OptionReader('RedisDeadlineModule', options);
   const address = readAddressOrShare(reader, options, 'deadlines', shared);
   const namespace = reader.text('namespace', 'nest:deadlines', namespaceProblem);

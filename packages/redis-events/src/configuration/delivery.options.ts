@@ -50,17 +50,7 @@ export interface EventDeliveryOptions {
 }
 
 /** The same with defaults. Times are milliseconds. */
-export interface ResolvedEventOptions {
-  readonly group: string;
-  readonly consume: boolean;
-  readonly retention: number;
-  readonly maxLength: number;
-  readonly lease: number;
-  readonly attempts: number;
-  readonly deadLetters: { readonly retention: number };
-  readonly shutdownTimeout: number;
-  readonly concurrency: number;
-}
+export type ResolvedEventOptions = ReturnType<typeof readEvents>;
 
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
@@ -87,7 +77,7 @@ export function readEvents(
   reader: OptionReader,
   grace: number,
   { shownGrace = '`grace`', usual = Math.max(3_600_000, grace) } = {},
-): ResolvedEventOptions {
+) {
   const groupProblem = (group: string) => (group.trim() === '' ? 'must not be empty' : undefined);
   // It reads as 0 if it is refused.
   const retention = reader.duration('retention', `${usual}ms`, { atLeast: SECOND });

@@ -7,7 +7,6 @@ import {
   type RedisAddress,
   type RedisAddressOptions,
 } from '../connection/redis-address.options.js';
-import type { ConnectionOptions } from '../connection/redis-connections.js';
 import {
   type EventDeliveryOptions,
   IN_URL,
@@ -15,7 +14,6 @@ import {
   readEvents,
   readPartitions,
 } from './delivery.options.js';
-import type { DeliveryOptions } from '../delivery/event-rules.js';
 import { namespaceProblem } from '../partitions/partition-keys.js';
 
 /** Options of `RedisEventsModule.forRoot()`. */
@@ -38,12 +36,7 @@ export interface RedisEventsModuleOptions extends RedisAddressOptions {
 }
 
 /** The options with their defaults, and what this module does not let choose. Times are milliseconds. */
-export interface ResolvedRedisEventsOptions extends ConnectionOptions, DeliveryOptions {
-  /** Whether it uses the connections of `RedisSessionModule`. */
-  readonly isShared: boolean;
-  readonly partitions: number;
-  readonly serializer: AttributeSerializer;
-}
+export type ResolvedRedisEventsOptions = ReturnType<typeof resolveRedisEventsOptions>;
 
 /** The injection token of `ResolvedRedisEventsOptions`. */
 export const REDIS_EVENTS_OPTIONS = Symbol('REDIS_EVENTS_OPTIONS');
@@ -53,10 +46,7 @@ const GRACE = 300_000;
 const RETENTION = 7 * 86_400_000;
 
 /** `shared`: the address of `RedisSessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveRedisEventsOptions(
-  options: RedisEventsModuleOptions = {},
-  shared?: RedisAddress,
-): ResolvedRedisEventsOptions {
+export function resolveRedisEventsOptions(options: RedisEventsModuleOptions = {}, shared?: RedisAddress) {
   const reader = new OptionReader('RedisEventsModule', options);
   const address = readAddressOrShare(reader, options, 'events', shared);
   const resolved = {

@@ -13,8 +13,7 @@ const declarations = [
   new URL('../../../redis-events/src/cleanup/sweep.counter.ts', import.meta.url),
   new URL('../../../redis-events/src/cleanup/due-entries.ts', import.meta.url),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
-  new URL('../../../session-core/src/events/dead-letter.ts', import.meta.url),
-  new URL('../../../session-core/src/events/event-group-info.ts', import.meta.url),
+  new URL('../../../session-core/src/events/event-groups.ts', import.meta.url),
   new URL('../../../deadlines/src/deadlines/deadline.store.ts', import.meta.url),
 ]
   .map((file) => readFileSync(file, 'utf8'))

@@ -38,23 +38,13 @@ export interface SessionAdminModuleOptions<Request extends object = AdminRequest
 }
 
 /** The options of `SessionAdminModule`, checked. */
-export interface ResolvedAdminOptions {
-  /** Without slashes at its ends. */
-  readonly path: string;
-  readonly guards: readonly (Type<CanActivate> | CanActivate)[];
-  /** Whether the application said that it wants no guards. */
-  readonly isOpen: boolean;
-  readonly access: (request: object) => unknown;
-  readonly by: ((request: object) => unknown) | undefined;
-  readonly values: ((name: string, value: unknown) => unknown) | undefined;
-  readonly data: ((name: string, data: unknown) => unknown) | undefined;
-}
+export type ResolvedAdminOptions = ReturnType<typeof resolveAdminOptions>;
 
 /** The injection token of the options of `SessionAdminModule`, checked. */
 export const ADMIN_OPTIONS = Symbol('ADMIN_OPTIONS');
 
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveAdminOptions(options: object | undefined): ResolvedAdminOptions {
+export function resolveAdminOptions(options: object | undefined) {
   const reader = new OptionReader('SessionAdminModule', options ?? {});
   const given: { readonly path?: unknown; readonly guards?: unknown } = options ?? {};
   const path = reader.text('path', undefined, pathProblem)?.replaceAll(/^\/|\/$/g, '');
@@ -67,6 +57,7 @@ export function resolveAdminOptions(options: object | undefined): ResolvedAdminO
   return Object.freeze({
     path: path ?? '',
     guards: guards === 'none' || guards === undefined ? [] : guards,
+    // Whether the application said that it wants no guards.
     isOpen: guards === 'none',
     access: access ?? (() => 'all'),
     by,
@@ -83,7 +74,7 @@ function pathProblem(path: string): string | undefined {
   return "must be a path without parameters, such as 'operations/sessions'";
 }
 
-function areGuards(value: unknown): value is ResolvedAdminOptions['guards'] | 'none' {
+function areGuards(value: unknown): value is SessionAdminModuleOptions['guards'] {
   return value === 'none' || (Array.isArray(value) && value.length > 0 && value.every(isGuard));
 }
 

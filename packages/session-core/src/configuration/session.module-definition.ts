@@ -1,4 +1,5 @@
 import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { explainInjection } from '../option-reading/injected-dependencies.js';
 import type { SessionModuleOptions } from './session.options.js';
 
 /** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
@@ -11,6 +12,7 @@ export const { ConfigurableModuleClass: SessionModuleDefinition, MODULE_OPTIONS_
   new ConfigurableModuleBuilder<SessionModuleOptions>({ moduleName: 'Session' })
     .setClassMethodName('forRoot')
     .setFactoryMethodName('createSessionOptions')
+    .setExtras({}, (definition) => explainInjection('SessionModule', definition))
     .build();
 
 /** The injection token of the resolved options, `ResolvedSessionOptions`. */

@@ -1,28 +1,28 @@
 import { isAsyncFunction } from 'node:util/types';
 import type { Type } from '@nestjs/common';
 import type { Duration } from '../option-reading/duration.js';
-import { OptionReader } from '../option-reading/option.reader.js';
-import type { HttpRequestLike } from '../option-reading/http-request-like.js';
+import { isRecord, OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
-import { strictAbsoluteTimeout } from '../option-reading/strict-security.js';
-import { type DeviceOptions, readDeviceOptions, type ResolvedDeviceOptions } from './device.options.js';
-import { type MaxSessionsOptions, readMaxSessions } from './max-sessions.options.js';
-import { type BoundsOptions, boundsOfVisitors, readBounds } from './bounds.options.js';
-import { readIndexes } from './indexes.options.js';
-import { readIds } from './id.options.js';
-import { readResolver } from './resolver.options.js';
-import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from './timeout.options.js';
-import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
-import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
+import { strictAbsoluteTimeout, strictIdProblems, strictResolverProblems } from '../option-reading/strict-security.js';
+import { toOrigin } from '../option-reading/to-origin.js';
+import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
+import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
+import { type CookieOptions, readCookieOptions } from '../resolvers/cookie.options.js';
 import { requestFactsOf } from '../resolvers/request-facts.js';
-import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import { SecurityEvents } from '../security-events/security.events.js';
-import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
+import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { SecurityEvents } from '../security-events/security-events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
-import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
-import type { MaxSessions } from '../session/session-limit.js';
-import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
+import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
 import type { SessionBounds } from '../session/session-bounds.js';
+import { indexProblem, type SessionIndex, SessionIndexes } from '../session/session-indexes.js';
+import type { MaxSessions } from '../session/session-limit.js';
+import {
+  RandomSessionTokenGenerator,
+  type SessionIdForm,
+  SessionIds,
+  SessionTokenGenerator,
+} from '../session/session-token.js';
+import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from './timeout.options.js';
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {
@@ -112,52 +112,83 @@ export interface SessionModuleOptions extends BoundsOptions {
   mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
 
-const OF_EXPRESS = 'it belongs to ExpressSessionModule.forRoot() of @nest-session/express-session';
-
-/** The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. */
-export interface ResolvedSessionOptions extends SessionBounds {
-  /** Seconds; -1: none. */
-  readonly timeout: number;
-  /** Seconds; -1: none. Of a session in which nobody is signed in. */
-  readonly anonymousTimeout: number;
-  /** Seconds; -1: none. */
-  readonly absoluteTimeout: number;
-  /** Seconds: the longest that a session may be given later. */
-  readonly longestAbsoluteTimeout: number;
-  /** Milliseconds. */
-  readonly touchInterval: number;
-  /** How much a session without a principal may hold; undefined: as much as any other. */
-  readonly visitorBounds: SessionBounds | undefined;
-  /** Without effect when a `sessionIdResolver` was given. */
-  readonly cookie: ResolvedCookieOptions;
-  /** A resolver, or the class of one that is still to be instantiated. */
-  readonly sessionIdResolver: SessionIdResolver | Type<SessionIdResolver>;
-  /** Draws tokens and derives the ids that the store knows. */
-  readonly ids: SessionIds;
-  /** The attributes that no sign-in keeps. */
-  readonly visitorAttributes: readonly string[];
-  /** What is refused. */
-  readonly security: SecurityLevel;
-  /** How many live sessions a principal may have; undefined: any number. */
-  readonly maxSessions: MaxSessions | undefined;
-  /** Encodes and decodes attributes, unless the store has another serializer. */
-  readonly serializer: AttributeSerializer;
-  /** Under what sessions are listed. */
-  readonly indexes: SessionIndexes;
-  /** What `CsrfGuard` looks at. */
-  readonly csrf: ResolvedCsrfOptions;
-  /** What a session records of its client; undefined: nothing. */
-  readonly devices: ResolvedDeviceOptions | undefined;
-  /** True for a request that has no session; undefined: every request has one. */
-  readonly exclude: ((request: HttpRequestLike) => boolean) | undefined;
-  /** False for a request that may store no new session; undefined: every request may. */
-  readonly mayCreate: SessionModuleOptions['mayCreate'];
-  /** Where to report what an attacker may have done; for `@OnSecurityEvent`. */
-  readonly securityEvents: SecurityEvents;
+/**
+ * Options that bound what a session may hold. A change that would exceed one throws a `SessionBoundError`, 413. What is
+ * stored already stays readable, and may be changed as long as it does not grow. What other requests store at the same
+ * time counts as well. With `security: 'strict'`, and none of them set, a session in which nobody is signed in may hold
+ * 32 attributes and 16384 bytes.
+ */
+export interface BoundsOptions {
+  /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
+  maxAttributes?: number;
+  /** Bytes that the text of one attribute may take. @default 65536 */
+  maxAttributeSize?: number;
+  /**
+   * Bytes that the names and texts of all attributes of a session may take; the library's own do not count.
+   * @default maxAttributeSize * 4
+   */
+  maxSessionSize?: number;
 }
 
+/** How many live sessions a principal may have. */
+export interface MaxSessionsOptions {
+  /** The number of sessions, from 1 to 1000. */
+  perPrincipal: number;
+  /**
+   * - `'end-oldest'`: the session whose sign-in is the longest ago ends, as deleted, with its event.
+   * - `'refuse'`: nothing is saved, and the save throws a `TooManySessionsError`, 409.
+   * @default 'end-oldest'
+   */
+  whenReached?: 'end-oldest' | 'refuse';
+}
+
+/** Options of `CsrfGuard`. */
+export interface CsrfOptions {
+  /**
+   * Origins other than the application's own whose pages may send requests that change something, such as
+   * `'https://admin.example.com'` or `'capacitor://localhost'`. They need the token all the same. @default none
+   */
+  trustedOrigins?: readonly string[];
+}
+
+/** What a session records of the client that creates it or signs in to it. */
+export interface DeviceOptions {
+  /**
+   * `'network'`: the beginning of the address, 24 bits of IPv4 and 48 bits of IPv6, the rest 0. `'full'`: all of it.
+   * @default 'network'
+   */
+  address?: 'network' | 'full' | 'none';
+  /**
+   * Gives the address of the client, for instance out of a header of your proxy. When it throws, the session is stored
+   * without an address, and one line in the log says so.
+   * @default the `ip` of the platform, which follows its option for trusted proxies, else the address of the connection
+   */
+  addressOf?: (request: HttpRequestLike) => string | undefined;
+  /** Whether a shortened User-Agent header is recorded. @default true */
+  userAgent?: boolean;
+}
+
+/** The Node.js request that is passed to options that are functions, on every platform. */
+export interface HttpRequestLike {
+  /** The method in upper case, such as `GET`. */
+  readonly method?: string | undefined;
+  /** The path and the query as the client sent them, such as `/cart?page=2`. */
+  readonly url?: string | undefined;
+  /** The headers by their names in lower case. A header that came several times may be an array. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/**
+ * The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. Timeouts are seconds,
+ * -1: none; `touchInterval` is milliseconds. Undefined: nothing of the kind, such as no limit.
+ */
+export type ResolvedSessionOptions = ReturnType<typeof resolveSessionOptions>;
+
+/** What a session records of its client. */
+export type ResolvedDeviceOptions = NonNullable<ResolvedSessionOptions['devices']>;
+
 /** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
-export function resolveSessionOptions(options: SessionModuleOptions = {}): ResolvedSessionOptions {
+export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   const reader = new OptionReader('SessionModule', options);
   const security = reader.oneOf('security', ['standard', 'strict'], 'standard');
   const timeouts = readTimeouts(reader, security);
@@ -166,34 +197,44 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}): Resol
   for (const problem of lifetimeProblems(cookie, timeouts)) reader.problem(problem);
   const makeResolver = readResolver(reader, options, security);
   const ids = readIds(reader, security);
-  const others = {
-    visitorAttributes: Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]),
-    maxSessions: readMaxSessions(reader),
-    ...readBounds(reader),
-    visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
-    indexes: readIndexes(reader),
-    csrf: readCsrfOptions(reader.section('csrf')),
-    devices: readDeviceOptions(reader),
-    exclude: reader.value('exclude', isExclusion, EXCLUSION),
-    mayCreate: reader.value('mayCreate', isRequestRule<boolean | Promise<boolean>>, REQUEST_RULE),
-  };
+  const visitorAttributes = Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]);
+  const maxSessions = readMaxSessions(reader);
+  const bounds = readBounds(reader);
+  const indexes = readIndexes(reader);
+  const csrf = readCsrfOptions(reader.section('csrf'));
+  const devices = readDeviceOptions(reader);
+  const exclude = reader.value('exclude', isExclusion, EXCLUSION);
+  const mayCreate = reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE);
   reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
   warnOfShortSessions(cookie, timeouts);
+  // Unless the store has another one.
+  const serializer: AttributeSerializer = new ApplicationSerializer();
   return Object.freeze({
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
+    // The longest that a session may be given later.
     longestAbsoluteTimeout: security === 'strict' ? strictAbsoluteTimeout(cookie.rememberMe) : Infinity,
     touchInterval,
     cookie,
     sessionIdResolver: makeResolver(),
     ids,
     security,
-    ...others,
-    serializer: new ApplicationSerializer(),
+    visitorAttributes,
+    maxSessions,
+    ...bounds,
+    visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
+    indexes,
+    csrf,
+    devices,
+    exclude,
+    mayCreate,
+    serializer,
     securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
   });
 }
+
+const OF_EXPRESS = 'it belongs to ExpressSessionModule.forRoot() of @nest-session/express-session';
 
 const LIST_OF_NAMES = 'a list of names of attributes';
 
@@ -203,7 +244,7 @@ function isListOfNames(value: unknown): value is string[] {
 
 const REQUEST_RULE = 'a function that takes the request';
 
-function isRequestRule<T>(value: unknown): value is (request: HttpRequestLike) => T {
+function isFunction<F extends (...args: never[]) => unknown>(value: unknown): value is F {
   return typeof value === 'function';
 }
 
@@ -211,5 +252,147 @@ const EXCLUSION = `${REQUEST_RULE} and returns at once, not an async one`;
 
 /** The promise of an async function would exclude every request. */
 function isExclusion(value: unknown): value is (request: HttpRequestLike) => boolean {
-  return isRequestRule<boolean>(value) && !isAsyncFunction(value);
+  return typeof value === 'function' && !isAsyncFunction(value);
+}
+
+/**
+ * Reads what carries the token: a resolver, the class of one, or the cookie, of which a browser may have several.
+ * Returns what makes it, to be called when all options are found right.
+ */
+function readResolver(
+  reader: OptionReader,
+  options: SessionModuleOptions,
+  security: SecurityLevel,
+): () => SessionIdResolver | Type<SessionIdResolver> {
+  const given = reader.value('sessionIdResolver', isResolver, 'a SessionIdResolver, or the class of one');
+  const multipleSessions = reader.boolean('multipleSessions', false);
+  if (given === undefined) {
+    return () => new (multipleSessions ? AliasedSessionIdResolver : CookieSessionIdResolver)(options.cookie, security);
+  }
+  if (options.cookie !== undefined) reader.problem(COOKIE_WITHOUT_EFFECT);
+  if (multipleSessions) {
+    reader.problem('Option `multipleSessions` needs cookies of its own: remove it, or `sessionIdResolver`.');
+  }
+  if (security === 'strict' && given instanceof SessionIdResolver) {
+    for (const problem of strictResolverProblems(given)) reader.problem(problem);
+  }
+  return () => given;
+}
+
+const COOKIE_WITHOUT_EFFECT =
+  'Option `cookie` has no effect beside `sessionIdResolver`: remove it, or give it to new CookieSessionIdResolver({ ... }).';
+
+function isResolver(value: unknown): value is SessionIdResolver | Type<SessionIdResolver> {
+  const prototype: unknown = typeof value === 'function' ? value.prototype : value;
+  return prototype instanceof SessionIdResolver;
+}
+
+/** Reads how tokens are drawn and how session ids are made of them. */
+function readIds(reader: OptionReader, security: SecurityLevel): SessionIds {
+  const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
+  const generator = reader.value('sessionTokenGenerator', isGenerator, 'a SessionTokenGenerator');
+  const ids = new SessionIds(generator ?? new RandomSessionTokenGenerator(), form);
+  try {
+    const drawn = [ids.draw().token.reveal(), ids.draw().token.reveal()] as const;
+    if (security === 'strict') for (const problem of strictIdProblems(form, drawn)) reader.problem(problem);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    reader.problem(`Option \`sessionTokenGenerator\` cannot be used: ${reason}.`);
+  }
+  return ids;
+}
+
+function isGenerator(value: unknown): value is SessionTokenGenerator {
+  return value instanceof SessionTokenGenerator;
+}
+
+// A sign-in that reaches the limit looks at each session of the principal.
+const MOST_SESSIONS = 1000;
+
+/** Undefined when there is no limit. */
+function readMaxSessions(parent: OptionReader): MaxSessions | undefined {
+  if (parent.value('maxSessions', isRecord, 'an object such as { perPrincipal: 5 }') === undefined) return undefined;
+  const reader = parent.section('maxSessions');
+  const perPrincipal = reader.integer('perPrincipal', 0, { atLeast: 1, atMost: MOST_SESSIONS });
+  const whenReached = reader.oneOf('whenReached', ['end-oldest', 'refuse'], 'end-oldest');
+  reader.finish();
+  return { perPrincipal, whenReached };
+}
+
+// Bytes. Names stand in the source of the application, and nobody needs a longer one.
+const LONGEST_NAME = 256;
+// More would not fit into the arguments of one call, and each costs every load.
+const MOST_ATTRIBUTES = 10_000;
+// Redis takes no larger value.
+const LARGEST = 512 * 1024 * 1024;
+
+function readBounds(reader: OptionReader): SessionBounds {
+  const range = { atLeast: 1, atMost: LARGEST };
+  const maxAttributes = reader.integer('maxAttributes', 256, { atLeast: 1, atMost: MOST_ATTRIBUTES });
+  const maxAttributeSize = reader.integer('maxAttributeSize', 65_536, range);
+  const maxSessionSize = reader.integer('maxSessionSize', Math.min(4 * maxAttributeSize, LARGEST), range);
+  return { maxAttributes, maxAttributeNameSize: LONGEST_NAME, maxAttributeSize, maxSessionSize };
+}
+
+// Bytes. Room for what a visitor has chosen and typed.
+const OF_VISITORS = 16_384;
+
+/** What a session without a principal may hold in strict mode, unless the application has set bounds. */
+function boundsOfVisitors(options: BoundsOptions): SessionBounds | undefined {
+  const { maxAttributes, maxAttributeSize, maxSessionSize } = options;
+  if ([maxAttributes, maxAttributeSize, maxSessionSize].some((each) => each !== undefined)) return undefined;
+  return {
+    maxAttributes: 32,
+    maxAttributeNameSize: LONGEST_NAME,
+    maxAttributeSize: OF_VISITORS,
+    maxSessionSize: OF_VISITORS,
+  };
+}
+
+function readIndexes(reader: OptionReader): SessionIndexes {
+  const indexes = reader.value('indexes', isRecordOfFunctions, 'an object of functions, by the names of the indexes');
+  const problems = Object.entries(indexes ?? {}).flatMap(([name, index]) => {
+    const problem = indexProblem(name, index);
+    return problem === undefined ? [] : [`Option \`indexes\`: the index ${JSON.stringify(name)} ${problem}.`];
+  });
+  for (const problem of problems) reader.problem(problem);
+  return new SessionIndexes(problems.length > 0 ? {} : indexes);
+}
+
+function isRecordOfFunctions(value: unknown): value is Record<string, SessionIndex> {
+  return isRecord(value) && Object.values(value).every((each) => typeof each === 'function');
+}
+
+function readCsrfOptions(reader: OptionReader): { readonly trustedOrigins: ReadonlySet<string> } {
+  const origins = reader.value(
+    'trustedOrigins',
+    isListOfOrigins,
+    "a list of origins, such as 'https://www.example.com', without a slash or a path behind the host",
+  );
+  reader.finish();
+  // As browsers write them.
+  return Object.freeze({ trustedOrigins: new Set(origins?.map((each) => toOrigin(each)!)) });
+}
+
+function isListOfOrigins(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => toOrigin(each) !== undefined);
+}
+
+/** Undefined when no devices are recorded. */
+function readDeviceOptions(parent: OptionReader) {
+  const given = parent.value('devices', isBooleanOrObject, 'true or false, or an object');
+  if (given === undefined || given === false) return undefined;
+  const reader = given === true ? new OptionReader('SessionModule', {}) : parent.section('devices');
+  const address = reader.oneOf('address', ['network', 'full', 'none'], 'network');
+  const addressOf = reader.value('addressOf', isFunction<NonNullable<DeviceOptions['addressOf']>>, REQUEST_RULE);
+  const userAgent = reader.boolean('userAgent', true);
+  if (address === 'none' && addressOf) reader.problem(NO_ADDRESS);
+  reader.finish();
+  return { address, addressOf, userAgent };
+}
+
+const NO_ADDRESS = "Option `devices.addressOf` has no effect with `devices.address` 'none': remove one of them.";
+
+function isBooleanOrObject(value: unknown): value is boolean | object {
+  return typeof value === 'boolean' || isRecord(value);
 }

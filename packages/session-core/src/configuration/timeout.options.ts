@@ -8,6 +8,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 // Spring Session keeps timeouts in 32 bits.
 const LONGEST = (2 ** 31 - 1) * SECOND;
+const LIFETIME = { atLeast: SECOND, atMost: LONGEST, never: true, wholeSeconds: true };
 
 /** How often requests renew a session at most while its idle timeout passes. */
 export const TOUCHES_PER_TIMEOUT = 30;
@@ -18,25 +19,15 @@ const DEFAULTS = {
   strict: { absoluteTimeout: '12h', longestAnonymous: 10 * MINUTE },
 } as const;
 
-/** How long sessions live: milliseconds; Infinity for `'never'`. */
-export interface ResolvedTimeouts {
-  /** The idle timeout of a session with a principal. */
-  readonly timeout: number;
-  /** The idle timeout of a session without a principal. */
-  readonly anonymousTimeout: number;
-  /** From the creation, or the later sign-in. */
-  readonly absoluteTimeout: number;
-  /** The shortest time between two renewals of the idle timeout by reads. */
-  readonly touchInterval: number;
-}
+type Timeouts = ReturnType<typeof readTimeouts>;
 
-/** Reads the timeouts. */
-export function readTimeouts(reader: OptionReader, security: SecurityLevel): ResolvedTimeouts {
+/** How long sessions live, and how often requests renew them: milliseconds; Infinity for `'never'`. */
+export function readTimeouts(reader: OptionReader, security: SecurityLevel) {
   const defaults = DEFAULTS[security];
-  const timeout = readTimeout(reader, 'timeout', '30m');
+  const timeout = reader.duration('timeout', '30m', LIFETIME);
   const anonymousTimeout =
-    readTimeout(reader, 'anonymousTimeout', undefined) ?? Math.min(timeout, defaults.longestAnonymous);
-  const absoluteTimeout = readTimeout(reader, 'absoluteTimeout', defaults.absoluteTimeout);
+    reader.duration('anonymousTimeout', undefined, LIFETIME) ?? Math.min(timeout, defaults.longestAnonymous);
+  const absoluteTimeout = reader.duration('absoluteTimeout', defaults.absoluteTimeout, LIFETIME);
   return { timeout, anonymousTimeout, absoluteTimeout, touchInterval: readTouchInterval(reader, timeout) };
 }
 
@@ -50,7 +41,7 @@ function readTouchInterval(reader: OptionReader, timeout: number): number {
 }
 
 /** What is wrong with how long the browser keeps the cookie, beside how long sessions live. */
-export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: ResolvedTimeouts): Iterable<string> {
+export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: Timeouts): Iterable<string> {
   const { maxAge, rememberMe, security } = cookie;
   if (security === 'strict') yield* strictTimeoutProblems(timeouts, rememberMe);
   const { timeout, touchInterval } = timeouts;
@@ -65,7 +56,7 @@ export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: Resol
 /** Says in the log that sessions end before the browser forgets them, or before their idle timeout can pass. */
 export function warnOfShortSessions(
   { rememberMe }: ResolvedCookieOptions,
-  { timeout, absoluteTimeout }: ResolvedTimeouts,
+  { timeout, absoluteTimeout }: Timeouts,
 ): void {
   if (rememberMe !== undefined && rememberMe * SECOND > absoluteTimeout) {
     logger.warn(
@@ -79,17 +70,6 @@ export function warnOfShortSessions(
     `Option \`timeout\` outlives \`absoluteTimeout\`: sessions end after ${absoluteTimeout / SECOND}s all the same. Set a ` +
       "longer `absoluteTimeout`, or a shorter `timeout`, or `timeout: 'never'`",
   );
-}
-
-function readTimeout(reader: OptionReader, name: string, fallback: string): number;
-function readTimeout(reader: OptionReader, name: string, fallback: undefined): number | undefined;
-function readTimeout(reader: OptionReader, name: string, fallback: string | undefined): number | undefined {
-  const rules = { atLeast: SECOND, atMost: LONGEST, never: true };
-  const timeout =
-    fallback === undefined ? reader.duration(name, fallback, rules) : reader.duration(name, fallback, rules);
-  if (timeout !== undefined && timeout !== Infinity && timeout % SECOND !== 0)
-    reader.problem(`Option \`${name}\` must be a number of whole seconds.`);
-  return timeout;
 }
 
 /** Seconds; -1 for Infinity. */

@@ -7,15 +7,6 @@ import { HttpStatus, UnauthorizedException } from '@nestjs/common';
  */
 export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated';
 
-/** The body of the response. */
-interface Response {
-  readonly statusCode: HttpStatus.UNAUTHORIZED;
-  readonly message: string;
-  readonly error: 'Unauthorized';
-  readonly reason: AuthenticationRefusal;
-  readonly maxAge?: number;
-}
-
 /**
  * Thrown by `AuthenticatedGuard`. Nest turns it into a 401 response with `{ statusCode, message, error, reason }`
  * unless an exception filter decides otherwise. If a recent sign-in is required, the body also has `maxAge`, in
@@ -28,20 +19,15 @@ export class AuthenticationRequiredError extends UnauthorizedException {
     /** How long ago the sign-in may be, in seconds; undefined if any sign-in will do. */
     readonly maxAge?: number,
   ) {
-    const response: Response = {
+    const message = reason === 'not-authenticated' ? 'Sign in first' : 'Sign in again';
+    super({
       statusCode: HttpStatus.UNAUTHORIZED,
-      message: MESSAGES[reason],
+      message,
       error: 'Unauthorized',
       reason,
       ...(maxAge === undefined ? {} : { maxAge }),
-    };
-    super(response);
+    });
     this.name = 'AuthenticationRequiredError';
-    this.message = response.message;
+    this.message = message;
   }
 }
-
-const MESSAGES: Readonly<Record<AuthenticationRefusal, string>> = {
-  'not-authenticated': 'Sign in first',
-  'not-recently-authenticated': 'Sign in again',
-};

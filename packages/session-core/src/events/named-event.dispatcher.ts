@@ -1,13 +1,11 @@
-import type { OnApplicationBootstrap, OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { assertToldApart, type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
 import type { HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
 import { logger } from '../logging/session.logger.js';
-import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/channels.js';
+import type { SessionHandlerContext } from '../telemetry/channels.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { EventHandlingError } from './event-handling.error.js';
-import { callHandler, RunningHandlers, succeededOf } from './running-handlers.js';
-import type { DispatchOptions } from './session-event.dispatcher.js';
+import { EventHandlingError } from './event-handling.errors.js';
+import { type DispatchOptions, HandlerDispatcher } from './handler.dispatcher.js';
 
 /** The name of events that a method is marked to handle. */
 export interface HandledName extends HandlerMark {
@@ -35,25 +33,18 @@ interface NamedEventHandler extends BoundMethod {
   readonly handled: readonly HandledName[];
 }
 
-/**
- * Calls the methods of this application that a decorator marks to handle events by their names. It calls and awaits
- * each on its own, logs one that fails, and keeps no record: the caller decides whether to retry.
- */
-export abstract class NamedEventDispatcher<Event>
-  implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown
-{
-  readonly #running: RunningHandlers;
+/** Calls the methods of this application that a decorator marks to handle events by their names. */
+export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher {
   #handlers: readonly NamedEventHandler[] | undefined;
   #names: { readonly group: readonly string[]; readonly broadcast: readonly string[] } | undefined;
-  #bootstrapped!: () => void;
 
   constructor(
     private readonly kind: HandledKind<Event>,
     private readonly discovery: DiscoveryService,
     private readonly scanner: MetadataScanner,
-    private readonly telemetry: SessionTelemetry | undefined,
+    telemetry: SessionTelemetry | undefined,
   ) {
-    this.#running = new RunningHandlers(kind.what, new Promise((resolve) => (this.#bootstrapped = resolve)));
+    super(kind.what, telemetry);
   }
 
   /** Whether this application has a handler that is not for broadcasts. */
@@ -77,28 +68,20 @@ export abstract class NamedEventDispatcher<Event>
     return broadcast ? this.#wanted.broadcast : this.#wanted.group;
   }
 
-  /** Resolves when the application is bootstrapped and handlers can be called. */
-  ready(): Promise<void> {
-    return this.#running.ready();
-  }
-
   /**
    * Calls the handlers of an event at once, except those for broadcasts and those that are `done`.
    * @throws EventHandlingError that names the failed handlers; another error after `giveUp()`
    */
   dispatch(event: Event, { done = [] }: DispatchOptions = {}): Promise<void> {
-    return this.#running.run(async () => {
-      const handlers = this.#handlersOf(event, false).filter(({ name }) => !done.includes(name));
-      const failed = await this.#callAll(handlers, event, false);
-      if (failed.length > 0)
-        throw new EventHandlingError(this.kind.shown(event), failed, succeededOf(handlers, failed));
+    return this.run(async () => {
+      const { failed, called } = await this.#call(event, false, done);
+      if (failed.length > 0) throw new EventHandlingError(this.kind.shown(event), failed, called);
     });
   }
 
   /** Calls the handlers for broadcasts. It only logs a failure. */
   broadcast(event: Event): Promise<void> {
-    const work = () => this.#callAll(this.#handlersOf(event, true), event, true).then(() => undefined);
-    return this.#running.run(work).catch(() => undefined);
+    return this.run(() => this.#call(event, true).then(() => undefined)).catch(() => undefined);
   }
 
   /** Broadcasts were missed. */
@@ -108,34 +91,8 @@ export abstract class NamedEventDispatcher<Event>
     logger.warn(`Handlers of ${marks.decorator} with \`broadcast\` may have missed ${what} that came after ${from}`);
   }
 
-  /** Tells the telemetry that an event of this type has become a dead letter because of this handler. */
-  reportDeadLetter(type: string, handler: string): void {
-    this.telemetry?.deadLettered(type, handler);
-  }
-
-  /** Resolves when no handler runs, or after `giveUp()`. */
-  idle(): Promise<void> {
-    return this.#running.idle();
-  }
-
-  /** Stops waiting for handlers, and rejects every dispatch that has not finished. */
-  giveUp(): void {
-    this.#running.giveUp();
-  }
-
-  /** A handler that can never be called fails the start. Called by Nest. */
-  onModuleInit(): void {
+  protected explore(): void {
     void this.#explored;
-  }
-
-  /** Called by Nest. */
-  onApplicationBootstrap(): void {
-    this.#bootstrapped();
-  }
-
-  /** Waits for the running handlers. Called by Nest. */
-  onApplicationShutdown(): Promise<void> {
-    return this.idle();
   }
 
   get #explored(): readonly NamedEventHandler[] {
@@ -162,26 +119,18 @@ export abstract class NamedEventDispatcher<Event>
     return (this.#names ??= { group: namesOf(this.#explored, false), broadcast: namesOf(this.#explored, true) });
   }
 
-  #handlersOf(event: Event, broadcast: boolean): NamedEventHandler[] {
-    const wanted = this.kind.nameOf(event);
+  async #call(event: Event, broadcast: boolean, done: readonly string[] = []) {
+    const { nameOf, shown, contextOf } = this.kind;
+    const wanted = nameOf(event);
     const handles = (each: HandledName) => each.name === wanted && each.broadcast === broadcast;
-    return this.#explored.filter(({ handled }) => handled.some(handles));
-  }
-
-  async #callAll(handlers: readonly NamedEventHandler[], event: Event, broadcast: boolean) {
-    const what = this.kind.shown(event);
-    const results = await Promise.all(
-      handlers.map((each) => callHandler(each.name, what, () => this.#run(each, event, broadcast))),
+    const handlers = this.#explored.filter(({ name, handled }) => handled.some(handles) && !done.includes(name));
+    const failed = await this.callAll(handlers, shown(event), ({ name: handler, call }) =>
+      this.observed(
+        () => call(event),
+        () => ({ handler, broadcast, ...contextOf(event) }),
+      ),
     );
-    return results.filter((result) => result !== undefined);
-  }
-
-  #run({ name: handler, call }: NamedEventHandler, event: Event, broadcast: boolean): unknown {
-    const { telemetry } = this;
-    if (!telemetry && !eventChannel.hasSubscribers) return call(event);
-    const context = { handler, broadcast, ...this.kind.contextOf(event) };
-    const run = () => call(event);
-    return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
+    return { failed, called: handlers.map(({ name }) => name) };
   }
 }
 

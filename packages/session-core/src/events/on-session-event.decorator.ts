@@ -1,5 +1,6 @@
-import { SessionEvent } from './session.events.js';
+import { assertOnInstance } from '../discovery/assert-on-instance.js';
 import { type HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
+import { SessionEvent } from './session.events.js';
 
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */
 export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract new (...args: never[]) => E;
@@ -48,3 +49,32 @@ function problemOfClass(eventClass: unknown): string | undefined {
 
 /** The events that `@OnSessionEvent` marks a method to handle; empty for any other value. */
 export const handledEvents = MARKS.of;
+
+/** A period in which this instance may have missed broadcast events. It ends when the handler is called. */
+export interface SessionEventGap {
+  /** When the last event before the gap was recorded, in epoch milliseconds by the store's clock. */
+  readonly since: number;
+}
+
+const HANDLES_GAPS = Symbol('@nest-session/core:handles-gaps');
+
+/**
+ * Calls a method of a provider or controller when this instance may have missed events for its methods with
+ * `@OnSessionEvent(..., { broadcast: true })`. That happens when it could not reach Redis until the events were
+ * removed, or when Redis lost them. Clear your caches in such a method. Later events are delivered after the call.
+ */
+export function OnSessionEventGap() {
+  return <Method extends (gap: SessionEventGap) => unknown>(
+    prototype: object,
+    name: string | symbol,
+    descriptor: TypedPropertyDescriptor<Method>,
+  ): void => {
+    assertOnInstance('@OnSessionEventGap()', prototype, name);
+    Reflect.defineMetadata(HANDLES_GAPS, true, descriptor.value!);
+  };
+}
+
+/** Whether `@OnSessionEventGap` marks a method. */
+export function handlesGaps(method: unknown): boolean {
+  return typeof method === 'function' && Reflect.hasOwnMetadata(HANDLES_GAPS, method);
+}

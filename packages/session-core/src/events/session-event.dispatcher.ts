@@ -1,18 +1,19 @@
-import {
-  Inject,
-  Injectable,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-  type OnModuleInit,
-  Optional,
-} from '@nestjs/common';
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { assertToldApart, type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
+import { shownText } from '../logging/shown-error.js';
+import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { EventEmitterBridge } from './event-emitter.bridge.js';
-import { callHandler, RunningHandlers, succeededOf } from './running-handlers.js';
-import { type FailedHandler, SessionEventHandlingError } from './session-event-handling.error.js';
-import type { SessionEventGap } from './on-session-event-gap.decorator.js';
-import { type ExploredHandlers, SessionEventExplorer, type SessionEventHandler } from './session-event.explorer.js';
+import { SessionEventHandlingError } from './event-handling.errors.js';
+import { type DispatchOptions, HandlerDispatcher } from './handler.dispatcher.js';
+import {
+  handledEvents,
+  handlesGaps,
+  type SessionEventClass,
+  type SessionEventGap,
+} from './on-session-event.decorator.js';
 import {
   SESSION_EVENT_CLASSES,
   SESSION_EVENT_TYPES,
@@ -21,43 +22,49 @@ import {
   sessionEventName,
   type SessionEventType,
 } from './session.events.js';
-import { eventChannel, traced } from '../telemetry/channels.js';
-import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { shownText } from '../logging/shown-error.js';
 
-/** Tells `SessionEventDispatcher.dispatch()` how to treat an event that was dispatched before. */
-export interface DispatchOptions {
-  /** Whether any instance dispatched the event before. EventEmitter listeners do not get it again. */
-  readonly redelivered?: boolean;
-  /** The names of the handlers that already succeeded. They are not called again. */
-  readonly done?: readonly string[];
+/** A method with `@OnSessionEvent`, bound to its instance. */
+interface SessionEventHandler {
+  /** `Class.method` */
+  readonly name: string;
+  /** The name of the module that has its class. */
+  readonly module: string;
+  /** Whether it is called on every instance of the application instead of on one instance of the group. */
+  readonly broadcast: boolean;
+  handles(event: SessionEvent): boolean;
+  /** Whether it handles the events of a class. */
+  wants(eventClass: SessionEventClass): boolean;
+  handle(event: SessionEvent): unknown;
 }
 
-/**
- * Calls the `@OnSessionEvent` methods of this application, and its EventEmitter, with session events. It calls and
- * awaits each handler on its own. It logs a handler that fails, and the error names it. The dispatcher keeps no record:
- * the caller decides whether to retry the failed handlers.
- */
+/** A method with `@OnSessionEventGap`, bound to its instance. */
+interface SessionEventGapHandler {
+  readonly name: string;
+  handle(gap: SessionEventGap): unknown;
+}
+
+interface ExploredHandlers {
+  readonly events: readonly SessionEventHandler[];
+  readonly gaps: readonly SessionEventGapHandler[];
+}
+
+/** Calls the `@OnSessionEvent` methods of this application, and its EventEmitter, with session events. */
 @Injectable()
-export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
-  readonly #running: RunningHandlers;
+export class SessionEventDispatcher extends HandlerDispatcher {
   #handlers: ExploredHandlers | undefined;
   #own: ExploredHandlers = { events: [], gaps: [] };
   #wantsBroadcast = false;
   #beginBroadcast: (() => Promise<void>) | undefined;
-  #bootstrapped!: () => void;
 
+  /** @internal Nest injects it. */
   constructor(
-    @Inject(SessionEventExplorer) private readonly explorer: SessionEventExplorer,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
     @Inject(EventEmitterBridge) private readonly mirror: EventEmitterBridge,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids'>,
-    @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
+    @Optional() @Inject(SESSION_TELEMETRY) telemetry?: SessionTelemetry,
   ) {
-    const bootstrapped = new Promise<void>((resolve) => (this.#bootstrapped = resolve));
-    this.#running = new RunningHandlers(
-      'session events',
-      bootstrapped.then(() => this.mirror.ready()),
-    );
+    super('session events', telemetry, () => mirror.ready());
   }
 
   /**
@@ -117,111 +124,96 @@ export class SessionEventDispatcher implements OnModuleInit, OnApplicationBootst
     this.#beginBroadcast = begin;
   }
 
-  /** Resolves when the application is bootstrapped and all handlers can be called. Until then it stays pending. */
-  ready(): Promise<void> {
-    return this.#running.ready();
-  }
-
   /**
    * Calls all handlers of the event at once, except broadcast handlers, as soon as the application is ready. Resolves
    * when they have finished. The handlers of two events start in the order of the calls.
    * @throws SessionEventHandlingError that names the failed handlers; another error after `giveUp()`
    */
-  dispatch(event: SessionEvent, options: DispatchOptions = {}): Promise<void> {
-    return this.#running.run(() => this.#dispatch(event, options));
+  dispatch(event: SessionEvent, { redelivered = false, done = [] }: DispatchOptions = {}): Promise<void> {
+    return this.run(async () => {
+      if (!redelivered) void this.track(this.mirror.emit(event, this.#shown(event))).catch(() => undefined);
+      const { failed, called } = await this.#call(event, false, done);
+      if (failed.length > 0) throw new SessionEventHandlingError(this.#shown(event), failed, called);
+    });
   }
 
   /** Calls the broadcast handlers at once, as soon as the application is ready. It only logs a failure. */
   broadcast(event: SessionEvent): Promise<void> {
-    return this.#running.run(() => this.#broadcast(event)).catch(() => undefined);
+    return this.run(() => this.#call(event, true).then(() => undefined)).catch(() => undefined);
   }
 
   /** Calls the `@OnSessionEventGap` methods as `broadcast()` calls its handlers. */
   reportGap(gap: SessionEventGap): Promise<void> {
-    return this.#running.run(() => this.#reportGap(gap)).catch(() => undefined);
+    return this.run(async () => {
+      const gaps = [...this.#explored.gaps, ...this.#own.gaps];
+      await this.callAll(gaps, 'a gap', ({ handle }) => handle(gap));
+    }).catch(() => undefined);
   }
 
-  /** Resolves when no handler and no listener of the EventEmitter is running, or after `giveUp()`. */
-  idle(): Promise<void> {
-    return this.#running.idle();
-  }
-
-  /** Stops waiting for handlers, and rejects every dispatch that has not finished. */
-  giveUp(): void {
-    this.#running.giveUp();
-  }
-
-  /** Tells the telemetry that an event of this type has become a dead letter because of this handler. */
-  reportDeadLetter(type: string, handler: string): void {
-    this.telemetry?.deadLettered(type, handler);
-  }
-
-  /**
-   * Called by Nest.
-   * @throws InvalidSessionOptionsError for a handler that cannot be called, such as one of a request-scoped provider
-   */
-  onModuleInit(): void {
-    // A handler that can never be called has to fail the start, not the first event.
+  protected explore(): void {
     void this.#explored;
   }
 
-  /** Begins to deliver events to their handlers. Called by Nest. */
-  onApplicationBootstrap(): void {
-    this.#bootstrapped();
-  }
-
-  /** Waits for the running handlers. Called by Nest. */
-  onApplicationShutdown(): Promise<void> {
-    return this.idle();
-  }
-
   get #explored(): ExploredHandlers {
-    return (this.#handlers ??= this.explorer.explore());
+    return (this.#handlers ??= exploredHandlers(this.discovery, this.scanner));
   }
 
-  async #dispatch(event: SessionEvent, { redelivered = false, done = [] }: DispatchOptions): Promise<void> {
-    if (!redelivered) void this.#running.track(this.mirror.emit(event, this.#shown(event))).catch(() => undefined);
-    const handlers = this.#handlersOf(event, { broadcast: false }).filter(({ name }) => !done.includes(name));
-    const failed = await this.#callAll(handlers, event);
-    if (failed.length === 0) return;
-    throw new SessionEventHandlingError(this.#shown(event), failed, succeededOf(handlers, failed));
-  }
-
-  async #broadcast(event: SessionEvent): Promise<void> {
-    await this.#callAll(this.#handlersOf(event, { broadcast: true }), event);
-  }
-
-  async #reportGap(gap: SessionEventGap): Promise<void> {
-    const gaps = [...this.#explored.gaps, ...this.#own.gaps];
-    await Promise.all(gaps.map(({ name, handle }) => callHandler(name, 'a gap', () => handle(gap))));
-  }
-
-  #handlersOf(event: SessionEvent, { broadcast }: { broadcast: boolean }): SessionEventHandler[] {
+  async #call(event: SessionEvent, broadcast: boolean, done: readonly string[] = []) {
     const all = [...this.#explored.events, ...this.#own.events];
-    return all.filter((each) => each.broadcast === broadcast && each.handles(event));
-  }
-
-  async #callAll(handlers: readonly SessionEventHandler[], event: SessionEvent): Promise<FailedHandler[]> {
-    const what = `session event ${this.#shown(event)}`;
-    const results = await Promise.all(
-      handlers.map((each) => callHandler(each.name, what, () => this.#run(each, event))),
+    const handlers = all.filter(
+      (each) => each.broadcast === broadcast && each.handles(event) && !done.includes(each.name),
     );
-    return results.filter((result) => result !== undefined);
-  }
-
-  #run(handler: SessionEventHandler, event: SessionEvent): unknown {
-    const { telemetry } = this;
-    const { name, broadcast, handle } = handler;
-    // Telemetry shows the handlers of the application.
-    if ((!telemetry && !eventChannel.hasSubscribers) || this.#own.events.includes(handler)) return handle(event);
+    const eventId = this.#shown(event);
     const { type, at, attempt, traceparent } = event;
-    const context = { handler: name, type, eventId: this.#shown(event), at, attempt, broadcast, traceparent };
-    const run = () => handle(event);
-    return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
+    const failed = await this.callAll(handlers, `session event ${eventId}`, (handler) => {
+      // Telemetry shows the handlers of the application.
+      if (this.#own.events.includes(handler)) return handler.handle(event);
+      return this.observed(
+        () => handler.handle(event),
+        () => ({ handler: handler.name, type, eventId, at, attempt, broadcast, traceparent }),
+      );
+    });
+    return { failed, called: handlers.map(({ name }) => name) };
   }
 
   /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */
   #shown({ type, sessionId }: SessionEvent): string {
     return shownText(sessionEventId(type, this.options?.ids.shown(sessionId) ?? sessionId));
+  }
+}
+
+/**
+ * Finds the `@OnSessionEvent` and `@OnSessionEventGap` methods of all providers and controllers of the application.
+ * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class, which has no single instance,
+ *   and for two methods of one name that handle one event
+ */
+function exploredHandlers(discovery: DiscoveryService, scanner: MetadataScanner): ExploredHandlers {
+  const explored = { events: [] as SessionEventHandler[], gaps: [] as SessionEventGapHandler[] };
+  for (const { method, bind } of discoverMethods(discovery, scanner)) {
+    explored.events.push(...eventHandlers(method, () => bind('@OnSessionEvent')));
+    if (handlesGaps(method)) {
+      const { name, call } = bind('@OnSessionEventGap');
+      explored.gaps.push({ name, handle: call });
+    }
+  }
+  const recorded = explored.events.filter(({ broadcast }) => !broadcast);
+  const typesOf = ({ wants }: SessionEventHandler) =>
+    SESSION_EVENT_TYPES.filter((type) => wants(SESSION_EVENT_CLASSES[type]));
+  assertToldApart(
+    recorded.map((each) => ({ name: each.name, module: each.module, events: typesOf(each) })),
+    'SessionModule',
+  );
+  return explored;
+}
+
+function* eventHandlers(marked: unknown, bound: () => BoundMethod): Iterable<SessionEventHandler> {
+  for (const broadcast of [false, true]) {
+    const handled = handledEvents(marked).filter((each) => each.broadcast === broadcast);
+    if (handled.length === 0) continue;
+    const { name, module, call } = bound();
+    const handles = (event: SessionEvent) => handled.some(({ eventClass }) => event instanceof eventClass);
+    const wants = (wanted: SessionEventClass) =>
+      handled.some(({ eventClass }) => wanted === eventClass || wanted.prototype instanceof eventClass);
+    yield { name, module, broadcast, handles, wants, handle: call };
   }
 }

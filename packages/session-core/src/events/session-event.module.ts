@@ -3,12 +3,11 @@ import { DiscoveryModule, ModulesContainer } from '@nestjs/core';
 import { startLast } from '../discovery/start-last.js';
 import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { SessionEventDispatcher } from './session-event.dispatcher.js';
-import { SessionEventExplorer } from './session-event.explorer.js';
 
 /** Provides the dispatcher of session events to the modules of stores. */
 @Module({
   imports: [DiscoveryModule],
-  providers: [SessionEventExplorer, EventEmitterBridge, SessionEventDispatcher],
+  providers: [EventEmitterBridge, SessionEventDispatcher],
   exports: [SessionEventDispatcher],
 })
 export class SessionEventModule {

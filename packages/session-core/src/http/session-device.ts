@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
-import type { ResolvedDeviceOptions } from '../configuration/device.options.js';
+import type { ResolvedDeviceOptions } from '../configuration/session.options.js';
 import { addressOf } from '../resolvers/proxied-request.js';
 import { networkOfIPv6, plainAddress } from '../security-events/network-of.js';
 import { type SessionDevice, writeDevice } from '../session/session-info.js';

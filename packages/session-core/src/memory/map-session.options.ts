@@ -7,12 +7,8 @@ export interface MapSessionModuleOptions {
   serializer?: AttributeSerializer;
 }
 
-export interface ResolvedMapSessionOptions {
-  readonly serializer: AttributeSerializer | undefined;
-}
-
 /** @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveMapSessionOptions(options: MapSessionModuleOptions | undefined): ResolvedMapSessionOptions {
+export function resolveMapSessionOptions(options: MapSessionModuleOptions | undefined) {
   const reader = new OptionReader('MapSessionModule', options);
   const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
   reader.finish();

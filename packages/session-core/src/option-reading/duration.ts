@@ -25,3 +25,9 @@ export function parseDuration(value: unknown): number | string {
 function bare(given: string, amount: string): string {
   return `is the bare number ${given}: name its unit, such as '${amount}s' or '${amount}ms'`;
 }
+
+/** A duration in the largest unit that needs no fraction. */
+export function durationText(ms: number): string {
+  const [unit, its] = Object.entries(UNITS).findLast(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1];
+  return `${ms / its}${unit}`;
+}

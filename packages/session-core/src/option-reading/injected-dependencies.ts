@@ -121,13 +121,26 @@ export async function givenOptions<Options>(
   token: InjectionToken,
   module: string,
 ): Promise<Options> {
-  const bareClass = `It is imported as a class: write ${module}.forRoot() in the imports of the root module.`;
-  const [options] = await injectDependencies(
-    moduleRef,
-    [token],
-    () => new InvalidSessionOptionsError(module, [bareClass]),
-  );
+  const [options] = await injectDependencies(moduleRef, [token], () => importedAsClass(module));
   return options as Options;
+}
+
+/** The error of a module whose bare class the application imports. */
+export function importedAsClass(module: string): InvalidSessionOptionsError {
+  return new InvalidSessionOptionsError(module, [
+    `It is imported as a class: write ${module}.forRoot() in the imports of the root module.`,
+  ]);
+}
+
+/**
+ * What `SessionModule` provides. `module`: the name of the one that needs it.
+ * @throws InvalidSessionOptionsError when the application does not import it
+ */
+export function ofSessionModule<T>(provided: T | undefined, module: string): T {
+  if (provided !== undefined) return provided;
+  throw new InvalidSessionOptionsError(module, [
+    'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.',
+  ]);
 }
 
 /**
@@ -138,6 +151,16 @@ export function assertConfiguredOnce(modules: ModulesContainer, own: Type, modul
   if ([...modules.values()].filter(({ metatype }) => metatype === own).length < 2) return;
   throw new InvalidSessionOptionsError(module, [
     `It is configured twice in this application. It is global: import ${module}.forRoot() once, in the root module.`,
+  ]);
+}
+
+/** @throws InvalidSessionOptionsError of `module` when several modules provide the `store` of the `things` */
+export function assertOneStore(modules: ModulesContainer, store: InjectionToken, module: string, things: string): void {
+  const stores = [...modules.values()].filter(({ providers }) => providers.has(store));
+  if (stores.length < 2) return;
+  const names = stores.map(({ metatype }) => metatype.name).join(' and ');
+  throw new InvalidSessionOptionsError(module, [
+    `There are several stores for the ${things}: ${names}. Import one of them, once.`,
   ]);
 }
 

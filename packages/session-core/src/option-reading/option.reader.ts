@@ -1,5 +1,5 @@
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import { type Duration, parseDuration } from './duration.js';
+import { type Duration, durationText, parseDuration } from './duration.js';
 
 interface DurationRules {
   /** Milliseconds. */
@@ -128,19 +128,11 @@ export class OptionReader {
 
 function durationProblem(value: Duration, ms: number, rules: DurationRules): string | undefined {
   const { atLeast = 0, atMost = Infinity, wholeSeconds = false } = rules;
-  if (ms < atLeast) return `is ${value}: it must be at least ${shown(atLeast)}`;
-  if (ms > atMost) return `is ${value}: it must be at most ${shown(atMost)}`;
+  if (ms < atLeast) return `is ${value}: it must be at least ${durationText(atLeast)}`;
+  if (ms > atMost) return `is ${value}: it must be at most ${durationText(atMost)}`;
   return wholeSeconds && ms % 1000 !== 0 ? 'must be a number of whole seconds' : undefined;
 }
 
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 };
-
-/** A duration in the largest unit that needs no fraction. */
-function shown(ms: number): string {
-  const [unit, its] = Object.entries(UNITS).find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1];
-  return `${ms / its}${unit}`;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,5 @@
 import { SessionStateError, SessionStoreError } from '../errors/session.errors.js';
-import type { SecurityEvents } from '../security-events/security.events.js';
+import type { SecurityEvents } from '../security-events/security-events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';

@@ -53,15 +53,8 @@ export interface CookieOptions {
   rememberMe?: Duration;
 }
 
-/** The section `cookie` of the options, checked and with all defaults. */
-export interface ResolvedCookieOptions extends CookiePolicy {
-  /** The first signs, all of them verify; empty: values are not signed. */
-  readonly signingKeys: readonly KeyObject[];
-  /** Seconds. */
-  readonly maxAge: number | undefined;
-  /** Seconds. If undefined, `maxAge` applies. */
-  readonly rememberMe: number | undefined;
-}
+/** The section `cookie` of the options, checked and with all defaults. Lifetimes are seconds. */
+export type ResolvedCookieOptions = ReturnType<typeof readCookieOptions>;
 
 const SECOND = 1000;
 /** Milliseconds. Browsers shorten a longer lifetime (RFC 6265bis, 5.5). */
@@ -69,7 +62,7 @@ export const LONGEST_COOKIE = 400 * 24 * 60 * 60 * SECOND;
 const HOST_NAME = '__Host-SESSION';
 
 /** Reads the `cookie` section. Refuses what browsers would silently refuse later. */
-export function readCookieOptions(reader: OptionReader, security: SecurityLevel): ResolvedCookieOptions {
+export function readCookieOptions(reader: OptionReader, security: SecurityLevel) {
   const name = reader.text('name', undefined, nameProblem);
   const unnamed = {
     path: reader.text('path', '/', pathProblem),
@@ -79,11 +72,12 @@ export function readCookieOptions(reader: OptionReader, security: SecurityLevel)
     sameSite: reader.oneOf('sameSite', ['lax', 'strict', 'none', false], 'lax'),
     partitioned: reader.boolean('partitioned', false),
     security,
+    // Seconds; `rememberMe` too, without which `maxAge` applies.
     maxAge: readMaxAge(reader, 'maxAge'),
     signingKeys: readSigningKeys(reader),
     rememberMe: readMaxAge(reader, 'rememberMe'),
   };
-  const cookie: ResolvedCookieOptions = { name: name ?? defaultName(unnamed), ...unnamed };
+  const cookie = { name: name ?? defaultName(unnamed), ...unnamed };
   for (const problem of policyProblems(cookie)) reader.problem(problem);
   reader.finish();
   return Object.freeze(cookie);
@@ -114,7 +108,7 @@ function readDomain(reader: OptionReader): string | readonly string[] | undefine
 }
 
 /** Returns the keys as objects that do not print their secrets. */
-function readSigningKeys(reader: OptionReader): KeyObject[] {
+function readSigningKeys(reader: OptionReader): readonly KeyObject[] {
   const keys = reader.value('signingKeys', isListOfStrings, 'a list of strings') ?? [];
   for (const problem of signingKeyProblems(keys)) reader.problem(problem);
   return keys.filter((key) => key !== '').map((key) => createSecretKey(key, 'utf8'));

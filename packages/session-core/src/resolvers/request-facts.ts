@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { RequestFacts } from '../security-events/security-event.js';
+import type { RequestFacts } from '../security-events/security-events.js';
 import { addressOf } from './proxied-request.js';
 
 // A request line may be as long as all headers together, and a proxy may pass any text on as an address.

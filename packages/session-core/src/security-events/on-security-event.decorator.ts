@@ -1,4 +1,4 @@
-import type { SecurityEvent, SecurityEventKind } from './security-event.js';
+import type { SecurityEvent, SecurityEventKind } from './security-events.js';
 import { assertOnInstance } from '../discovery/assert-on-instance.js';
 
 const HANDLED_KINDS = Symbol('@nest-session/core:handled-security-events');

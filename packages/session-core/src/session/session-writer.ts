@@ -1,4 +1,4 @@
-import type { SecurityEvents } from '../security-events/security.events.js';
+import type { SecurityEvents } from '../security-events/security-events.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { ConcurrentUpdates } from './concurrent-updates.js';

@@ -1,6 +1,5 @@
 import { SessionGoneError, SessionStateError } from '../errors/session.errors.js';
-import type { SecurityEventKind } from '../security-events/security-event.js';
-import type { SecurityReport } from '../security-events/security.events.js';
+import type { SecurityEventKind, SecurityReport } from '../security-events/security-events.js';
 import { PRINCIPAL_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
 import type { AttributesSession } from './attributes-session.js';
 import { NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';

@@ -13,9 +13,13 @@ import {
 import { jest } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { EMPTY, from, of, tap, throwError } from 'rxjs';
-import { OnSessionEventGap, type SessionEventGap } from '../../src/events/on-session-event-gap.decorator.js';
-import { OnSessionEvent, type SessionEventClass } from '../../src/events/on-session-event.decorator.js';
-import { SessionEventHandlingError } from '../../src/events/session-event-handling.error.js';
+import { SessionEventHandlingError } from '../../src/events/event-handling.errors.js';
+import {
+  OnSessionEvent,
+  OnSessionEventGap,
+  type SessionEventClass,
+  type SessionEventGap,
+} from '../../src/events/on-session-event.decorator.js';
 import { SessionEventDispatcher } from '../../src/events/session-event.dispatcher.js';
 import { SessionEventModule } from '../../src/events/session-event.module.js';
 import {

@@ -1,6 +1,5 @@
 import { jest } from '@jest/globals';
-import { SecurityEventLimiter } from '../../src/security-events/security-event.limiter.js';
-import type { SecurityEvent } from '../../src/security-events/security-event.js';
+import { type SecurityEvent, SecurityEventLimiter } from '../../src/security-events/security-events.js';
 
 const WINDOW = 1000;
 

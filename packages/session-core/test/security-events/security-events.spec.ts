@@ -35,10 +35,9 @@ import {
   type SessionModuleOptions,
   Sessions,
 } from '../../src/index.js';
-import type { SecurityEventKind } from '../../src/security-events/security-event.js';
-import type { SecurityEvents } from '../../src/security-events/security.events.js';
+import type { SecurityEventKind, SecurityEvents } from '../../src/security-events/security-events.js';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '../../src/store.js';
-import { SecurityEventHandler } from '../../src/security-events/security-event-handler.js';
+import { SecurityEventHandler } from '../../src/security-events/security-event.dispatcher.js';
 import { requestWith } from '../support/node.request.js';
 
 LeakGuard.install();

@@ -9,7 +9,7 @@ import {
 import { type Session } from '../../src/session/session.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
-import { SecurityEvents } from '../../src/security-events/security.events.js';
+import { SecurityEvents } from '../../src/security-events/security-events.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const SECRET = 'hunter2';

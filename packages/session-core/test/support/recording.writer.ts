@@ -8,7 +8,7 @@ import { type SessionBounds, UNBOUNDED } from '../../src/session/session-bounds.
 import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
 import type { SessionWriter } from '../../src/session/session-writer.js';
-import type { SecurityEvents } from '../../src/security-events/security.events.js';
+import type { SecurityEvents } from '../../src/security-events/security-events.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 
 const DONE = { create: 'saved', update: 'saved', touch: 'touched', delete: 'deleted' } as const;

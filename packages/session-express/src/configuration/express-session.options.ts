@@ -2,8 +2,8 @@ import { isAsyncFunction } from 'node:util/types';
 import type { CookieOptions, SessionOptions } from 'express-session';
 import { OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
 import { answerOptions } from './unsupported.options.js';
-import { type OldCookie, readCookie } from './cookie-answers.js';
-import { type PrincipalOfSession, principalProblem, type PrincipalRule, principalRule } from './principal-rule.js';
+import { readCookie } from './cookie-answers.js';
+import { type PrincipalOfSession, principalProblem, principalRule } from './principal-rule.js';
 
 /**
  * Options of `ExpressSessionModule.forRoot()`. In addition to its own options, it accepts those of express-session, so
@@ -33,20 +33,7 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
 }
 
 /** The options, checked and with all defaults. */
-export interface ResolvedExpressSessionOptions {
-  readonly secrets: readonly Secret[];
-  readonly name: string;
-  readonly prefix: string;
-  readonly oldCookie: OldCookie;
-  /** Undefined: the application sets the principal. */
-  readonly principal: PrincipalRule | undefined;
-  readonly unset: 'keep' | 'destroy';
-  readonly saveUninitialized: boolean;
-  /** Whether the platform has to trust a proxy, which it may be told after the modules were constructed. */
-  readonly needsProxy: boolean;
-  /** The log lines that say what options of express-session mean here. */
-  readonly answers: readonly string[];
-}
+export type ResolvedExpressSessionOptions = ReturnType<typeof resolveExpressSessionOptions>;
 
 /** A key of `createHmac()`. */
 export type Secret = string | Uint8Array;
@@ -56,10 +43,7 @@ export type Secret = string | Uint8Array;
  * @param cookie the cookie of `SessionModule`
  * @throws InvalidSessionOptionsError that names all problems at once
  */
-export function resolveExpressSessionOptions(
-  options: ExpressSessionModuleOptions,
-  cookie: ResolvedCookieOptions,
-): ResolvedExpressSessionOptions {
+export function resolveExpressSessionOptions(options: ExpressSessionModuleOptions, cookie: ResolvedCookieOptions) {
   const reader = new OptionReader('ExpressSessionModule', options);
   const secret = reader.value('secret', isSecret, 'a non-empty string or Buffer, or a list of them');
   const name = reader.text('name', 'connect.sid', (text) =>
@@ -88,8 +72,19 @@ export function resolveExpressSessionOptions(
   }
   reader.finish();
   const secrets = secret === undefined ? [] : ([secret].flat() as Secret[]);
-  const rest = { oldCookie, unset, saveUninitialized, needsProxy: options.proxy === true, answers };
-  return { secrets, name, prefix, principal: principalRule(principal), ...rest };
+  return {
+    secrets,
+    name,
+    prefix,
+    oldCookie,
+    principal: principalRule(principal),
+    unset,
+    saveUninitialized,
+    // The platform may be told to trust a proxy after the modules were constructed.
+    needsProxy: options.proxy === true,
+    // The log lines that say what options of express-session mean here.
+    answers,
+  };
 }
 
 const COOKIE_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;

@@ -1,4 +1,5 @@
-import { OptionReader } from '@nest-session/core/internal';
+import { ConfigurableModuleBuilder } from '@nestjs/common';
+import { explainInjection, OptionReader } from '@nest-session/core/internal';
 
 /** Options of `SessionTelemetryModule.forRoot()`. */
 export interface SessionTelemetryModuleOptions {
@@ -11,19 +12,30 @@ export interface SessionTelemetryModuleOptions {
 }
 
 /** The options of `SessionTelemetryModule`, checked. */
-export interface ResolvedSessionTelemetryOptions {
-  readonly semanticMetrics: boolean;
-}
+export type ResolvedSessionTelemetryOptions = ReturnType<typeof resolveSessionTelemetryOptions>;
 
 /** The injection token of the options of `SessionTelemetryModule`, checked. */
 export const RESOLVED_TELEMETRY_OPTIONS = Symbol('RESOLVED_TELEMETRY_OPTIONS');
 
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveSessionTelemetryOptions(
-  options: SessionTelemetryModuleOptions = {},
-): ResolvedSessionTelemetryOptions {
+export function resolveSessionTelemetryOptions(options: SessionTelemetryModuleOptions = {}) {
   const reader = new OptionReader('SessionTelemetryModule', options);
   const semanticMetrics = reader.boolean('semanticMetrics', false);
   reader.finish();
   return Object.freeze({ semanticMetrics });
 }
+
+/** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
+export interface SessionTelemetryOptionsFactory {
+  /** Returns the options of `SessionTelemetryModule`, or a promise of them. Called once, at start. */
+  createSessionTelemetryOptions(): SessionTelemetryModuleOptions | Promise<SessionTelemetryModuleOptions>;
+}
+
+export const {
+  ConfigurableModuleClass: SessionTelemetryModuleDefinition,
+  MODULE_OPTIONS_TOKEN: SESSION_TELEMETRY_MODULE_OPTIONS,
+} = new ConfigurableModuleBuilder<SessionTelemetryModuleOptions>({ moduleName: 'SessionTelemetry' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createSessionTelemetryOptions')
+  .setExtras({}, (definition) => explainInjection('SessionTelemetryModule', definition))
+  .build();

@@ -10,9 +10,8 @@ import {
 import { ATTRIBUTES, SYSTEM } from '../instrumentation/attributes.js';
 import { ErrorTypes } from '../instrumentation/error-types.js';
 import { SessionMeter } from '../metrics/session-meter.js';
-import { activeTraceparent, linksTo } from '../spans/traceparent.js';
-import { beginSpan, endSpan, runInSpan } from '../spans/spans.js';
-import { END_COUNTER } from './session-end.counter.js';
+import { activeTraceparent, beginSpan, endSpan, linksTo, runInSpan } from '../spans/spans.js';
+import { END_COUNTER } from './event-counters.js';
 
 /** Measures and traces the event handlers of this application, and counts what no channel tells. */
 @Injectable()

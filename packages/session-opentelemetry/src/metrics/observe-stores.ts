@@ -10,7 +10,6 @@ import type { Attributes, BatchObservableResult, Meter, Observable } from '@open
 import { ATTRIBUTES } from '../instrumentation/attributes.js';
 import { harmless } from '../instrumentation/harmless.js';
 import { GAUGES, OBSERVED_COUNTERS, STATES } from './instrument-table.js';
-import { RecentNames } from './recent-names.js';
 
 /** What reads the stores that an application has. */
 export interface StoreReaders {
@@ -126,4 +125,21 @@ function ofDeadlines(reader: StoreReader<DeadlineReading>): Observation<Deadline
 
 function seconds(milliseconds: number): number {
   return milliseconds / 1000;
+}
+
+/**
+ * Remembers what has been observed by its name. The SDK repeats the last value of what is no longer observed, so what
+ * is gone is observed as empty.
+ */
+class RecentNames<Reading extends { readonly name: string }> {
+  readonly #emptied = new Map<string, Reading>();
+
+  constructor(private readonly emptied: (last: Reading) => Reading) {}
+
+  /** The readings of now, and empty ones for the names of earlier ones. */
+  with(readings: readonly Reading[]): Reading[] {
+    const all = new Map([...this.#emptied, ...readings.map((reading) => [reading.name, reading] as const)]);
+    for (const reading of readings) this.#emptied.set(reading.name, this.emptied(reading));
+    return [...all.values()];
+  }
 }

@@ -1,7 +1,7 @@
 import {
   type Attributes,
   context,
-  type Context,
+  isSpanContextValid,
   type Link,
   ROOT_CONTEXT,
   type Span,
@@ -47,14 +47,27 @@ export function endSpan(span: Span | undefined, errorType: string | undefined, a
 export async function runInSpan(span: Span | undefined, run: () => unknown): Promise<unknown> {
   let running: Promise<unknown> | undefined;
   const start = () => void (running = settle(run));
-  if (span) harmless(() => context.with(contextOf(span), start));
+  if (span) harmless(() => context.with(trace.setSpan(ROOT_CONTEXT, span), start));
   return running ?? settle(run);
-}
-
-function contextOf(span: Span): Context {
-  return trace.setSpan(ROOT_CONTEXT, span);
 }
 
 async function settle(run: () => unknown): Promise<unknown> {
   return run();
+}
+
+// W3C Trace Context, version 00: https://www.w3.org/TR/trace-context/#traceparent-header
+const TRACEPARENT = /^00-(?<traceId>[0-9a-f]{32})-(?<spanId>[0-9a-f]{16})-(?<flags>[0-9a-f]{2})$/;
+
+/** The span that is active, as W3C Trace Context writes it; undefined when there is none. */
+export function activeTraceparent(): string | undefined {
+  const active = harmless(() => trace.getActiveSpan()?.spanContext());
+  if (!active || !isSpanContextValid(active)) return undefined;
+  return `00-${active.traceId}-${active.spanId}-${active.traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/** A link to the span that it names; none for any other text. */
+export function linksTo(traceparent: string | undefined): Link[] {
+  const { traceId, spanId, flags } = TRACEPARENT.exec(traceparent ?? '')?.groups ?? {};
+  if (!traceId || !spanId || !flags) return [];
+  return [{ context: { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true } }];
 }

@@ -6,13 +6,11 @@ const STORES = ['buckets', 'sorted-set'] as const;
 /** Where the scripts note when a session ends. */
 export type ExpirationStoreName = (typeof STORES)[number];
 
-export interface ResolvedExpirations {
-  readonly store: ExpirationStoreName;
-  readonly timer: SessionTimer | undefined;
-}
-
 /** What the option `expirations` says: a store; or a timer, beside the buckets. */
-export function readExpirations(reader: OptionReader, given: unknown): ResolvedExpirations {
+export function readExpirations(
+  reader: OptionReader,
+  given: unknown,
+): { readonly store: ExpirationStoreName; readonly timer: SessionTimer | undefined } {
   const read = reader.value('expirations', isStoreOrTimer, `${ACCEPTED}, but is ${shown(given)}`) ?? 'buckets';
   return typeof read === 'string' ? { store: read, timer: undefined } : { store: 'buckets', timer: read };
 }

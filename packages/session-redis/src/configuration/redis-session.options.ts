@@ -1,5 +1,6 @@
+import { ConfigurableModuleBuilder } from '@nestjs/common';
 import { AttributeSerializer, type Duration } from '@nest-session/core';
-import { isSerializer, OptionReader } from '@nest-session/core/internal';
+import { explainInjection, isSerializer, OptionReader } from '@nest-session/core/internal';
 import { CronTime, validateCronExpression } from 'cron';
 import {
   type EventDeliveryOptions,
@@ -10,14 +11,11 @@ import {
   readCommandTimeout,
   readEvents,
   readPartitions,
-  type RedisAddress,
   type RedisAddressOptions,
-  type ResolvedEventOptions,
 } from '@nest-session/redis-events/internal';
-import type { SessionEncryption } from '../encryption/session-encryption.js';
 import type { SessionTimer } from '../timers/session-timer.js';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
-import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
+import { type ExpirationStoreName, readExpirations } from './expirations.options.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {
@@ -85,31 +83,13 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   requireAtStart?: boolean;
 }
 
-export interface ResolvedRedisSessionOptions {
-  readonly connection: RedisAddress;
-  readonly namespace: string;
-  readonly partitions: number;
-  /** Milliseconds, like all times here. */
-  readonly grace: number;
-  readonly cron: string;
-  readonly batchSize: number;
-  readonly notifications: 'auto' | 'off';
-  readonly expirations: ResolvedExpirations;
-  readonly commandTimeout: number;
-  readonly replicas: number;
-  readonly events: ResolvedEventOptions;
-  readonly serializer: AttributeSerializer | undefined;
-  readonly encryption: SessionEncryption;
-  readonly requireAtStart: boolean;
-}
+/** The options with all defaults. Times are milliseconds. */
+export type ResolvedRedisSessionOptions = ReturnType<typeof resolveRedisSessionOptions>;
 
 const SECOND = 1000;
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
-export function resolveRedisSessionOptions(
-  options: RedisSessionModuleOptions = {},
-  problemOf = namespaceProblem,
-): ResolvedRedisSessionOptions {
+export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}, problemOf = namespaceProblem) {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);
   const namespace = reader.text('namespace', 'nest:session', problemOf);
@@ -123,11 +103,11 @@ export function resolveRedisSessionOptions(
     partitions,
     grace,
     ...cleanup,
+    events,
     notifications: reader.oneOf('notifications', ['auto', 'off'], 'auto'),
     expirations: readExpirations(reader, options.expirations),
     commandTimeout: readCommandTimeout(reader),
     replicas: readReplicas(reader),
-    events,
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer'),
     encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, {
       kind: 'session',
@@ -140,7 +120,7 @@ export function resolveRedisSessionOptions(
 }
 
 /** The option `cleanup`. */
-export function readCleanup(reader: OptionReader): Pick<ResolvedRedisSessionOptions, 'cron' | 'batchSize'> {
+export function readCleanup(reader: OptionReader) {
   const cron = reader.text('cron', '0 * * * * *', cronProblem);
   const batchSize = reader.integer('batchSize', 50, { atLeast: 1, atMost: 1000 });
   reader.finish();
@@ -162,3 +142,18 @@ function cronProblem(cron: string): string | undefined {
     return 'names a time that never comes, such as the 30th of February';
   }
 }
+
+/** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
+export interface RedisSessionOptionsFactory {
+  /** Returns the options, or a promise of them. Called once, at start. */
+  createRedisSessionOptions(): RedisSessionModuleOptions | Promise<RedisSessionModuleOptions>;
+}
+
+export const {
+  ConfigurableModuleClass: RedisSessionModuleDefinition,
+  MODULE_OPTIONS_TOKEN: REDIS_SESSION_MODULE_OPTIONS,
+} = new ConfigurableModuleBuilder<RedisSessionModuleOptions>({ moduleName: 'RedisSession' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createRedisSessionOptions')
+  .setExtras({}, (definition) => ({ ...explainInjection('RedisSessionModule', definition), global: true }))
+  .build();

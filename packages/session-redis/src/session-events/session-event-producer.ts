@@ -9,6 +9,7 @@ import {
   SessionSignedInEvent,
 } from '@nest-session/core';
 import {
+  ofSessionModule,
   SessionEventHandlingError,
   sessionEventId,
   type SessionEventInit,
@@ -30,7 +31,6 @@ import {
   textsIn,
 } from '@nest-session/redis-events/internal';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { ofSessionModule } from '../configuration/of-session-module.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { toSessionRecord } from '../repository/session-hash.js';
 
@@ -64,7 +64,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids' | 'serializer'>,
   ) {
     super();
-    this.handlers = ofSessionModule(handlers);
+    this.handlers = ofSessionModule(handlers, 'RedisSessionModule');
   }
 
   toEvent(entry: StreamEntry, data: Readonly<Record<string, string>>, attempt: number): SessionEvent | undefined {

@@ -9,12 +9,7 @@ import {
   readEvents,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
-import {
-  readCleanup,
-  readReplicas,
-  type RedisSessionModuleOptions,
-  type ResolvedRedisSessionOptions,
-} from '@nest-session/redis/internal';
+import { readCleanup, readReplicas, type RedisSessionModuleOptions } from '@nest-session/redis/internal';
 import { namespaceBeside, namespaceProblemWith, type SpringMode } from '../keys/spring-namespace.js';
 import { SpringJsonSerializer } from '../values/spring-json.serializer.js';
 
@@ -63,25 +58,7 @@ export interface SharedSpringSessionOptions extends SpringSessionOptions {
 export type SpringSessionModuleOptions = ReadSpringSessionOptions | SharedSpringSessionOptions;
 
 /** The options with their defaults, and what Spring does not let choose. Times are milliseconds. */
-export interface ResolvedSpringSessionOptions extends Pick<
-  ResolvedRedisSessionOptions,
-  | 'connection'
-  | 'namespace'
-  | 'grace'
-  | 'cron'
-  | 'batchSize'
-  | 'commandTimeout'
-  | 'replicas'
-  | 'events'
-  | 'requireAtStart'
-> {
-  readonly mode: SpringMode;
-  /** The namespace of Spring; with `mode: 'shared'`, our own keys beside it are in `namespace`. */
-  readonly springNamespace: string;
-  readonly isGuest: boolean;
-  /** Undefined with `mode: 'read'`, where Spring alone writes. */
-  readonly serializer: SpringJsonSerializer | undefined;
-}
+export type ResolvedSpringSessionOptions = ReturnType<typeof resolveSpringSessionOptions>;
 
 export const SPRING_SESSION_OPTIONS = Symbol('SPRING_SESSION_OPTIONS');
 
@@ -101,9 +78,7 @@ const NO_SPRING_JSON =
   'a SpringJsonSerializer of @nest-session/spring, because Spring must be able to read what is written';
 
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
-export function resolveSpringSessionOptions(
-  options: Partial<SpringSessionModuleOptions> = {},
-): ResolvedSpringSessionOptions {
+export function resolveSpringSessionOptions(options: Partial<SpringSessionModuleOptions> = {}) {
   const reader = new OptionReader(MODULE, options);
   const mode = reader.value('mode', isMode, MODES) ?? 'shared';
   if (options.mode === undefined) reader.problem(`Option \`mode\` must be ${MODES}.`);
@@ -117,6 +92,7 @@ export function resolveSpringSessionOptions(
     connection,
     mode,
     namespace: isRead ? springNamespace : namespaceBeside(springNamespace),
+    // The namespace of Spring; with `mode: 'shared'`, our own keys beside it are in `namespace`.
     springNamespace,
     isGuest: isRead,
     grace: GRACE,
@@ -124,6 +100,7 @@ export function resolveSpringSessionOptions(
     commandTimeout: readCommandTimeout(reader),
     replicas: readReplicas(ofWriters),
     events: readEvents(ofWriters.section('events'), GRACE),
+    // Undefined where Spring alone writes.
     serializer: isRead ? undefined : readSerializer(reader),
     requireAtStart: reader.boolean('requireAtStart', false),
   };

@@ -7,7 +7,7 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
-import { BeanstalkdConnection } from '../../src/beanstalkd.connection.js';
+import { BeanstalkdConnection } from '../../src/beanstalkd-session-timer.js';
 
 /** The server of a timer, without persistence. */
 export interface TestTimerServer {

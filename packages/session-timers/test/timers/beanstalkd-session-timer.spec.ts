@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { BeanstalkdServer, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { BeanstalkdSessionTimer } from '@nest-session/timers/beanstalkd';
-import { BeanstalkdConnection } from '../../src/beanstalkd.connection.js';
+import { BeanstalkdConnection } from '../../src/beanstalkd-session-timer.js';
 import { askBeanstalkd, connectionsTo } from '../support/timer.servers.js';
 
 LeakGuard.install();

@@ -1,4 +1,11 @@
-import { OptionReader, toOrigin } from '@nest-session/core/internal';
+import { ConfigurableModuleBuilder, type Provider } from '@nestjs/common';
+import {
+  explainInjection,
+  ofSessionModule,
+  OptionReader,
+  RequestSessions,
+  toOrigin,
+} from '@nest-session/core/internal';
 
 /** Options of `SessionWebSocketModule.forRoot()`. */
 export interface SessionWebSocketModuleOptions {
@@ -11,15 +18,8 @@ export interface SessionWebSocketModuleOptions {
   origins?: readonly string[];
 }
 
-/** The options of `SessionWebSocketModule`, checked. */
-export interface ResolvedSessionWebSocketOptions {
-  readonly origins: readonly string[];
-}
-
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveSessionWebSocketOptions(
-  options: SessionWebSocketModuleOptions = {},
-): ResolvedSessionWebSocketOptions {
+export function resolveSessionWebSocketOptions(options: SessionWebSocketModuleOptions = {}) {
   const reader = new OptionReader('SessionWebSocketModule', options);
   const origins = reader.value('origins', isList, "a list of origins, such as ['https://app.example.com']") ?? [];
   for (const origin of origins) {
@@ -37,3 +37,28 @@ export function resolveSessionWebSocketOptions(
 function isList(value: unknown): value is readonly string[] {
   return Array.isArray(value);
 }
+
+/** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
+export interface SessionWebSocketOptionsFactory {
+  /** Returns the options of `SessionWebSocketModule`, or a promise of them. Called once, at start. */
+  createSessionWebSocketOptions(): SessionWebSocketModuleOptions | Promise<SessionWebSocketModuleOptions>;
+}
+
+export const {
+  ConfigurableModuleClass: SessionWebSocketModuleDefinition,
+  MODULE_OPTIONS_TOKEN: SESSION_WEB_SOCKET_MODULE_OPTIONS,
+} = new ConfigurableModuleBuilder<SessionWebSocketModuleOptions>({ moduleName: 'SessionWebSocket' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createSessionWebSocketOptions')
+  .setExtras({}, (definition) => explainInjection('SessionWebSocketModule', definition))
+  .build();
+
+/** The `RequestSessions` of the application. */
+export const REQUEST_SESSIONS = Symbol('REQUEST_SESSIONS');
+
+/** Optional, so that our own error names the missing module. */
+export const requestSessions: Provider = {
+  provide: REQUEST_SESSIONS,
+  inject: [{ token: RequestSessions, optional: true }],
+  useFactory: (sessions: RequestSessions | undefined) => ofSessionModule(sessions, 'SessionWebSocketModule'),
+};

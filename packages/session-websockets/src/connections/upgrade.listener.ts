@@ -3,9 +3,8 @@ import type { Duplex } from 'node:stream';
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { type OpenConnection, type RequestSessions, SessionExtension } from '@nest-session/core/internal';
-import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
-import { tellOfLateRefusal } from './late-refusal.js';
-import { statusAfter } from './status-after.js';
+import { REQUEST_SESSIONS } from '../configuration/session-web-socket.options.js';
+import { statusAfter, tellOfLateRefusal } from './refusals.js';
 
 /**
  * Handles every upgrade of the application's HTTP server before the code that serves it, such as GraphQL subscriptions.

@@ -3,17 +3,16 @@ import { Inject, Injectable } from '@nestjs/common';
 import {
   type CloseReason,
   DetachedSession,
-  OneLineLogger,
+  logger,
   rememberRequest,
   type RequestSessions,
   shownError,
+  WarnOnce,
 } from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
-import { REQUEST_SESSIONS } from '../configuration/session-web-socket.tokens.js';
-import { tellOfLateRefusal } from '../connections/late-refusal.js';
-import { statusAfter } from '../connections/status-after.js';
+import { REQUEST_SESSIONS } from '../configuration/session-web-socket.options.js';
+import { statusAfter, tellOfLateRefusal } from '../connections/refusals.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
-import type { GatewayBinding } from './bind-to-adapter.js';
 import { GatewayClient, openingOf } from './gateway.client.js';
 import {
   allowLaterRequests,
@@ -62,7 +61,7 @@ const UNDECIDED = 'State recovered without a session';
 
 /** Gives the clients of gateways, and each of their messages, the session. */
 @Injectable()
-export class GatewaySockets implements GatewayBinding {
+export class GatewaySockets {
   readonly #guarded = new WeakSet<object>();
   /**
    * The clients by socket. Before there is a socket, the key is the request for ws, and the auth object for a socket.io
@@ -71,12 +70,15 @@ export class GatewaySockets implements GatewayBinding {
   readonly #clients = new WeakMap<object, GatewayClient>();
   /** The connections of socket.io whose handshake presented nothing that opens a session, or not any more. */
   readonly #spent = new WeakSet<object>();
+  /** Whether there is a server of ws, whose clients are known from their handshakes. */
+  #hasWs = false;
 
   constructor(
     @Inject(REQUEST_SESSIONS) private readonly sessions: RequestSessions,
     @Inject(UpgradeListener) private readonly upgrades: UpgradeListener,
   ) {}
 
+  /** Called with each server or namespace before it has clients. */
   guard(server: object): void {
     if (this.#guarded.has(server)) return;
     this.#guarded.add(server);
@@ -97,16 +99,22 @@ export class GatewaySockets implements GatewayBinding {
         );
       });
     } else if (isWsServer(server)) {
+      this.#hasWs = true;
       verifyClients(server, allows, async (request, verify) =>
         this.#run((await this.#openWs(request)).opening, verify),
       );
     }
   }
 
+  /** Calls `connect`, which reports a client to a gateway. `args` are the arguments of the platform's event. */
   connect(args: readonly unknown[], connect: () => void): void {
     const [socket, request] = args as [object, IncomingMessage?];
     const client = this.#clients.get(socket) ?? this.#adopt(socket, request);
-    if (!client) return this.#isForeign(request) ? refuseForeign(socket) : connect();
+    if (!client) {
+      if (this.#isForeign(request)) return refuseForeign(socket);
+      if (request && this.#hasWs) log.warn('ws', UNSEEN);
+      return connect();
+    }
     if (client.closing !== undefined) return;
     const { opening } = client;
     const run = (held: DetachedSession | null) => DetachedSession.run(held, this.sessions.scope, connect);
@@ -117,6 +125,7 @@ export class GatewaySockets implements GatewayBinding {
     queueMicrotask(() => client.forgetOpening());
   }
 
+  /** Calls `handle`, the handler of a client's message, with its arguments. */
   async handle(
     socket: object,
     args: readonly unknown[],
@@ -285,6 +294,12 @@ export class GatewaySockets implements GatewayBinding {
   }
 }
 
+const log = new WarnOnce();
+
+const UNSEEN =
+  'This version of ws does not ask before it accepts a client, so messages in gateways have no session: install another ' +
+  'version';
+
 function refuseForeign(socket: Partial<WsSocket>): void {
   tellOfLateRefusal('ws');
   socket.close?.(POLICY_VIOLATION, FOREIGN);
@@ -320,8 +335,6 @@ function savedFirst(args: readonly unknown[], held: DetachedSession): unknown[] 
     };
   });
 }
-
-const logger = new OneLineLogger('Session');
 
 /** For example of a value that socket.io cannot encode. */
 function tellUnacknowledged(error: unknown): void {

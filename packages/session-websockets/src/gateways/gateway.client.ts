@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { SessionStoreError } from '@nest-session/core';
 import type { CloseReason, DetachedSession, OpenConnection, RequestSessions } from '@nest-session/core/internal';
-import { TwoPrincipalsError } from '../connections/two-principals.error.js';
+import { TwoPrincipalsError } from '../connections/refusals.js';
 
 /** How many messages of a client may wait for their session. More may come while the store is slow, or in an attack. */
 export const MOST_WAITING = 10_000;
@@ -17,8 +17,6 @@ interface SharedLoad {
 
 /** A client of a gateway, with the session that its handshake presented, for as long as the session lives. */
 export class GatewayClient implements OpenConnection {
-  readonly #sessions: RequestSessions;
-  readonly #request: IncomingMessage;
   /** The session ids under which the connection is registered. */
   #ids: readonly string[] = [];
   #id: string | undefined;
@@ -37,10 +35,10 @@ export class GatewayClient implements OpenConnection {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(sessions: RequestSessions, request: IncomingMessage) {
-    this.#sessions = sessions;
-    this.#request = request;
-  }
+  constructor(
+    private readonly sessions: RequestSessions,
+    private readonly request: IncomingMessage,
+  ) {}
 
   /** Why the connection has to close, if its session has ended. */
   get closing(): CloseReason | undefined {
@@ -68,12 +66,12 @@ export class GatewayClient implements OpenConnection {
    *   TwoPrincipalsError when the handshake presents the sessions of two users, and that is refused
    */
   async load(): Promise<void> {
-    this.#isExcluded = this.#sessions.excludes(this.#request);
+    this.#isExcluded = this.sessions.excludes(this.request);
     if (this.#isExcluded) return;
     // Register before the load, so that no end after it is missed.
     const ended = (this.#endedInLoad = new Map<string, CloseReason>());
-    this.#belongTo(this.#sessions.loader.presentedIds(this.#request));
-    const opening = await detachedOf(this.#sessions, this.#request).catch((error: unknown) => {
+    this.#belongTo(this.sessions.loader.presentedIds(this.request));
+    const opening = await detachedOf(this.sessions, this.request).catch((error: unknown) => {
       this.disconnect();
       throw error;
     });
@@ -92,7 +90,7 @@ export class GatewayClient implements OpenConnection {
   /** From now on, the connection is closed when its session is not that of its user any more. */
   #watch(principalName: string | undefined): void {
     if (this.#id === undefined || principalName === undefined || this.#isGone) return;
-    this.#unwatch = this.#sessions.guarded.watch(this.#id, principalName, () => this.#close('session ended'));
+    this.#unwatch = this.sessions.guarded.watch(this.#id, principalName, () => this.#close('session ended'));
   }
 
   /** Sets the function that closes the connection. */
@@ -133,7 +131,7 @@ export class GatewayClient implements OpenConnection {
     if (this.#closing) return undefined;
     if (this.#isExcluded) return null;
     // A token that opened no session then never will, because nothing is stored under a presented id.
-    if (this.#id === undefined) return this.#sessions.none(this.#request);
+    if (this.#id === undefined) return this.sessions.none(this.request);
     if (++this.#waiting > MOST_WAITING) this.#refuseMessages(this.#id);
     try {
       const current = await this.#load(this.#id);
@@ -146,7 +144,7 @@ export class GatewayClient implements OpenConnection {
 
   /** Its later messages are not counted, because it is being closed. */
   #refuseMessages(id: string): void {
-    this.#sessions.reportLimit('waitingMessages', this.#request, id);
+    this.sessions.reportLimit('waitingMessages', this.request, id);
     this.#close('too many messages');
   }
 
@@ -161,7 +159,7 @@ export class GatewayClient implements OpenConnection {
   #share(id: string): SharedLoad {
     const found = this.#last.then(() => {
       if (this.#next === load) this.#next = undefined;
-      return this.#closing ? [] : this.#sessions.detachedAgain(this.#request, id, load.messages);
+      return this.#closing ? [] : this.sessions.detachedAgain(this.request, id, load.messages);
     });
     const load: SharedLoad = { messages: 0, found };
     const settled = () => undefined;
@@ -172,9 +170,9 @@ export class GatewayClient implements OpenConnection {
   #belongTo(ids: readonly string[]): void {
     // The client may have disconnected while its session was loading.
     if (this.#isGone) return;
-    this.#sessions.open.remove(this, this.#ids);
+    this.sessions.open.remove(this, this.#ids);
     this.#ids = ids;
-    this.#sessions.open.add(this, ids);
+    this.sessions.open.add(this, ids);
   }
 }
 

@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { WarnOnce } from '@nest-session/core/internal';
-import { statusAfter } from '../connections/status-after.js';
+import { statusAfter, tellOfLateRefusal } from '../connections/refusals.js';
 
 /** The members of a socket.io socket that we use. */
 export interface IoSocket extends IoClient {
@@ -65,7 +65,7 @@ export interface IoEngine {
   readonly clients?: Readonly<Record<string, LaterConnection>>;
   /** Decides about each of its HTTP requests. socket.io does not document this method. */
   verify?: VerifyEngine;
-  readonly opts: { allowRequest?: AllowRequest | undefined; readonly cors?: unknown };
+  readonly opts?: { allowRequest?: AllowRequest | undefined; readonly cors?: unknown };
   /** What `use()` has added. socket.io does not document these two. */
   readonly middlewares?: readonly unknown[];
   _applyMiddlewares?: RunMiddleware;
@@ -90,7 +90,7 @@ type Verify = (
 
 /** The members of a ws server that we use. */
 export interface WsServer {
-  readonly options: { verifyClient?: Verify | null | undefined };
+  readonly options?: { verifyClient?: Verify | null | undefined };
   handleUpgrade(...args: never[]): void;
 }
 
@@ -98,21 +98,25 @@ export interface WsSocket {
   close(code: number, reason: string): void;
 }
 
+const log = new WarnOnce();
+
+const LEFT_UNTOLD =
+  'With this version of socket.io, what a refused client holds stays until its connection closes: install another version';
+
 export function isIoServer(server: unknown): server is IoServer {
   const { use, engine, server: parent } = server as Partial<IoServer>;
   return typeof use === 'function' && (engine ?? parent) !== undefined;
 }
 
 export function isWsServer(server: unknown): server is WsServer {
-  const { handleUpgrade, options } = server as Partial<WsServer>;
-  return typeof handleUpgrade === 'function' && typeof options === 'object';
+  return typeof (server as Partial<WsServer>).handleUpgrade === 'function';
 }
 
 /** Calls `left` when a socket has left its namespace, or when a later middleware has refused it, which is no event. */
 export function whenLeft(socket: IoSocket, left: () => void): void {
   socket.once('disconnect', left);
   const { _cleanup: cleanup } = socket;
-  if (!cleanup) return;
+  if (!cleanup) return log.warn('_cleanup', LEFT_UNTOLD);
   socket._cleanup = () => {
     left();
     cleanup.call(socket);
@@ -147,8 +151,6 @@ function allowListeners(conn: IoClient['conn'], more: number): void {
   if (most > 0) conn.setMaxListeners(most + more);
 }
 
-const log = new WarnOnce();
-
 function warnOfOrder(method: string): void {
   log.warn(
     method,
@@ -176,7 +178,7 @@ export function beforeMiddleware(
   if (!('use' in engine)) return;
   if (!apply || !middlewares) return warnOfOrder('engine.use()');
   // socket.io itself adds the first one.
-  const own = engine.opts.cors ? 1 : 0;
+  const own = engine.opts?.cors ? 1 : 0;
   engine._applyMiddlewares = (request, response, done) => {
     if (middlewares.length <= own) return apply.call(engine, request, response, done);
     // The timers of the connection would keep the session that the middleware runs in.
@@ -187,6 +189,8 @@ export function beforeMiddleware(
 
 /** Adds a check before a socket.io handshake. If it passes, the application's own check runs. */
 export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMessage) => boolean): void {
+  // The middleware of each namespace refuses them.
+  if (!opts) return tellOfLateRefusal('socket.io');
   const { allowRequest } = opts;
   opts.allowRequest = (request, decide) => {
     if (!allows(request)) decide('Origin not allowed', false);
@@ -227,6 +231,8 @@ export function verifyClients(
   allows: (request: IncomingMessage) => boolean,
   prepare: (request: IncomingMessage, verify: () => void) => Promise<void>,
 ): void {
+  // `GatewaySockets.connect()` tells of the clients.
+  if (!options) return;
   const { verifyClient } = options;
   // If the function has two parameters, ws waits until it calls the second one.
   options.verifyClient = (info, decide) => {

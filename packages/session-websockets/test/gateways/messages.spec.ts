@@ -313,6 +313,8 @@ it.each(PLATFORMS)('a page of another origin is refused where %s copies its opti
   expect(app.log.matching(/of the origin, so pages of other origins are refused after it/)).toHaveLength(1);
   const ownPage = { ...options, headers: { origin: options.origin } };
   expect((await connect(platform, agent, ownPage)).isOpen).toBe(true);
+  const unseen = app.log.matching(/does not ask before it accepts a client, so messages in gateways have no session/);
+  expect(unseen).toHaveLength(platform === 'ws' ? 1 : 0);
 });
 
 it('a namespace of socket.io has sessions, over long polling as well', async () => {

@@ -1,6 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { OnSessionEvent, SessionDeletedEvent, SessionDestroyedEvent } from '@nest-session/core';
-import { beganAt } from '@nest-session/core/internal';
+import {
+  OnSecurityEvent,
+  OnSessionEvent,
+  type SecurityEvent,
+  SessionDeletedEvent,
+  SessionDestroyedEvent,
+} from '@nest-session/core';
+import { beganAt, BesideTheLog } from '@nest-session/core/internal';
 import { MeasuredStores } from '../configuration/measured-stores.js';
 import { ATTRIBUTES } from '../instrumentation/attributes.js';
 import { SessionMeter } from '../metrics/session-meter.js';
@@ -43,4 +49,20 @@ function endedAbsolutely({ session }: SessionDestroyedEvent): boolean {
   if (absoluteTimeout < 0) return false;
   const absoluteEnd = beganAt(session) + absoluteTimeout * 1000;
   return maxInactiveInterval < 0 || absoluteEnd <= lastAccessedTime + maxInactiveInterval * 1000;
+}
+
+/** Counts security events. The log has those that it has without it. */
+@Injectable()
+export class SecurityEventCounter {
+  constructor(
+    @Inject(SessionMeter) private readonly meter: SessionMeter,
+    @Inject(MeasuredStores) private readonly stores: MeasuredStores,
+  ) {}
+
+  @BesideTheLog()
+  @OnSecurityEvent()
+  countEvent({ kind, suppressed }: SecurityEvent): void {
+    const attributes = { [ATTRIBUTES.namespace]: this.stores.first.namespace, [ATTRIBUTES.securityKind]: kind };
+    this.meter.add('securityEvents', 1 + suppressed, attributes);
+  }
 }

@@ -1,0 +1,114 @@
+/** An instance of a group. */
+export interface ConsumerState {
+  /** Unique name of the instance: host name, process id and a UUID. */
+  readonly name: string;
+  /** Number of events that were delivered to it and are not finished. */
+  readonly pending: number;
+  /** Milliseconds since it last asked for events or renewed a lease. */
+  readonly idle: number;
+}
+
+/** The state of a group: one of its instances handles each event. */
+export interface EventGroupInfo {
+  /** The option `events.group` of its instances. */
+  readonly name: string;
+  /** Number of kept events that it has not read. */
+  readonly lag: number;
+  /**
+   * When the oldest event that it has not read was recorded: epoch ms by Redis' clock; undefined when it has read all.
+   */
+  readonly oldestUnread: number | undefined;
+  /** Number of events that it has read and not finished, including those that wait for a retry. */
+  readonly pending: number;
+  /** Number of events that wait for a retry. */
+  readonly retrying: number;
+  /** Number of events that were removed before it had handled them. */
+  readonly dropped: number;
+  /** Number of its dead letters that were removed, too old or too many, before anybody had dealt with them. */
+  readonly lostDeadLetters: number;
+  /** Its instances. A dead one stays while it has pending events, and for at least an hour. */
+  readonly consumers: readonly ConsumerState[];
+}
+
+/**
+ * The result of removing a group. `removed`: it is gone; `live`: one of its instances is alive, and nothing was
+ * removed; `unknown`: there is no such group.
+ */
+export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
+
+/** An event that a group could not handle, or a stray key or member that stood in the place of something else. */
+export interface DeadLetter<Event> {
+  /** Pass it to `replay()` or `discard()`. */
+  readonly id: string;
+  /** When it became a dead letter: epoch ms by Redis' clock. */
+  readonly at: number;
+  /** Why: the errors of the handlers, at most 1,000 characters, or what is foreign. */
+  readonly reason: string;
+  /** The group that could not handle the event; undefined for a stray key or member. */
+  readonly group: string | undefined;
+  /**
+   * Name of the handler that failed, as `Class.method`; of several, the first. Undefined when instances ended over the
+   * event, and for a stray key or member.
+   */
+  readonly handler: string | undefined;
+  /** Number of attempts; 0 for a stray key or member. */
+  readonly attempts: number;
+  /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
+  readonly succeeded: readonly string[];
+  /**
+   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined for an
+   * event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is set.
+   */
+  readonly event: Event | undefined;
+  /**
+   * The bytes of the data of the event when that was larger than 256 KiB, and is not in the dead
+   * letter; undefined otherwise. A replay then has the data only as long as the store still has them.
+   */
+  readonly omittedBytes: number | undefined;
+  /** The stray key, or the member of a bucket; undefined for an event. */
+  readonly member: string | undefined;
+}
+
+/** Chooses dead letters. */
+export interface DeadLetterFilter {
+  /** The name of the group; unset: all groups. */
+  readonly group?: string;
+}
+
+/**
+ * The result of replaying a dead letter. `replayed`: its group handles it again; `gone`: it does not exist; `orphaned`:
+ * its group does not exist; `foreign`: it is no event, so no handler can take it.
+ */
+export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
+
+/**
+ * Checks how many dead letters a list may have at most.
+ * @throws RangeError for what is neither a whole number nor Infinity
+ */
+export function assertLimit(limit: number): void {
+  if (limit === Infinity || (Number.isInteger(limit) && limit >= 0)) return;
+  throw new RangeError('`limit` must be a whole number that is not negative');
+}
+
+/** The groups that handle the events of a store, and their dead letters: what `DeadlineEvents` is for deadlines. */
+export interface EventGroupsOf<Event> {
+  /** All groups, ordered by name. */
+  list(): Promise<EventGroupInfo[]>;
+  /** Removes a group of which no instance is alive. */
+  remove(name: string): Promise<RemoveGroupReply>;
+  /** The dead letters, the oldest first. @throws RangeError when `after` is not the id of a dead letter */
+  deadLetters(
+    options?: DeadLetterFilter & { readonly after?: string; readonly limit?: number },
+  ): Promise<DeadLetter<Event>[]>;
+  /** Lets the group of a dead letter handle it again. */
+  replay(id: string): Promise<ReplayReply>;
+  /** Replays all. Resolves to the number of replayed ones. */
+  replayAll(filter?: DeadLetterFilter): Promise<number>;
+  /** Deletes a dead letter. Resolves to false when there is none. */
+  discard(id: string): Promise<boolean>;
+  /** Deletes all. Resolves to the number of deleted ones. */
+  discardAll(filter?: DeadLetterFilter): Promise<number>;
+}
+
+/** The injection token of the `EventGroupsOf<SessionEvent>` of a store that has groups, which it provides globally. */
+export const SESSION_EVENT_GROUPS = Symbol('SESSION_EVENT_GROUPS');
