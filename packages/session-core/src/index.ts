@@ -33,9 +33,7 @@ export { AuthenticationRequiredError } from './errors/authentication-required.er
 
 // CSRF
 export { csrfTokenOf } from './csrf/csrf-token.js';
-export { CsrfToken, SkipCsrf } from './csrf/csrf.decorators.js';
-export { CsrfError } from './csrf/csrf.error.js';
-export { CsrfGuard } from './csrf/csrf.guard.js';
+export { CsrfError, CsrfGuard, CsrfToken, SkipCsrf } from './csrf/csrf.guard.js';
 
 // tokens and ids
 export { CompositeSessionIdResolver } from './resolvers/composite-session-id.resolver.js';

@@ -2,7 +2,7 @@
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export { HandlerMarks } from './discovery/handler-marks.js';
-export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
+export { isFromOtherOrigin } from './csrf/csrf.guard.js';
 export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
 export { EventHandlingError } from './events/event-handling.error.js';
@@ -12,10 +12,9 @@ export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { SessionEventHandlingError } from './events/session-event-handling.error.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
-export { requestSessionOf } from './http/request-session-of.js';
+export { rememberRequest, requestOf, requestSessionOf } from './http/call.js';
 export { type CloseReason, type OpenConnection, OpenConnections } from './http/open-connections.js';
 export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
-export { rememberRequest, requestOf } from './http/request-of.js';
 export type { RequestSession } from './http/request-session.js';
 export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';

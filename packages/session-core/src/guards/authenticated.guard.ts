@@ -6,7 +6,7 @@ import { isGuardedBy, OWN_GUARD } from '../http/is-guarded-by.js';
 import type { RequestSession } from '../http/request-session.js';
 import { RequestSessions } from '../http/request-sessions.js';
 import { SESSION_MODULE_MISSING } from '../http/session.decorators.js';
-import { requestSessionOfCall } from '../http/session-of-call.js';
+import { type Call, callOf, mayLast, sessionOfCall } from '../http/call.js';
 import { AUTHENTICATION, type AuthenticationRule, PUBLIC, SIGNED_IN } from '../http/authentication-rule.js';
 
 // The guard may run several times for one request: for all routes, the class and the handler. All runs get the same
@@ -47,10 +47,12 @@ export class AuthenticatedGuard implements CanActivate {
     const marked = this.reflector.getAllAndOverride<AuthenticationRule | undefined>(AUTHENTICATION, handler);
     const rule = marked === PUBLIC && isGuardedBy(AuthenticatedGuard, context.getHandler()) ? SIGNED_IN : marked;
     if (rule === null) return true;
-    const session = requestSessionOfCall(context);
+    const call = callOf(context);
+    const session = sessionOfCall(call);
     const answer =
       session instanceof Promise ? session.then((loaded) => this.#check(loaded, rule)) : this.#check(session, rule);
-    return answer instanceof Promise ? answer.then((held) => this.#pass(context, held)) : this.#pass(context, answer);
+    const pass = (held: RequestSession) => this.#pass(context, call, held);
+    return answer instanceof Promise ? answer.then(pass) : pass(answer);
   }
 
   #check(
@@ -85,9 +87,9 @@ export class AuthenticatedGuard implements CanActivate {
   }
 
   /** What lasts from here on ends with the session. */
-  #pass(context: ExecutionContext, session: RequestSession): true {
+  #pass(context: ExecutionContext, call: Call, session: RequestSession): true {
     passed.add(context);
-    this.#sessions.guarded.add(context, session);
+    if (mayLast(call)) this.#sessions.guarded.add(session);
     return true;
   }
 }

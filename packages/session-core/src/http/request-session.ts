@@ -126,6 +126,12 @@ export class RequestSession implements SessionCaller {
     return this.isUnavailable && this.response.headersSent;
   }
 
+  /** The session that `request.session` and `@Session()` give. */
+  get shown(): Session | undefined {
+    // An access log that reads the session after the response must not fail because the store failed.
+    return this.isLeftWithout ? undefined : this.session;
+  }
+
   /** Whether the session was used, so that the response may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;

@@ -3,7 +3,6 @@ import { HttpException, HttpStatus } from '@nestjs/common';
 import { logger } from '../logging/session.logger.js';
 import { appendVary, forbidSharing, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { Session } from '../session/session.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
@@ -103,13 +102,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   get isWaiting(): boolean {
     return this.#isWaiting;
-  }
-
-  /** The session that `request.session` and `@Session()` give. */
-  get shown(): Session | undefined {
-    const { session } = this;
-    // An access log that reads the session after the response must not fail because the store failed.
-    return session.isLeftWithout ? undefined : session.session;
   }
 
   /** Whether the client disconnected before the application ended the response. */

@@ -1,11 +1,10 @@
+import type { IncomingMessage } from 'node:http';
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { catchError, concat, defer, EMPTY, from, ignoreElements, mergeMap, Observable, throwError } from 'rxjs';
+import { callOf, sessionOfOperation } from './call.js';
 import type { DetachedSession } from './detached-session.js';
-import { GraphqlOperation } from './graphql-operation.js';
-import { sessionOfOperation } from './session-of-operation.js';
-import { isUpgrade } from './request-of.js';
 import { RequestSessions } from './request-sessions.js';
-import { ResponseCommit } from './response-commit.js';
+import type { ResponseCommit } from './response-commit.js';
 import type { SessionScope } from './session.scope.js';
 
 /**
@@ -20,17 +19,12 @@ import type { SessionScope } from './session.scope.js';
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    if (context.getType<string>() === 'graphql') return this.#interceptResolver(context, next);
-    const commit = context.getType() === 'http' && ResponseCommit.of(context.switchToHttp().getRequest());
-    return commit && commit.takeSave() ? saveAfter(next.handle(), commit) : next.handle();
-  }
-
-  #interceptResolver(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const operation = GraphqlOperation.find(context);
-    const isConnected = operation && isUpgrade(operation.incoming);
-    const scope = isConnected && RequestSessions.serving(operation.incoming)?.scope;
+    const call = callOf(context);
+    const { kind, request, commit } = call;
+    if (kind === 'http' && commit?.takeSave()) return saveAfter(next.handle(), commit);
+    const scope = kind === 'operation' && RequestSessions.serving(request as IncomingMessage)?.scope;
     if (!scope) return next.handle();
-    return from(sessionOfOperation(operation)).pipe(
+    return from(sessionOfOperation(call)).pipe(
       mergeMap((held) => (held ? handleInSession(next, held, scope) : next.handle())),
     );
   }

@@ -149,7 +149,7 @@ function repeatClose(request: IncomingMessage, response: ServerResponse): void {
 const sessionProperty = {
   configurable: true,
   get(this: IncomingMessage): Session | undefined {
-    return ResponseCommit.of(this)?.shown;
+    return ResponseCommit.of(this)?.session.shown;
   },
   set: assignSession,
 };

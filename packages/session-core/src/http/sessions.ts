@@ -9,7 +9,7 @@ import { indexTerm } from '../session/index-terms.js';
 import { shownBy } from '../session/shown-by.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { endForeign } from './foreign-session.calls.js';
-import { isUpgrade, requestOf } from './request-of.js';
+import { isUpgrade, requestOf } from './call.js';
 import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
