@@ -20,14 +20,14 @@ export { JsonAttributeSerializer } from './session/json-attribute.serializer.js'
 // in a request
 export { BrowserSessions } from './http/browser-sessions.js';
 export { RememberMe } from './http/remember-me.js';
-export { SessionContext } from './http/session.context.js';
+export { SessionContext } from './http/session.scope.js';
 export { Sessions } from './http/sessions.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
-export type { RequestWithSession } from './http/request-with-session.js';
+export type { RequestWithSession } from './http/session-property.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
 
 // guards
-export { Authenticated, Public, RecentlyAuthenticated } from './guards/authentication.decorators.js';
+export { Authenticated, Public, RecentlyAuthenticated } from './guards/authenticated.guard.js';
 export { AuthenticatedGuard } from './guards/authenticated.guard.js';
 export { AuthenticationRequiredError } from './errors/authentication-required.error.js';
 

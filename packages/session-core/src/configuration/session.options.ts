@@ -14,7 +14,7 @@ import { readResolver } from './resolver.options.js';
 import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from './timeout.options.js';
 import { type CsrfOptions, readCsrfOptions, type ResolvedCsrfOptions } from './csrf.options.js';
 import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from '../resolvers/cookie.options.js';
-import { requestFactsOf } from '../resolvers/request-facts.js';
+import { requestFactsOf } from '../resolvers/proxied-request.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security.events.js';
 import { ApplicationSerializer } from '../session/json-attribute.serializer.js';

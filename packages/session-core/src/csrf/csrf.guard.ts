@@ -12,7 +12,7 @@ import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { type Call, callOf, requestOf } from '../http/call.js';
-import { isGuardedBy, OWN_GUARD } from '../http/is-guarded-by.js';
+import { isGuardedBy, OWN_GUARD } from '../http/handler-metadata.js';
 import { ResponseCommit } from '../http/response-commit.js';
 import { isOriginOf } from '../resolvers/proxied-request.js';
 import { csrfTokenOf, isCsrfTokenOf } from './csrf-token.js';
@@ -134,7 +134,7 @@ export class CsrfGuard implements CanActivate {
   }
 }
 
-/** Undefined for messages, and for operations over a connection: the origin of a connection is checked when it opens. */
+/** Undefined for what comes over a connection: its origin is checked when it opens. */
 function httpRequestOf({ kind, request }: Call): HttpRequest | undefined {
   return kind === 'http' || kind === 'graphql' ? (request as HttpRequest | undefined) : undefined;
 }

@@ -1,4 +1,4 @@
-import { assertOnInstance } from '../discovery/assert-on-instance.js';
+import { assertOnInstance } from '../discovery/handler-marks.js';
 
 /** A period in which this instance may have missed broadcast events. It ends when the handler is called. */
 export interface SessionEventGap {

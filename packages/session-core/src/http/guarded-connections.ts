@@ -4,11 +4,10 @@ import { ModuleRef } from '@nestjs/core';
 import { PollingLoop } from '../background/polling.loop.js';
 import { lookAgain, SessionRepository } from '../repository/session.repository.js';
 import type { TrackedSession } from '../session/tracked-session.js';
-import { type CloseReason, type OpenConnection, OpenConnections } from './open-connections.js';
+import { type CloseReason, type OpenConnection, OpenConnections, SessionEndListener } from './open-connections.js';
 import type { RequestSession } from './request-session.js';
 import { ResponseCommit } from './response-commit.js';
-import { isDestroyed } from './response-functions.js';
-import { SessionEndListener } from './session-end.listener.js';
+import { isDestroyed } from './response-hold.js';
 
 /** Milliseconds between two rounds, and from the guard to the first look: a short response is over by then. */
 const PAUSE = 500;

@@ -10,10 +10,9 @@ import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionCaller, SessionEnd } from '../session/unsaved-changes.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { cookieLifetimeOf, isRolling } from './cookie-lifetime.js';
+import { cookieLifetimeOf, isRolling, SessionTouch } from './session-touch.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
-import { SessionTouch } from './session-touch.js';
 
 /** Milliseconds for which a guard may rely on what the store has replied. */
 const FRESH = 1000;

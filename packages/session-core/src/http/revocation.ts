@@ -1,11 +1,21 @@
 import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, type Observable, switchMap } from 'rxjs';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
-import { AUTHENTICATION, type AuthenticationRule, PUBLIC } from './authentication-rule.js';
 import { callOf } from './call.js';
 import type { GuardedConnections } from './guarded-connections.js';
-import { guardsOf, hasForeignGuard } from './is-guarded-by.js';
+import { guardsOf, hasForeignGuard } from './handler-metadata.js';
 import type { RequestSession } from './request-session.js';
+
+/** The key under which the decorators mark a handler or its class. */
+export const AUTHENTICATION = Symbol('AUTHENTICATION');
+
+/** The oldest sign-in that a handler accepts: `maxAge` is in milliseconds. Null if it requires no sign-in. */
+export type AuthenticationRule = { readonly maxAge: number } | null;
+
+export const PUBLIC = null;
+
+/** Accepts a sign-in of any age. */
+export const SIGNED_IN = { maxAge: Infinity } as const;
 
 /**
  * Refuses a request whose user was signed out since the request began, whatever guard, pipe or handler decides by its
