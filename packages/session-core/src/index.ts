@@ -20,22 +20,20 @@ export { JsonAttributeSerializer } from './session/json-attribute.serializer.js'
 // in a request
 export { BrowserSessions } from './http/browser-sessions.js';
 export { RememberMe } from './http/remember-me.js';
-export { SessionContext } from './http/session.context.js';
+export { SessionContext } from './http/session.scope.js';
 export { Sessions } from './http/sessions.js';
 export { SessionInterceptor } from './http/session.interceptor.js';
-export type { RequestWithSession } from './http/request-with-session.js';
+export type { RequestWithSession } from './http/session-property.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
 
 // guards
-export { Authenticated, Public, RecentlyAuthenticated } from './guards/authentication.decorators.js';
+export { Authenticated, Public, RecentlyAuthenticated } from './guards/authenticated.guard.js';
 export { AuthenticatedGuard } from './guards/authenticated.guard.js';
 export { AuthenticationRequiredError } from './errors/authentication-required.error.js';
 
 // CSRF
 export { csrfTokenOf } from './csrf/csrf-token.js';
-export { CsrfToken, SkipCsrf } from './csrf/csrf.decorators.js';
-export { CsrfError } from './csrf/csrf.error.js';
-export { CsrfGuard } from './csrf/csrf.guard.js';
+export { CsrfError, CsrfGuard, CsrfToken, SkipCsrf } from './csrf/csrf.guard.js';
 
 // tokens and ids
 export { CompositeSessionIdResolver } from './resolvers/composite-session-id.resolver.js';

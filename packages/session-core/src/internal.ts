@@ -2,7 +2,7 @@
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/session.options.js';
 export { HandlerMarks } from './discovery/handler-marks.js';
-export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
+export { isFromOtherOrigin } from './csrf/csrf.guard.js';
 export {
   assertLimit,
   type ConsumerState,
@@ -19,14 +19,13 @@ export { type HandledKind, type HandledName, NamedEventDispatcher } from './even
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
-export { requestSessionOf } from './http/request-session-of.js';
+export { rememberRequest, requestOf, requestSessionOf } from './http/call.js';
 export { type CloseReason, type OpenConnection, OpenConnections } from './http/open-connections.js';
-export { type Handler, putFilterLast, putFirst } from './http/put-first.js';
-export { rememberRequest, requestOf } from './http/request-of.js';
+export { type Handler, putFilterLast, putFirst } from './http/handler-metadata.js';
 export type { RequestSession } from './http/request-session.js';
 export { RequestSessions } from './http/request-sessions.js';
 export { SessionExtension } from './http/session-extension.js';
-export { cookieLifetimeOf } from './http/cookie-lifetime.js';
+export { cookieLifetimeOf } from './http/session-touch.js';
 export { KEEP_SESSION_IDLE } from './http/session-route.decorators.js';
 export type { ForeignSession, NamedForeignSession, SessionTakeover } from './http/session-takeover.js';
 export { assignedAt } from './logging/assigned-at.js';
@@ -53,9 +52,13 @@ export { type ForeignSessionData, ForeignSessions } from './repository/foreign-s
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export { type InspectedSession, inspectSessions, lookBy } from './repository/inspect-sessions.js';
 export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
-export { attributesForRequest, type SetCookieAttributes } from './resolvers/attributes-for-request.js';
-export { cookieValues } from './resolvers/cookie.codec.js';
-export { LONGEST_COOKIE, type ResolvedCookieOptions } from './resolvers/cookie.options.js';
+export { cookieValues } from './resolvers/cookie-session-id.resolver.js';
+export {
+  attributesForRequest,
+  LONGEST_COOKIE,
+  type ResolvedCookieOptions,
+  type SetCookieAttributes,
+} from './resolvers/cookie.options.js';
 export { fastifyRequestOf } from './resolvers/proxied-request.js';
 export { appendHeader } from './resolvers/response-headers.js';
 export { BesideTheLog } from './security-events/on-security-event.decorator.js';
@@ -105,7 +108,7 @@ export {
   type StoreReader,
   type WaitingReading,
 } from './telemetry/session-telemetry.js';
-export { startLast } from './discovery/start-last.js';
+export { startLast } from './events/session-event.module.js';
 export { logger } from './logging/session.logger.js';
 export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';

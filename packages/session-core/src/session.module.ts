@@ -1,20 +1,18 @@
 import { type DynamicModule, Global, Inject, Module, type NestModule } from '@nestjs/common';
 import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { CsrfGuard } from './csrf/csrf.guard.js';
-import { UncalledMethodsCheck } from './discovery/uncalled-methods.check.js';
+import { UncalledMethodsCheck } from './events/uncalled-methods.check.js';
 import { InvalidSessionOptionsError } from './errors/session.errors.js';
-import { AuthenticatedGuard } from './guards/authenticated.guard.js';
-import { GuardedFieldsCheck } from './guards/guarded-fields.check.js';
+import { AuthenticatedGuard, GuardedFieldsCheck } from './guards/authenticated.guard.js';
 import { SessionEventModule } from './events/session-event.module.js';
 import { GuardedConnections } from './http/guarded-connections.js';
-import { OpenConnections } from './http/open-connections.js';
+import { OpenConnections, SessionEndListener } from './http/open-connections.js';
 import { RememberMe } from './http/remember-me.js';
 import { RequestSessions } from './http/request-sessions.js';
 import { RouteExplorer } from './http/route.explorer.js';
-import { SessionEndListener } from './http/session-end.listener.js';
 import { SessionEnhancers } from './http/session-enhancers.js';
 import { SessionExtension } from './http/session-extension.js';
-import { SessionContext } from './http/session.context.js';
+import { SessionContext, SessionScope } from './http/session.scope.js';
 import { Sessions } from './http/sessions.js';
 import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
@@ -24,7 +22,6 @@ import { SessionIdResolver } from './resolvers/session-id.resolver.js';
 import { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
 import { SecurityEvents } from './security-events/security-events.js';
 import { BrowserSessions } from './http/browser-sessions.js';
-import { SessionScope } from './http/session.scope.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
 import { SessionRouteGuard } from './http/session-route.guard.js';
 import {
@@ -123,8 +120,8 @@ export class SessionModule extends SessionModuleDefinition implements NestModule
   }
 
   /** Puts the interceptor and the guard of sessions where the application needs them. Called by Nest. */
-  configure(): void {
-    this.enhancers.install();
+  configure(): Promise<void> {
+    return this.enhancers.install();
   }
 }
 

@@ -12,13 +12,12 @@ export interface OnDeadlineOptions {
 }
 
 /** What `@OnDeadline` leaves on methods. */
-export const DEADLINE_MARKS = new HandlerMarks<HandledName>('@OnDeadline', {
-  module: 'DeadlineHandlerModule',
-  missing:
-    'this application has no deadlines. Add DeadlineModule.forRoot() and ' +
+export const DEADLINE_MARKS = new HandlerMarks<HandledName>(
+  '@OnDeadline',
+  'this application has no deadlines. Add DeadlineModule.forRoot() and ' +
     'RedisDeadlineModule.forRoot() of @nest-session/deadlines/redis to the imports of the root module, or ' +
     'MapDeadlineModule for a single process and for tests.',
-});
+);
 
 /**
  * Calls a method of a provider or controller with each deadline of a kind that has come; use it several times for

@@ -11,12 +11,11 @@ export interface OnRedisEventOptions {
 }
 
 /** What `@OnRedisEvent` leaves on methods. */
-export const REDIS_EVENT_MARKS = new HandlerMarks<HandledName>('@OnRedisEvent', {
-  module: 'RedisEventsModule',
-  missing:
-    'this application records and receives no such events. Add ' +
+export const REDIS_EVENT_MARKS = new HandlerMarks<HandledName>(
+  '@OnRedisEvent',
+  'this application records and receives no such events. Add ' +
     'RedisEventsModule.forRoot() of @nest-session/redis-events to the imports of the root module.',
-});
+);
 
 /**
  * Calls a method of a provider or controller with each event of a type; use it several times for several types. One

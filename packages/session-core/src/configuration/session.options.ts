@@ -8,7 +8,7 @@ import { toOrigin } from '../option-reading/to-origin.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
 import { type CookieOptions, readCookieOptions } from '../resolvers/cookie.options.js';
-import { requestFactsOf } from '../resolvers/request-facts.js';
+import { requestFactsOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security-events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';

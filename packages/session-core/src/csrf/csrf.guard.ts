@@ -1,15 +1,73 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadata } from '@nestjs/common';
+import type { IncomingMessage } from 'node:http';
+import {
+  type CanActivate,
+  createParamDecorator,
+  type ExecutionContext,
+  ForbiddenException,
+  Inject,
+  Injectable,
+  SetMetadata,
+} from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { isGuardedBy, OWN_GUARD } from '../http/is-guarded-by.js';
-import { requestOf } from '../http/request-of.js';
+import { type Call, callOf, requestOf } from '../http/call.js';
+import { isGuardedBy, OWN_GUARD } from '../http/handler-metadata.js';
 import { ResponseCommit } from '../http/response-commit.js';
-import { isCsrfTokenOf } from './csrf-token.js';
-import { SKIP_CSRF } from './csrf.decorators.js';
-import { CsrfError } from './csrf.error.js';
-import { type HttpRequest, httpRequestOf } from './http-request-of.js';
-import { isFromOtherOrigin } from './is-from-other-origin.js';
+import { isOriginOf } from '../resolvers/proxied-request.js';
+import { csrfTokenOf, isCsrfTokenOf } from './csrf-token.js';
+
+/**
+ * Why `CsrfGuard` refused a request:
+ * - `'cross-origin'`: a page of another origin sent the request;
+ * - `'missing-token'`: the request has no token;
+ * - `'invalid-token'`: the token does not belong to the session, for example because the session expired, or because
+ *   the user signed in after the page was loaded.
+ */
+export type CsrfRefusal = 'cross-origin' | 'missing-token' | 'invalid-token';
+
+/** Thrown by `CsrfGuard`. Nest turns it into a 403 response unless an exception filter decides otherwise. */
+export class CsrfError extends ForbiddenException {
+  constructor(
+    /** Why the request was refused. */
+    readonly reason: CsrfRefusal,
+    message: string,
+  ) {
+    super(message);
+    this.name = 'CsrfError';
+  }
+}
+
+const SKIP_CSRF = Symbol('SKIP_CSRF');
+
+/**
+ * Exempts a handler, or all handlers of a controller, from `CsrfGuard`. Use it for webhooks, and for clients that
+ * authenticate each request by something other than the session. `SkipCsrf(false)` on a handler overrides its
+ * controller. `@UseGuards(CsrfGuard)` on a handler outweighs both.
+ */
+export function SkipCsrf(skip = true): ClassDecorator & MethodDecorator {
+  return SetMetadata(SKIP_CSRF, skip);
+}
+
+/**
+ * Passes a handler the CSRF token of its session, for a form or a script of the page. See `csrfTokenOf()`. The value is
+ * undefined in a request that the option `exclude` excludes.
+ */
+export const CsrfToken: () => ParameterDecorator = createParamDecorator((_: unknown, context: ExecutionContext) => {
+  const { commit } = callOf(context);
+  return commit && csrfTokenOf(commit.session.session);
+});
+
+/** A request of Express or Fastify. */
+interface HttpRequest {
+  readonly method: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body?: unknown;
+  /** The host with its port; it takes trusted proxies into account. */
+  readonly host?: unknown;
+  /** The method that the client sent, if middleware has replaced it. */
+  readonly originalMethod?: unknown;
+}
 
 // By RFC 9110, 9.2.1, requests with these methods change nothing.
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
@@ -34,9 +92,8 @@ export class CsrfGuard implements CanActivate {
    * @throws CsrfError when it refuses the request; SessionStoreError when the session could not be loaded
    */
   canActivate(context: ExecutionContext): boolean {
-    const request = httpRequestOf(context);
-    if (!request || isSafe(request)) return true;
-    if (this.#isExempt(context)) return true;
+    const request = httpRequestOf(callOf(context));
+    if (!request || isSafe(request) || this.#isExempt(context)) return true;
     try {
       this.#refuseOtherOrigins(request);
       this.#refuseOtherTokens(request);
@@ -77,6 +134,11 @@ export class CsrfGuard implements CanActivate {
   }
 }
 
+/** Undefined for what comes over a connection: its origin is checked when it opens. */
+function httpRequestOf({ kind, request }: Call): HttpRequest | undefined {
+  return kind === 'http' || kind === 'graphql' ? (request as HttpRequest | undefined) : undefined;
+}
+
 /** Middleware may turn a POST into a GET, so both methods must be safe. */
 function isSafe({ method, originalMethod = method }: HttpRequest): boolean {
   return SAFE_METHODS.includes(method) && SAFE_METHODS.includes(originalMethod);
@@ -87,12 +149,30 @@ function tokenIn({ headers, body }: HttpRequest): unknown {
   return headers['x-csrf-token'] ?? headers['x-xsrf-token'] ?? fieldOf(body, '_csrf');
 }
 
-const TOKEN_INVALID = 'The CSRF token does not belong to the session: load the page again';
-
-const TOKEN_MISSING = 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf';
-
 function fieldOf(body: unknown, name: string): unknown {
   return typeof body === 'object' && body !== null && Object.hasOwn(body, name)
     ? (body as Record<string, unknown>)[name]
     : undefined;
 }
+
+/**
+ * Whether the browser says that a page of another origin sent the request. A client that says nothing is not a current
+ * browser.
+ * @param platform the request of the platform, which may be the Node.js request
+ */
+export function isFromOtherOrigin(
+  request: IncomingMessage,
+  platform: Pick<HttpRequest, 'host'>,
+  trustedOrigins: ReadonlySet<string>,
+): boolean {
+  const { origin, host, 'sec-fetch-site': site } = request.headers;
+  if (origin !== undefined && trustedOrigins.has(origin)) return false;
+  // `none`: the user typed the address. `same-site` is another host of the domain, which is not this application.
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
+  if (origin === undefined) return false;
+  return !isOriginOf(origin, request, [host, request.headers[':authority'], platform.host]);
+}
+
+const TOKEN_INVALID = 'The CSRF token does not belong to the session: load the page again';
+
+const TOKEN_MISSING = 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf';

@@ -1,23 +1,27 @@
-import { assertOnInstance } from './assert-on-instance.js';
-import { markCaller, type MethodCaller } from './uncalled-methods.check.js';
-
 /** Something that a method is marked to handle. */
 export interface HandlerMark {
   /** Whether it is called on every instance instead of on one instance of each group. */
   readonly broadcast: boolean;
 }
 
+/** A mark, and whose it is. */
+interface Marked {
+  readonly by: HandlerMarks<HandlerMark>;
+  readonly mark: HandlerMark;
+}
+
+const MARKS = Symbol('@nest-session/core:marks');
+
 /** The marks that a decorator leaves on methods. */
 export class HandlerMarks<Mark extends HandlerMark> {
-  readonly #key: symbol;
-
-  /** `decorator`: its name, such as '@OnDeadline'. `caller`: who calls the methods, where that may be missing. */
+  /**
+   * `decorator`: its name, such as '@OnDeadline'. `uncalled`: what to do where the application does not have the module
+   * that calls the methods, of a package of which nothing runs then.
+   */
   constructor(
     readonly decorator: string,
-    private readonly caller?: MethodCaller,
-  ) {
-    this.#key = Symbol(`@nest-session/core:${decorator}`);
-  }
+    readonly uncalled?: string,
+  ) {}
 
   /**
    * What the decorator returns: it adds a mark to a method that takes an event. `problem`: of its first argument, as
@@ -38,20 +42,36 @@ export class HandlerMarks<Mark extends HandlerMark> {
     return (prototype, name, descriptor) => {
       assertOnInstance(`${this.decorator}()`, prototype, name);
       const method = descriptor.value!;
-      if (this.caller) markCaller(method, this.decorator, this.caller);
-      Reflect.defineMetadata(this.#key, [markOf(broadcast), ...this.of(method)], method);
+      const marked: Marked = { by: this, mark: markOf(broadcast) };
+      Reflect.defineMetadata(MARKS, [marked, ...markedOf(method)], method);
     };
   }
 
   /** The marks of a method; none for any other value. */
-  readonly of = (method: unknown): readonly Mark[] => {
-    if (typeof method !== 'function') return [];
-    return (Reflect.getOwnMetadata(this.#key, method) as Mark[] | undefined) ?? [];
-  };
+  readonly of = (method: unknown): readonly Mark[] =>
+    markedOf(method).flatMap(({ by, mark }) => (by === this ? [mark as Mark] : []));
+}
+
+/** The decorators that have marked a method; none for any other value. */
+export function decoratorsOf(method: unknown): ReadonlySet<HandlerMarks<HandlerMark>> {
+  return new Set(markedOf(method).map(({ by }) => by));
+}
+
+function markedOf(method: unknown): readonly Marked[] {
+  if (typeof method !== 'function') return [];
+  return (Reflect.getOwnMetadata(MARKS, method) as Marked[] | undefined) ?? [];
 }
 
 function problemOfOptions(broadcast: unknown, others: object): string | undefined {
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) return `has no option ${JSON.stringify(unknown)}: there is only \`broadcast\``;
   return typeof broadcast === 'boolean' ? undefined : 'takes true or false as its option `broadcast`';
+}
+
+/** @throws TypeError for a static method: handlers are methods of providers, and nothing would call it */
+export function assertOnInstance(decorator: string, target: object, method: string | symbol): void {
+  if (typeof target !== 'function') return;
+  throw new TypeError(
+    `${decorator} has no effect on the static method ${target.name}.${String(method)}: remove \`static\``,
+  );
 }

@@ -47,6 +47,11 @@ export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher {
     super(kind.what, telemetry);
   }
 
+  /** Whether it calls the methods with these marks. */
+  calls(marks: object): boolean {
+    return this.kind.marks === marks;
+  }
+
   /** Whether this application has a handler that is not for broadcasts. */
   get hasHandlers(): boolean {
     return this.wantedTypes().length > 0;

@@ -1,5 +1,4 @@
-import { assertOnInstance } from '../discovery/assert-on-instance.js';
-import { type HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
+import { assertOnInstance, type HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
 import { SessionEvent } from './session.events.js';
 
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */

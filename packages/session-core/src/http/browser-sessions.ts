@@ -5,18 +5,20 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import { SessionStateError } from '../errors/session.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository, signOutById } from '../repository/session.repository.js';
-import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
-import { ALIASES, DEFAULT_ALIAS, withAlias } from '../resolvers/session-alias.js';
+import {
+  AliasedSessionIdResolver,
+  ALIASES,
+  DEFAULT_ALIAS,
+  withAlias,
+} from '../resolvers/aliased-session-id.resolver.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { endForeign, moveForeign } from './foreign-session.calls.js';
-import { findPresented, principalOf } from './presented-sessions.js';
-import { MOST_MOVED } from './request-session.loader.js';
+import { findPresented, MOST_MOVED, principalOf } from './request-session.loader.js';
 import type { ResponseCommit } from './response-commit.js';
 import { SessionExtension } from './session-extension.js';
-import type { ForeignSession } from './session-takeover.js';
+import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
 import { SessionScope } from './session.scope.js';
 
 /**

@@ -49,14 +49,9 @@ export class DetachedSession extends RequestSession {
   }
 
   /** What `@Session()` gives: the session, or what another package shows in its place. */
-  get shown(): Session | undefined {
+  override get shown(): Session | undefined {
     const { shown } = this.#extension;
     return shown ? shown(this) : this.session;
-  }
-
-  /** Always false: a connection has no response that could have left. */
-  override get isLeftWithout(): boolean {
-    return false;
   }
 
   /** The handshake is over: its request has the properties that another package gives to requests. */
@@ -65,6 +60,11 @@ export class DetachedSession extends RequestSession {
     if (!properties) return;
     openings.set(this.request, this);
     Object.defineProperties(this.request, properties);
+  }
+
+  /** Always false: a connection has no response that could have left. */
+  override get isLeftWithout(): boolean {
+    return false;
   }
 
   /**

@@ -1,16 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import { type BeforeApplicationShutdown, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { PollingLoop } from '../background/polling.loop.js';
 import { lookAgain, SessionRepository } from '../repository/session.repository.js';
 import type { TrackedSession } from '../session/tracked-session.js';
-import { GraphqlOperation } from './graphql-operation.js';
-import { type CloseReason, type OpenConnection, OpenConnections } from './open-connections.js';
-import { isUpgrade } from './request-of.js';
+import { type CloseReason, type OpenConnection, OpenConnections, SessionEndListener } from './open-connections.js';
 import type { RequestSession } from './request-session.js';
 import { ResponseCommit } from './response-commit.js';
-import { isDestroyed } from './response-functions.js';
-import { SessionEndListener } from './session-end.listener.js';
+import { isDestroyed } from './response-hold.js';
 
 /** Milliseconds between two rounds, and from the guard to the first look: a short response is over by then. */
 const PAUSE = 500;
@@ -86,13 +83,12 @@ export class GuardedConnections implements BeforeApplicationShutdown {
   ) {}
 
   /** Registers the response of a request that a guard lets in, or its connection when it asked for one. */
-  add(context: ExecutionContext, session: RequestSession): void {
-    const { request, existing } = session;
-    if (existing?.principalName === undefined || !mayLast(context)) return;
+  add({ request, response, existing }: RequestSession): void {
+    if (existing?.principalName === undefined) return;
     const { principalName } = existing;
     // Its request may be giving it another one.
     const id = existing.storedId ?? existing.id;
-    const commit = isUpgrade(request) ? undefined : ResponseCommit.of(request);
+    const commit = response instanceof ResponseCommit ? response : undefined;
     if (commit ? commit.isGuarded || isDestroyed(commit.response) : !this.#isNewSocket(request, id)) return;
     const connection = new GuardedConnection(commit ? responseOf(commit) : socketOf(request), principalName, id);
     if (commit) commit.isGuarded = true;
@@ -185,14 +181,6 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     connection.id = storedId;
     this.open.add(connection, [storedId]);
   }
-}
-
-/** Not a message of a gateway, whose socket is closed anyway, nor what is answered once over a connection. */
-function mayLast(context: ExecutionContext): boolean {
-  const type = context.getType<string>();
-  if (type !== 'graphql') return type === 'http';
-  const operation = GraphqlOperation.of(context);
-  return operation.isSubscription || !isUpgrade(operation.incoming);
 }
 
 function responseOf(commit: ResponseCommit): Carrier {

@@ -1,6 +1,6 @@
 import { shownStack } from '../logging/shown-error.js';
 import { logger } from '../logging/session.logger.js';
-import { requestFactsOf } from '../resolvers/request-facts.js';
+import { requestFactsOf } from '../resolvers/proxied-request.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 import type { RequestSession } from './request-session.js';
 

@@ -2,22 +2,19 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { type SessionRepository, signOutById } from '../repository/session.repository.js';
-import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
-import { DEFAULT_ALIAS } from '../resolvers/session-alias.js';
+import { findPrincipals, type SessionRepository, signOutById } from '../repository/session.repository.js';
+import { AliasedSessionIdResolver, DEFAULT_ALIAS } from '../resolvers/aliased-session-id.resolver.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
-import type { SessionToken } from '../session/session-token.js';
+import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { TouchOutcome } from '../session/session-change.js';
-import type { SessionEnd } from '../session/unsaved-changes.js';
+import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';
-import { endForeign, moveForeign } from './foreign-session.calls.js';
+import type { SessionEnd } from '../session/unsaved-changes.js';
+import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
-import { cookieLifetimeOf, isCookieDue, isRolling } from './cookie-lifetime.js';
-import type { ForeignSession } from './session-takeover.js';
-import { SessionTouch, touchDueIn } from './session-touch.js';
+import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
 
 interface PresentedToken {
   readonly token: SessionToken;
@@ -66,9 +63,33 @@ export class RequestSessionLoader {
     return this.#presentedBy(request).map(({ id }) => id);
   }
 
-  /** The ends of all that a request presents, but for the session with this id. The store is not asked. */
-  endsBut(known: string, request: IncomingMessage): SessionEnd[] {
-    return this.#presentedBy(request).flatMap((each) => (each.id === known ? [] : [this.#endOf(each)]));
+  /**
+   * Loads the session in which a request opened a connection, without the others that it presents: once for several
+   * messages. Each gets a session of its own, and at most one of them touches it. Never rejects, like `load()`.
+   */
+  async loadAgain(request: IncomingMessage, id: string, messages: number): Promise<FoundSession[]> {
+    const presentedIds = [id];
+    const askedAt = performance.now();
+    try {
+      const found = await this.repository.findByIds(Array.from({ length: messages }, () => id));
+      const [first] = found;
+      const session = first && TrackedSession.of(first);
+      const touch =
+        session && isTouchDue(session, this.options) ? SessionTouch.of(this.repository, session, false) : undefined;
+      // A sign-out means the others as well.
+      const others = this.#presentedBy(request).filter((each) => each.id !== id);
+      const companions = [() => Promise.all(others.map((each) => this.#endOf(each)()))];
+      return found.map((loaded) => ({
+        presentedIds,
+        askedAt,
+        loaded,
+        companions,
+        // A message that does not renew the session cancels its own only.
+        touch: touch && new SessionTouch(async () => (await touch.send()) ?? 'failed'),
+      }));
+    } catch (loadError) {
+      return Array.from({ length: messages }, () => ({ presentedIds, loadError }));
+    }
   }
 
   #presentedBy(request: IncomingMessage, onRefused?: TokenRefusalListener): PresentedToken[] {
@@ -215,3 +236,94 @@ const REFUSED_PRINCIPALS =
   'have been planted in the browser of a user, who has to delete the cookies of this site';
 
 const CONFLICT = 'The request presents the sessions of two users: delete the cookies of this site';
+
+// Browsers send one token of their own. More are old ones of other paths, or planted. Only these cost a second round
+// trip.
+const LOADED_UNSEEN = 5;
+
+/** The most ids in one place of which all are looked for. */
+export const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;
+
+/** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
+interface PresentedSessions {
+  /**
+   * In the order of the ids, null where there is none. Of those that do not count, maybe only the principal is known.
+   */
+  readonly sessions: readonly (Session | null)[];
+  /** The index of the session that counts; -1 without one. */
+  readonly counts: number;
+}
+
+/**
+ * The sessions with the ids that a request presents, 64 at most besides the first five of each place. One round trip
+ * loads five in all, or one of each place. Where there are more, it only asks which of them are alive and whose they
+ * are, and a second one loads those that count: a header of cookies must not cost 64 sessions.
+ */
+export async function findPresented(
+  repository: SessionRepository,
+  places: readonly (readonly string[])[],
+): Promise<PresentedSessions[]> {
+  const [first, ...others] = places;
+  // Most requests.
+  if (first && others.length === 0 && first.length <= LOADED_UNSEEN)
+    return [counted(await repository.findByIds(first))];
+  const ids = bounded(places);
+  const flat = ids.flat();
+  if (flat.length <= LOADED_UNSEEN) {
+    const found = await repository.findByIds(flat);
+    return ids.map(({ length }) => counted(found.splice(0, length)));
+  }
+  const isLoaded = ids.map(({ length }) => length === 1);
+  const [loaded, asked] = await Promise.all([
+    repository.findByIds(ids.filter((_, place) => isLoaded[place]).flat()),
+    findPrincipals(repository, ids.filter((_, place) => !isLoaded[place]).flat()),
+  ]);
+  return Promise.all(
+    ids.map(async ({ length }, place) =>
+      isLoaded[place] ? counted(loaded.splice(0, length)) : loadCounting(repository, asked.splice(0, length)),
+    ),
+  );
+}
+
+function counted(sessions: readonly (Session | null)[]): PresentedSessions {
+  return { sessions, counts: indexOfSessionThatCounts(sessions) };
+}
+
+function bounded(places: readonly (readonly string[])[]): (readonly string[])[] {
+  let room = MOST_TOKENS;
+  return places.map((ids) => {
+    const more = ids.slice(LOADED_UNSEEN, LOADED_UNSEEN + room).length;
+    room -= more;
+    return ids.slice(0, LOADED_UNSEEN + more);
+  });
+}
+
+/** Loads the session that counts among those of which only the principals are known. */
+async function loadCounting(repository: SessionRepository, sessions: (Session | null)[]): Promise<PresentedSessions> {
+  for (;;) {
+    const counts = indexOfSessionThatCounts(sessions);
+    const known = sessions[counts];
+    if (!known) return { sessions, counts };
+    const loaded = await repository.findById(known.id);
+    sessions[counts] = loaded;
+    // Otherwise it has ended meanwhile, and the next one counts.
+    if (loaded) return { sessions, counts };
+  }
+}
+
+/**
+ * Of the sessions that a request presents, the index of the one that counts: the first of a principal, or else the
+ * first.
+ */
+function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number {
+  // Most requests present one, and nothing of it need be decoded.
+  if (sessions.length === 1) return sessions[0] ? 0 : -1;
+  const ofPrincipal = sessions.findIndex((session) => principalOf(session) !== undefined);
+  return ofPrincipal < 0 ? sessions.findIndex((session) => session !== null) : ofPrincipal;
+}
+
+/** The principal of a session; undefined without one, and when it cannot be decoded. */
+export function principalOf(session: Session | null): string | undefined {
+  const name = session && TrackedSession.of(session).peekAttribute(PRINCIPAL_ATTRIBUTE);
+  return typeof name === 'string' ? name : undefined;
+}

@@ -10,10 +10,9 @@ import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import type { SessionCaller, SessionEnd } from '../session/unsaved-changes.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
-import { cookieLifetimeOf, isRolling } from './cookie-lifetime.js';
+import { cookieLifetimeOf, isRolling, SessionTouch } from './session-touch.js';
 import type { SessionOutagePolicy } from './session-route.decorators.js';
 import type { ForeignSession } from './session-takeover.js';
-import { SessionTouch } from './session-touch.js';
 
 /** Milliseconds for which a guard may rely on what the store has replied. */
 const FRESH = 1000;
@@ -124,6 +123,12 @@ export class RequestSession implements SessionCaller {
   /** Whether the response has left without the session, because the load failed. Nobody may learn that too late. */
   get isLeftWithout(): boolean {
     return this.isUnavailable && this.response.headersSent;
+  }
+
+  /** The session that `request.session` and `@Session()` give. */
+  get shown(): Session | undefined {
+    // An access log that reads the session after the response must not fail because the store failed.
+    return this.isLeftWithout ? undefined : this.session;
   }
 
   /** Whether the session was used, so that the response may depend on it. */

@@ -12,21 +12,18 @@ import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { DetachedSession } from './detached-session.js';
 import { GuardedConnections } from './guarded-connections.js';
-import { KnownSessionLoader } from './known-session.loader.js';
-import { OpenConnections } from './open-connections.js';
 import { RequestSessionLoader } from './request-session.loader.js';
-import { SharedResponseFunctions } from './response-functions.js';
+import { OpenConnections, SessionEndListener } from './open-connections.js';
+import { SharedResponseFunctions } from './response-hold.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
-import { SessionEndListener } from './session-end.listener.js';
 import { SessionExtension } from './session-extension.js';
-import { SessionScope } from './session.scope.js';
 import type { NamedForeignSession } from './session-takeover.js';
+import { SessionScope } from './session.scope.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
 interface Opened {
   readonly loader: RequestSessionLoader;
-  readonly known: KnownSessionLoader;
   readonly parts: ResponseCommitParts;
 }
 
@@ -140,8 +137,8 @@ export class RequestSessions implements OnModuleInit {
    * Never rejects, like `detached()`.
    */
   async detachedAgain(request: IncomingMessage, id: string, messages: number): Promise<DetachedSession[]> {
-    const { known, parts } = this.#opened;
-    return (await known.load(request, id, messages)).map((found) => new DetachedSession(parts, request, found));
+    const { loader, parts } = this.#opened;
+    return (await loader.loadAgain(request, id, messages)).map((found) => new DetachedSession(parts, request, found));
   }
 
   /** The session of a client that has none: it is empty and cannot be started. */
@@ -162,11 +159,10 @@ export class RequestSessions implements OnModuleInit {
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest);
-    const known = new KnownSessionLoader(repository, loader, options);
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };
-    return { loader, known, parts };
+    return { loader, parts };
   }
 
   /** Nobody fails to sign in because of what only describes the session. */

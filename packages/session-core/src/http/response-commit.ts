@@ -1,17 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpException, HttpStatus } from '@nestjs/common';
 import { logger } from '../logging/session.logger.js';
-import { appendVary, forbidSharing, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { Session } from '../session/session.js';
-import type { SessionToken } from '../session/session-token.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
 import { LateChanges } from './late-changes.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
-import { isDestroyed, type SharedResponseFunctions } from './response-functions.js';
-import { type CommitGate, type ErrorResponse, ResponseHold } from './response-hold.js';
+import {
+  type CommitGate,
+  type ErrorResponse,
+  isDestroyed,
+  ResponseHold,
+  type SharedResponseFunctions,
+} from './response-hold.js';
 import { VisitorToken } from './visitor-token.js';
 
 const ATTACHED = Symbol('response commit');
@@ -40,7 +42,7 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
  * error reaches the exception filters. Where it does not run, ResponseHold calls `begin()`, and sends what `replace()`
  * returns instead of the response.
  */
-export class ResponseCommit implements CommitGate, SessionResponse {
+export abstract class ResponseCommit implements CommitGate, SessionResponse {
   /** The session of the request. */
   readonly session: RequestSession;
   /** Whether the response is cut when its session ends. */
@@ -52,7 +54,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #visitor: VisitorToken | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
   #isWaiting = false;
-  #isRenewed = false;
   #isHandled = false;
   #isSaveTaken = false;
   /** Whether the session was changed while the response waited. */
@@ -103,13 +104,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
 
   get isWaiting(): boolean {
     return this.#isWaiting;
-  }
-
-  /** The session that `request.session` and `@Session()` give. */
-  get shown(): Session | undefined {
-    const { session } = this;
-    // An access log that reads the session after the response must not fail because the store failed.
-    return session.isLeftWithout ? undefined : session.session;
   }
 
   /** Whether the client disconnected before the application ended the response. */
@@ -196,6 +190,12 @@ export class ResponseCommit implements CommitGate, SessionResponse {
     return true;
   }
 
+  /** Begins the save, or the touch that sends the cookie again, that the headers wait for; undefined without one. */
+  protected abstract saveSession(): Promise<void> | undefined;
+
+  /** Adds the headers of the session. */
+  protected abstract addHeaders(): void;
+
   /** Runs an action that adds headers, right before the response is sent. */
   onHeaders(action: () => void): void {
     (this.#headerActions ??= []).push(action);
@@ -217,18 +217,12 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   complete(): void {
     this.#headerActions?.forEach((action) => action());
     this.parts.extension.beforeHeaders?.(this.session, this.response);
-    const token = this.#tokenToSend;
-    try {
-      const resolved: unknown = this.#addToken(token);
-      // The compiler lets the method of a resolver be `async`.
-      if (resolved instanceof Promise) resolved.catch(reportResolver);
-    } catch (error) {
-      // The session is stored by now, and an exception in the middle of sending the response could end the process.
-      reportResolver(error);
-    }
-    // A cache that kept the response would give the session to others, or end it, once more.
-    if (token || this.isSessionDeleted || this.#headerActions) forbidStoring(this.response);
-    else if (this.session.isUsed) forbidSharing(this.response);
+    this.addHeaders();
+  }
+
+  /** Whether `onHeaders()` was called. */
+  protected get hasHeaderActions(): boolean {
+    return this.#headerActions !== undefined;
   }
 
   passed(): void {
@@ -272,32 +266,6 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   }
 
   /**
-   * The token of a session that was created or rotated here, once it is stored; also when a later save failed, because
-   * no other token opens the session. Or the presented token again, to renew a cookie that has a lifetime.
-   */
-  get #tokenToSend(): SessionToken | undefined {
-    const { existing, presented } = this.session;
-    return existing?.tokenToSend ?? (this.#isRenewed ? presented : undefined);
-  }
-
-  /** Returns the resolver's result, which should be undefined. */
-  #addToken(token: SessionToken | undefined): unknown {
-    const { request, response, session } = this;
-    const { resolver, extension } = this.parts;
-    const { foreign } = session;
-    // A cookie that is sent again depends on the presented one, even when the session was not used.
-    if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
-    if (token && extension.withholds?.(request)) return undefined;
-    // Not where the token of this library could not be sent: the client would have none.
-    if (foreign && (token || this.isSessionDeleted || !foreign.wasFound)) {
-      foreign.session.expire(response);
-      forbidStoring(response);
-    }
-    if (token) return resolver.send(request, response, token, session.client);
-    return this.isSessionDeleted ? resolver.expire(request, response, session.client) : undefined;
-  }
-
-  /**
    * What another package does before the response: when it resolves, there may be more of it. Rejects with what that
    * throws, as a save does; undefined when there is nothing to wait for.
    */
@@ -317,22 +285,7 @@ export class ResponseCommit implements CommitGate, SessionResponse {
   #finish(): Promise<void> | undefined {
     const prepared = this.#prepare();
     if (prepared) return prepared.then(() => this.#finish());
-    const { session } = this;
-    session.sendAgainIfRenewed(this.parts.resolver);
-    const { touch } = session;
-    if (touch.isRolling && touch.isDue) return this.#renew();
-    // A save touches the session as well.
-    if (session.needsSave) return session.save();
-    void touch.send();
-    return undefined;
-  }
-
-  /** Saves, and then touches the session if its token is still the presented one. */
-  async #renew(): Promise<void> {
-    if (this.session.needsSave) await this.session.save();
-    if (this.#tokenToSend || this.isSessionDeleted) return;
-    // Not `forwarded`: a session that another request rotated has another token, which the client already got.
-    this.#isRenewed = (await this.session.touch.send()) === 'touched';
+    return this.saveSession();
   }
 }
 
@@ -356,8 +309,4 @@ function responseOf(error: HttpException): ErrorResponse | undefined {
 
 function isStatus(status: unknown): boolean {
   return Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 999;
-}
-
-function reportResolver(error: unknown): void {
-  logger.error('The SessionIdResolver failed, so a response is sent without its headers', shownStack(error));
 }

@@ -1,12 +1,21 @@
 import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, type Observable, switchMap } from 'rxjs';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
-import { AUTHENTICATION, type AuthenticationRule, PUBLIC } from './authentication-rule.js';
+import { callOf } from './call.js';
 import type { GuardedConnections } from './guarded-connections.js';
-import { guardsOf, hasForeignGuard } from './is-guarded-by.js';
+import { guardsOf, hasForeignGuard } from './handler-metadata.js';
 import type { RequestSession } from './request-session.js';
-import { ResponseCommit } from './response-commit.js';
-import { httpSessionOfCall } from './session-of-call.js';
+
+/** The key under which the decorators mark a handler or its class. */
+export const AUTHENTICATION = Symbol('AUTHENTICATION');
+
+/** The oldest sign-in that a handler accepts: `maxAge` is in milliseconds. Null if it requires no sign-in. */
+export type AuthenticationRule = { readonly maxAge: number } | null;
+
+export const PUBLIC = null;
+
+/** Accepts a sign-in of any age. */
+export const SIGNED_IN = { maxAge: Infinity } as const;
 
 /**
  * Refuses a request whose user was signed out since the request began, whatever guard, pipe or handler decides by its
@@ -23,10 +32,12 @@ export class RevocationGuard implements CanActivate {
 
   /** @throws AuthenticationRequiredError when the login has ended; SessionStoreError when the store failed */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    const session = httpSessionOfCall(context);
-    if (!session) return true;
+    const { commit } = callOf(context);
+    if (!commit) return true;
+    const { session } = commit;
     if (!isSignedIn(session)) {
-      this.#addLater(context, session);
+      // A guard may sign its user in, who is stored before the response begins.
+      commit.onPassed(() => this.#add(context, session));
       return true;
     }
     this.#add(context, session);
@@ -34,14 +45,7 @@ export class RevocationGuard implements CanActivate {
   }
 
   #add(context: ExecutionContext, session: RequestSession): void {
-    if (this.#isGuarded(context)) this.connections.add(context, session);
-  }
-
-  /** A guard may sign its user in, who is stored before the response begins. */
-  #addLater(context: ExecutionContext, session: RequestSession): void {
-    ResponseCommit.of(session.request)?.onPassed(() => {
-      if (isSignedIn(session)) this.#add(context, session);
-    });
+    if (isSignedIn(session) && this.#isGuarded(context)) this.connections.add(session);
   }
 
   #isGuarded(context: ExecutionContext): boolean {
@@ -56,7 +60,7 @@ export class RevocationGuard implements CanActivate {
 /** The same behind the interceptors of the application: one that takes an upload has waited for the client. */
 export class RevocationInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const session = httpSessionOfCall(context);
+    const session = callOf(context).commit?.session;
     const isFresh = !isSignedIn(session) || refuseEnded(session);
     return isFresh === true ? next.handle() : defer(() => isFresh).pipe(switchMap(() => next.handle()));
   }

@@ -1,20 +1,16 @@
 import { Inject, Injectable, type Type } from '@nestjs/common';
-import {
-  CUSTOM_ROUTE_ARGS_METADATA,
-  INTERCEPTORS_METADATA,
-  PATH_METADATA,
-  REDIRECT_METADATA,
-  RENDER_METADATA,
-  RESPONSE_PASSTHROUGH_METADATA,
-  ROUTE_ARGS_METADATA,
-  SSE_METADATA,
-} from '@nestjs/common/constants.js';
-import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { type DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { BrowserSessions } from './browser-sessions.js';
-import type { Handler } from './put-first.js';
+import {
+  type Handler,
+  interceptorsOf,
+  isRedirectedOrRendered,
+  isRoute,
+  isSentOtherwise,
+  takesRequest,
+} from './handler-metadata.js';
 import { RevocationInterceptor } from './revocation.js';
-import { SessionContext } from './session.context.js';
+import { SessionContext } from './session.scope.js';
 import { SessionInterceptor } from './session.interceptor.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
@@ -58,13 +54,16 @@ export class RouteExplorer {
 
   /**
    * The handlers that need an interceptor of their own to save the session: resolvers, and routes whose response Nest
-   * does not send behind their interceptors. Of these, the ones that can get the session of their request: by a
-   * decorator for it, by the request, by any decorator of the application, because that gets the request, as part of a
-   * request-scoped controller, which may inject it, or from a service that knows the current request. And all routes
-   * that redirect or render: guards and middleware may have changed the session, as a login by Passport does.
+   * does not send behind their interceptors, or with `isSavedByNest` false all routes. Of these, the ones that can get
+   * the session of their request: by a decorator for it, by the request, by any decorator of the application, because
+   * that gets the request, as part of a request-scoped controller, which may inject it, or from a service that knows
+   * the current request. And all routes that redirect or render: guards and middleware may have changed the session, as
+   * a login by Passport does.
    */
-  handlersToIntercept(): Handler[] {
+  handlersToIntercept(isSavedByNest: boolean): Handler[] {
     const { injectsContext } = this;
+    const isLeftToNest = (handler: NamedHandler) =>
+      isSavedByNest && !isIntercepted(handler) && !isSentOtherwise(handler, handler.name);
     const ofWrapper = (wrapper: InstanceWrapper, isHandler: (handler: NamedHandler) => boolean) =>
       this.#handlersOf(wrapper)
         .filter(isHandler)
@@ -77,7 +76,7 @@ export class RouteExplorer {
         );
     return [...this.modules.values()].flatMap(({ controllers, providers }) => [
       ...[...controllers.values()].flatMap((wrapper) =>
-        ofWrapper(wrapper, (handler) => isRoute(handler.method) && !isSentByNest(handler)),
+        ofWrapper(wrapper, (handler) => isRoute(handler.method) && !isLeftToNest(handler)),
       ),
       ...[...providers.values()].flatMap((wrapper) => ofWrapper(wrapper, ({ method }) => isRootResolver(method))),
     ]);
@@ -140,10 +139,6 @@ export class RouteExplorer {
   }
 }
 
-function isRoute(method: object): boolean {
-  return Reflect.hasMetadata(PATH_METADATA, method);
-}
-
 /** Whether a method resolves a query, mutation or subscription; the resolvers of fields have no interceptors. */
 function isRootResolver(method: object): boolean {
   return ROOT_TYPES.has(Reflect.getMetadata(RESOLVER_TYPE, method));
@@ -163,44 +158,8 @@ const FIELD_MARKS = ['graphql:resolve_property', 'graphql:resolve_reference'];
 
 /** By an interceptor of the application: another application of the process may have put ours there. */
 function isIntercepted({ controller, method }: Handler): boolean {
-  const interceptors = [controller, method].flatMap(
-    (each) => (Reflect.getMetadata(INTERCEPTORS_METADATA, each) as object[] | undefined) ?? [],
-  );
+  const interceptors = [...interceptorsOf(controller), ...interceptorsOf(method)];
   return interceptors.some((each) => !(each instanceof SessionInterceptor || each instanceof RevocationInterceptor));
-}
-
-/** Whether Nest sends what a route returns, as JSON or otherwise, and no interceptor of the application is there. */
-function isSentByNest({ controller, method, name }: NamedHandler): boolean {
-  if (isIntercepted({ controller, method })) return false;
-  if (SENT_OTHERWISE.some((key) => Reflect.hasMetadata(key, method))) return false;
-  const isPassedThrough = Reflect.hasMetadata(RESPONSE_PASSTHROUGH_METADATA, controller, name);
-  return isPassedThrough || !parametersOf(controller, name).some((type) => WITH_RESPONSE.has(Number(type)));
-}
-
-function isRedirectedOrRendered(method: object): boolean {
-  return REDIRECTED_OR_RENDERED.some((key) => Reflect.hasMetadata(key, method));
-}
-
-const REDIRECTED_OR_RENDERED = [REDIRECT_METADATA, RENDER_METADATA];
-const SENT_OTHERWISE = [SSE_METADATA, ...REDIRECTED_OR_RENDERED];
-const WITH_RESPONSE = new Set<number>([RouteParamtypes.RESPONSE, RouteParamtypes.NEXT]);
-
-function takesRequest(controller: Type, name: string): boolean {
-  return parametersOf(controller, name).some(
-    (type) => type.includes(CUSTOM_ROUTE_ARGS_METADATA) || WITH_SESSION.has(Number(type)),
-  );
-}
-
-const WITH_SESSION = new Set<number>([RouteParamtypes.REQUEST, RouteParamtypes.SESSION]);
-
-/**
- * The types of the parameters that get something of the request: a number each, or more than that for a decorator of
- * its own.
- */
-function parametersOf(controller: Type, name: string): string[] {
-  const parameters = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) as object | undefined;
-  // A key is the type of the parameter and its index, as in `7:0`. A type of its own begins with random digits.
-  return Object.keys(parameters ?? {}).map((key) => key.split(':', 1)[0]!);
 }
 
 function dependenciesOf(wrapper: InstanceWrapper): InstanceWrapper[] {

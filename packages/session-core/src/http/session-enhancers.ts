@@ -1,19 +1,19 @@
-import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
+import { type CanActivate, Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
+import { WarnOnce } from '../logging/warn-once.js';
 import { GuardedConnections } from './guarded-connections.js';
-import { hasForeignGuard } from './is-guarded-by.js';
-import { putFirst, putLast } from './put-first.js';
+import { hasForeignGuard, isMetadataKnown, putFirst, putLast } from './handler-metadata.js';
 import { RevocationGuard, RevocationInterceptor } from './revocation.js';
 import { RouteExplorer } from './route.explorer.js';
-import { saveBeforeNestAnswers } from './save-before-nest-answers.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
 import { SessionRouteGuard } from './session-route.guard.js';
-import { SessionInterceptor } from './session.interceptor.js';
+import { saveBeforeNestAnswers, SessionInterceptor } from './session.interceptor.js';
 import { SessionScope } from './session.scope.js';
 
 // One of each for all applications of the process, because they share the classes of controllers, which refer to them.
 const interceptor = new SessionInterceptor();
 const revocation = new RevocationInterceptor();
+const warnings = new WarnOnce();
 
 /** Puts the guard, the interceptor and the current request of sessions where the application needs them. */
 @Injectable()
@@ -35,18 +35,36 @@ export class SessionEnhancers implements OnModuleInit {
    * serves routes without an interceptor faster: ours are only where the application has some anyway, and the one that
    * saves also where Nest does not send what the handler returns.
    */
-  install(): void {
+  async install(): Promise<void> {
     this.#isServing = true;
+    const { config } = this;
+    if (!config || !isMetadataKnown) warnings.warn('metadata', UNKNOWN_NEST);
     const isIntercepted = this.#hasGlobalInterceptors;
     for (const { method } of this.routes.interceptedHandlers()) putLast(revocation, method);
-    if (isIntercepted) this.config?.getGlobalInterceptors().push(revocation);
-    this.config?.getGlobalGuards().unshift(new RevocationGuard(this.connections, this.#hasForeignGuard));
-    if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) {
-      this.config?.getGlobalGuards().unshift(this.guard);
-    }
-    saveBeforeNestAnswers();
-    if (isIntercepted) this.config?.getGlobalInterceptors().unshift(interceptor);
-    else for (const handler of this.routes.handlersToIntercept()) putFirst(interceptor, handler);
+    if (isIntercepted) config?.useGlobalInterceptors(revocation);
+    this.#putGuardFirst(new RevocationGuard(this.connections, this.#hasForeignGuard));
+    if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) this.#putGuardFirst(this.guard);
+    const isSavedByNest = await saveBeforeNestAnswers();
+    if (!isSavedByNest) warnings.warn('answers', SAVED_BY_INTERCEPTOR);
+    if (isIntercepted) this.#putInterceptorFirst();
+    else for (const handler of this.routes.handlersToIntercept(isSavedByNest)) putFirst(interceptor, handler);
+  }
+
+  /** The list that Nest returns is the one that it runs; where it becomes a copy, a guard or an interceptor is last. */
+  #putGuardFirst(guard: CanActivate): void {
+    const { config } = this;
+    config?.getGlobalGuards().unshift(guard);
+    if (!config || config.getGlobalGuards().includes(guard)) return;
+    config.useGlobalGuards(guard);
+    warnings.warn('order', LAST);
+  }
+
+  #putInterceptorFirst(): void {
+    const { config } = this;
+    config?.getGlobalInterceptors().unshift(interceptor);
+    if (!config || config.getGlobalInterceptors().includes(interceptor)) return;
+    config.useGlobalInterceptors(interceptor);
+    warnings.warn('order', LAST);
   }
 
   onModuleInit(): void {
@@ -66,3 +84,15 @@ export class SessionEnhancers implements OnModuleInit {
     return [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])].length > 0;
   }
 }
+
+const UNKNOWN_NEST =
+  'This version of NestJS does not keep its guards, interceptors and routes where they are looked for: sessions are ' +
+  'saved, but what depends on the decorators of routes may not work. Update the packages of @nest-session';
+
+const SAVED_BY_INTERCEPTOR =
+  'This version of NestJS sends responses in another way than known, so an interceptor saves the sessions of all ' +
+  'handlers that can have one, which takes a little longer. Update the packages of @nest-session';
+
+const LAST =
+  'This version of NestJS puts the guards and interceptors of sessions behind those of the application, so ' +
+  '`@KeepSessionIdle()` and `@SessionOutagePolicy()` count only after its guards. Update the packages of @nest-session';

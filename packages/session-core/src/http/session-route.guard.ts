@@ -1,6 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { httpSessionOfCall } from './session-of-call.js';
+import { callOf } from './call.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
 /**
@@ -12,7 +12,7 @@ export class SessionRouteGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const session = httpSessionOfCall(context);
+    const session = callOf(context).commit?.session;
     if (!session) return true;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();

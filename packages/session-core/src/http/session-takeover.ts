@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type SessionRepository, storeCallsOf } from '../repository/session.repository.js';
 import type { SessionToken } from '../session/session-token.js';
+import type { Session } from '../session/session.js';
 
 /** Finds the sessions that another library keeps, and moves each of them to the store at its first use. */
 export interface SessionTakeover {
@@ -33,4 +35,30 @@ export interface ForeignSession {
 export interface NamedForeignSession extends Pick<ForeignSession, 'token' | 'end'> {
   /** Tells the application that neither library has the session under this name. */
   reportUnknown(): void;
+}
+
+/**
+ * Moves a session of another library to an id of this one, also when `existing` was moved before: the process may have
+ * ended before the other library lost it. @throws SessionStoreError when the store failed
+ */
+export async function moveForeign(
+  repository: SessionRepository,
+  foreign: Pick<ForeignSession, 'move'>,
+  id: string,
+  existing: Session | null = null,
+): Promise<Session | null> {
+  await storeCallsOf(repository).takeOver(id, () => foreign.move(id));
+  return existing ?? repository.findById(id);
+}
+
+/**
+ * Ends a session of another library there; otherwise the next request would open it. Resolves to whether there was one.
+ * @throws SessionStoreError when the store failed
+ */
+export function endForeign(
+  repository: SessionRepository,
+  foreign: Pick<ForeignSession, 'end'>,
+  id: string,
+): Promise<boolean> {
+  return storeCallsOf(repository).run(() => foreign.end(id));
 }

@@ -3,10 +3,13 @@ import { TOUCHES_PER_TIMEOUT } from '../configuration/timeout.options.js';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { FailureReasons } from '../logging/failure-reasons.js';
 import { logger } from '../logging/session.logger.js';
+import { shownError } from '../logging/shown-error.js';
 import type { SessionRepository } from '../repository/session.repository.js';
+import { LONGEST_COOKIE } from '../resolvers/cookie.options.js';
+import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from '../session/attribute-names.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { TrackedSession } from '../session/tracked-session.js';
-import { shownError } from '../logging/shown-error.js';
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
 
@@ -105,4 +108,28 @@ function reportFailure(repository: SessionRepository, session: TrackedSession, e
   if (!reasons.add(error)) return;
   const reason = error instanceof SessionStoreError ? JSON.stringify(error.reason) : shownError(error);
   logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
+}
+
+/** How long the client of a session keeps its token. */
+export function cookieLifetimeOf(session: TrackedSession | undefined): Pick<SessionClient, 'isRemembered' | 'maxAge'> {
+  const maxAge = session?.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE);
+  return {
+    isRemembered: session?.peekAttribute(REMEMBER_ME_ATTRIBUTE) === true,
+    maxAge: isLifetime(maxAge) ? Math.min(maxAge, LONGEST_COOKIE / 1000) : undefined,
+  };
+}
+
+/** Whether the token of a client has a lifetime: the client gets it again whenever its session is renewed. */
+export function isRolling(resolver: Pick<SessionIdResolver, 'maxAge'>, client: SessionClient): boolean {
+  return resolver.maxAge(client) !== undefined;
+}
+
+/** Whether such a client gets it again although its session never expires and is not renewed. */
+export function isCookieDue({ lastAccessedTime }: TrackedSession, touchInterval: number): boolean {
+  // It decides nothing else, so any clock will do.
+  return Date.now() - lastAccessedTime >= touchInterval;
+}
+
+function isLifetime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

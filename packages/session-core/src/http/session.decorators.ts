@@ -2,11 +2,7 @@ import { createParamDecorator, type ExecutionContext, type PipeTransform, type T
 import { SessionStateError } from '../errors/session.errors.js';
 import type { SessionAttributeName } from '../session/session-attributes.js';
 import type { Session as SessionType } from '../session/session.js';
-import { GraphqlOperation } from './graphql-operation.js';
-import { isUpgrade } from './request-of.js';
-import { ResponseCommit } from './response-commit.js';
-import { currentMessage, NO_REQUEST_IN_RPC } from './session-of-call.js';
-import { sessionOfOperation } from './session-of-operation.js';
+import { type Call, callOf, sessionOfCall } from './call.js';
 import { SessionMiddleware } from './session.middleware.js';
 
 type Pipe = Type<PipeTransform> | PipeTransform;
@@ -63,40 +59,26 @@ export const SessionAttribute: (name: SessionAttributeName, ...pipes: Pipe[]) =>
     readSessionOfCall(context, (session) => session?.getAttribute(name)),
   );
 
-interface HttpRequest {
-  readonly session?: SessionType;
-}
-
 /**
- * Calls `read` with the session of a call, which is a handler of HTTP, a resolver of GraphQL or a message handler of a
- * gateway; with undefined when its request is excluded.
+ * Calls `read` with the session of a call; with undefined when its request is excluded.
  * @throws SessionStateError where there can be no session
  */
 function readSessionOfCall<T>(
   context: ExecutionContext,
   read: (session: SessionType | undefined) => T,
 ): T | Promise<T> {
-  const type = context.getType<string>();
-  if (type === 'graphql') return readOfOperation(GraphqlOperation.of(context), read);
-  if (type === 'ws') return read(currentMessage()?.shown);
-  const request = type === 'rpc' ? undefined : context.switchToHttp().getRequest<HttpRequest | undefined>();
-  if (typeof request !== 'object') throw new SessionStateError(type === 'rpc' ? NO_REQUEST_IN_RPC : NO_REQUEST);
-  return read(ofRequest(request));
+  const call = callOf(context);
+  const isOfRequest = call.request !== undefined && call.kind !== 'operation';
+  if (isOfRequest) return read(ofRequest(call));
+  if (call.kind === 'other') throw new SessionStateError(NO_REQUEST);
+  const held = sessionOfCall(call);
+  return held instanceof Promise ? held.then((loaded) => read(loaded?.shown)) : read(held?.shown);
 }
 
-function readOfOperation<T>(
-  operation: GraphqlOperation,
-  read: (session: SessionType | undefined) => T,
-): T | Promise<T> {
-  if (!isUpgrade(operation.incoming)) return read(ofRequest(operation.request));
-  return sessionOfOperation(operation).then((detached) => read(detached?.shown));
-}
-
-function ofRequest(request: HttpRequest): SessionType | undefined {
-  const commit = ResponseCommit.of(request);
+function ofRequest({ request, commit }: Call): SessionType | undefined {
   // Another library may have assigned `request.session`, but not where that has the API of express-session.
-  if (commit && !commit.parts.extension.properties) return commit.shown;
-  const { session } = request;
+  if (commit && !commit.parts.extension.properties) return commit.session.shown;
+  const { session } = request as { readonly session?: SessionType };
   if (session === undefined && !SessionMiddleware.isInstalled) throw new SessionStateError(SESSION_MODULE_MISSING);
   return session;
 }

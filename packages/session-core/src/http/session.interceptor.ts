@@ -1,9 +1,8 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { catchError, concat, defer, EMPTY, from, ignoreElements, mergeMap, Observable, throwError } from 'rxjs';
+import { callOf, sessionOfOperation } from './call.js';
 import type { DetachedSession } from './detached-session.js';
-import { GraphqlOperation } from './graphql-operation.js';
-import { sessionOfOperation } from './session-of-operation.js';
-import { isUpgrade } from './request-of.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 import type { SessionScope } from './session.scope.js';
@@ -20,17 +19,12 @@ import type { SessionScope } from './session.scope.js';
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    if (context.getType<string>() === 'graphql') return this.#interceptResolver(context, next);
-    const commit = context.getType() === 'http' && ResponseCommit.of(context.switchToHttp().getRequest());
-    return commit && commit.takeSave() ? saveAfter(next.handle(), commit) : next.handle();
-  }
-
-  #interceptResolver(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const operation = GraphqlOperation.find(context);
-    const isConnected = operation && isUpgrade(operation.incoming);
-    const scope = isConnected && RequestSessions.serving(operation.incoming)?.scope;
+    const call = callOf(context);
+    const { kind, request, commit } = call;
+    if (kind === 'http' && commit?.takeSave()) return saveAfter(next.handle(), commit);
+    const scope = kind === 'operation' && RequestSessions.serving(request as IncomingMessage)?.scope;
     if (!scope) return next.handle();
-    return from(sessionOfOperation(operation)).pipe(
+    return from(sessionOfOperation(call)).pipe(
       mergeMap((held) => (held ? handleInSession(next, held, scope) : next.handle())),
     );
   }
@@ -72,4 +66,48 @@ function saveAfter(source: Observable<unknown>, commit: ResponseCommit): Observa
       },
     }),
   );
+}
+
+/** A response of Node.js, or a platform's response that wraps it as `raw`. */
+type PlatformResponse = Partial<Pick<ServerResponse, 'req'>> & { readonly raw?: ServerResponse };
+
+/** What `saveBeforeNestAnswers()` has put into the class of Nest. */
+const saving = new WeakSet<object>();
+
+/**
+ * From now on, Nest saves the session of a request before it sends what the handler returned, as SessionInterceptor
+ * does, and a failed save reaches the exception filters. Unlike an interceptor, it costs a request no chain of
+ * Observables. For all applications of the process, because they share the class. Resolves to false, and changes
+ * nothing, where Nest does not have the class or its method any more.
+ */
+export async function saveBeforeNestAnswers(): Promise<boolean> {
+  const file = await importResponseController().catch(() => undefined);
+  const prototype = file?.RouterResponseController?.prototype as Partial<AnswersOfNest> | undefined;
+  const apply = prototype?.apply;
+  if (!prototype || typeof apply !== 'function') return false;
+  if (saving.has(apply)) return true;
+  // Nest awaits it behind all interceptors, inside of what passes errors to the filters.
+  prototype.apply = function (result, response, status) {
+    const send = () => apply.call(this, result, response, status);
+    // Also where an interceptor has saved: it may have been that of another handler, which passed the request on.
+    const saved = commitOf(response as PlatformResponse)?.saveEarly();
+    return saved ? saved.then(send) : send();
+  };
+  saving.add(prototype.apply);
+  return true;
+}
+
+// A bundle of webpack stays one file.
+const importResponseController = () =>
+  import(/* webpackMode: "eager" */ '@nestjs/core/router/router-response-controller.js');
+
+/** The part of RouterResponseController that sends what a handler returns. */
+type AnswersOfNest = Pick<
+  Awaited<ReturnType<typeof importResponseController>>['RouterResponseController']['prototype'],
+  'apply'
+>;
+
+function commitOf({ raw, req }: PlatformResponse): ResponseCommit | undefined {
+  const request = raw ? raw.req : req;
+  return request && ResponseCommit.of(request);
 }

@@ -1,19 +1,12 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import { InvalidSessionOptionsError, SessionStateError } from '../errors/session.errors.js';
-import { assignedAt } from '../logging/assigned-at.js';
-import { logger } from '../logging/session.logger.js';
-import type { Session } from '../session/session.js';
-import { bindToFastify, type NodeMiddleware } from './bind-to-fastify.js';
-import type { RequestSessionLoader } from './request-session.loader.js';
+import { InvalidSessionOptionsError } from '../errors/session.errors.js';
+import { setOrigin } from '../resolvers/proxied-request.js';
 import { RequestSessions } from './request-sessions.js';
-import { isDestroyed } from './response-functions.js';
 import { RouteExplorer } from './route.explorer.js';
-import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
-import { SessionExtension } from './session-extension.js';
+import { RequestServer } from './serve-request.js';
 import { KEEP_SESSION_IDLE } from './session-route.decorators.js';
-import { SessionScope } from './session.scope.js';
 
 const boundHosts = new WeakSet<HttpAdapterHost>();
 let isAnyInstalled = false;
@@ -21,18 +14,14 @@ let isAnyInstalled = false;
 /** Gives every request its session, before any middleware of the application runs. */
 @Injectable()
 export class SessionMiddleware implements OnModuleInit {
-  /** Defined once the module of the store is constructed. */
-  #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
-  /** Whether a touch need not wait until the route is known. */
-  #touchesAtOnce = false;
+  readonly #server: RequestServer;
 
   constructor(
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
-    @Inject(RequestSessions) private readonly sessions: RequestSessions,
-    @Inject(SessionScope) private readonly scope: SessionScope,
+    @Inject(RequestSessions) sessions: RequestSessions,
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
-    @Inject(SessionExtension) private readonly extension: SessionExtension,
   ) {
+    this.#server = new RequestServer(sessions);
     // Since that version.
     if (!('init$' in host)) throw new InvalidSessionOptionsError('SessionModule', [NEST_TOO_OLD]);
     if (boundHosts.has(host)) throw new InvalidSessionOptionsError('SessionModule', [IMPORTED_TWICE]);
@@ -52,134 +41,80 @@ export class SessionMiddleware implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    const { loader, parts } = this.sessions;
-    this.#store = { loader, parts };
-    this.#touchesAtOnce = !this.routes.has(KEEP_SESSION_IDLE);
+    this.#server.open(!this.routes.has(KEEP_SESSION_IDLE));
   }
 
   #bind(adapter: AbstractHttpAdapter): void {
-    const middleware: NodeMiddleware = (request, response, next) => this.#serve(request, response, next);
-    if (adapter.getType() === 'fastify') bindToFastify(adapter.getInstance(), middleware);
-    else adapter.use(middleware);
-  }
-
-  #serve(request: IncomingMessage, response: ServerResponse, next: () => void): void {
-    const store = this.#store;
-    // A request that is routed again keeps its session.
-    if (!store || ResponseCommit.of(request)?.parts === store.parts) return next();
-    if (this.sessions.excludes(request)) return next();
-    const loading = store.loader.load(request);
-    if (!loading) return this.#enter(new ResponseCommit(request, response, store.parts), next);
-    const isBodyLost = bodyWatchOf(request);
-    void loading.then((found) => {
-      if (isDestroyed(response) && !isServedWithoutClient(request)) return;
-      // Nobody is there to be answered, so the connection must not wait for it.
-      if (isBodyLost?.()) return void response.destroy();
-      const commit = new ResponseCommit(request, response, store.parts, found);
-      const { session } = commit;
-      // A session with five seconds left must outlive a handler of ten.
-      if (this.#touchesAtOnce && !session.touch.isRolling) void session.touch.send();
-      if (!isDestroyed(response)) return this.#enter(commit, next);
-      // By then, all have emitted what they emit when a client leaves.
-      setImmediate(() => {
-        repeatClose(request, response);
-        this.#enter(commit, next);
-      });
-    });
-  }
-
-  #enter({ request, session }: ResponseCommit, next: () => void): void {
-    const { properties } = this.extension;
-    if (properties) Object.defineProperties(request, properties);
-    else Object.defineProperty(request, 'session', sessionProperty);
-    this.scope.serve(session, next);
+    if (adapter.getType() === 'fastify') bindToFastify(adapter.getInstance(), this.#server.serve);
+    else adapter.use(this.#server.serve);
   }
 }
 
-type Http2Request = IncomingMessage & { readonly stream?: { readonly endAfterHeaders: boolean } };
+interface FastifyRequest {
+  readonly raw: IncomingMessage & { session?: unknown };
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly ip: string;
+}
+
+/** The part of a Fastify instance that is used here. */
+interface FastifyInstance {
+  decorateRequest(
+    name: string,
+    property: { getter(this: FastifyRequest): unknown; setter(this: FastifyRequest, value: unknown): void },
+  ): unknown;
+  addHook(name: 'onRequest', hook: OnRequest): unknown;
+  addHook(name: 'onRegister', hook: (context: FastifyInstance) => void): unknown;
+  use?: Use;
+}
+
+/** Registers middleware; of @fastify/middie, the engine that runs it. */
+type Use = (this: FastifyInstance, ...middleware: unknown[]) => unknown;
+
+type OnRequest = (
+  request: FastifyRequest,
+  reply: { readonly raw: ServerResponse },
+  next: (error?: unknown) => void,
+) => void;
 
 /**
- * Whether a request whose client left while its session was loaded is served all the same: because of what it changes.
- * Not when it has a body, because Node.js has discarded that.
+ * Runs a middleware for every request of a Fastify server, before the application's own middleware and hooks. A hook
+ * does it, because the engine that runs middleware costs a request more than its session.
  */
-function isServedWithoutClient({ method, headers, stream }: Http2Request): boolean {
-  if (method === 'GET' || method === 'HEAD') return false;
-  return !announcesBody(headers) && stream?.endAfterHeaders !== false;
-}
-
-function announcesBody(headers: IncomingHttpHeaders): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+function bindToFastify(fastify: FastifyInstance, middleware: RequestServer['serve']): void {
+  // Middleware gets the Node.js request, and handlers get Fastify's.
+  fastify.decorateRequest('session', {
+    getter() {
+      return this.raw.session;
+    },
+    setter(session) {
+      this.raw.session = session;
+    },
+  });
+  fastify.addHook('onRequest', (request, reply, next) => {
+    setOrigin(request.raw, request);
+    middleware(request.raw, reply.raw, next);
+  });
+  // Otherwise the engine is added later, and its hook runs after ours.
+  if (!fastify.use) return;
+  putBeforeFirst(middleware, fastify, fastify.use);
+  // The engine gives each context of a plugin its own `use()`.
+  fastify.addHook('onRegister', (context) => {
+    if (context.use) putBeforeFirst(middleware, context, context.use);
+  });
 }
 
 /**
- * Tells later whether the client left before anybody has read the body: the parsers of Express then skip it, and the
- * handler would run as if nothing had been sent. The response shows it later, or never where it waits for another one
- * of its connection. Undefined for a request without a body.
+ * NestFactory adds the engine of middleware before it constructs providers, so middleware runs before our hook. Where
+ * there is any, ours goes in front of it.
  */
-function bodyWatchOf(request: IncomingMessage): (() => boolean) | undefined {
-  const { headers, socket } = request;
-  if (!announcesBody(headers)) return undefined;
-  // Adapters of serverless platforms give a body that is read already, on a socket that never was readable.
-  const { readable } = socket;
-  return () => !request.readableEnded && (request.aborted || socket.destroyed || (readable && !socket.readable));
+function putBeforeFirst(middleware: RequestServer['serve'], fastify: FastifyInstance, use: Use): void {
+  fastify.use = (...args) => {
+    fastify.use = use;
+    use.call(fastify, middleware);
+    return use.apply(fastify, args);
+  };
 }
-
-/** Tells those who listen from now on that the client has left. All others were told when it left. */
-function repeatClose(request: IncomingMessage, response: ServerResponse): void {
-  // On HTTP/2, other requests may go on using the connection.
-  const emitters = request.httpVersionMajor === 1 ? [request, response, request.socket] : [request, response];
-  for (const emitter of emitters) {
-    emitter.on('newListener', (event: string | symbol, listener: (...args: unknown[]) => unknown) => {
-      if (event !== 'close' && event !== 'aborted') return;
-      process.nextTick(() => {
-        // `once()` adds a function that has the listener. It is not found when it was removed in the meantime.
-        const added = emitter.rawListeners(event) as ((...args: unknown[]) => unknown)[];
-        added
-          .find((each) => each === listener || (each as { listener?: unknown }).listener === listener)
-          ?.call(emitter);
-      });
-    });
-  }
-}
-
-/**
- * `request.session`. Not enumerable, so that copying or printing a request does not use its session. All requests share
- * the accessors, because V8 cannot optimize requests that each have their own.
- */
-const sessionProperty = {
-  configurable: true,
-  get(this: IncomingMessage): Session | undefined {
-    return ResponseCommit.of(this)?.shown;
-  },
-  set: assignSession,
-};
-
-/** The applications that were told of an assignment. */
-const told = new WeakSet<ResponseCommitParts>();
-
-/**
- * Another library assigns its own session: that is then `request.session` of this request, and everything else of this
- * library keeps its own.
- * @throws SessionStateError for a sign-out as in express-session, because the user would stay signed in
- */
-function assignSession(this: IncomingMessage, value: unknown): void {
-  const commit = ResponseCommit.of(this);
-  const existing = commit?.session.existing;
-  const isSignOut = (value === null || value === undefined) && !commit?.isSessionDeleted && existing?.principalName;
-  if (isSignOut) throw new SessionStateError(UNSET);
-  Object.defineProperty(this, 'session', { configurable: true, writable: true, value });
-  if (!commit || told.has(commit.parts)) return;
-  told.add(commit.parts);
-  logger.warn(`request.session was assigned at ${assignedAt(assignSession)}: ${ASSIGNED}`);
-}
-
-const UNSET =
-  'request.session cannot be unset, because its user would stay signed in: call session.signOut(), or ' +
-  'session.invalidate() to end the session';
-
-const ASSIGNED =
-  'that is what request.session is in such a request. Take the session of this library by @Session() of ' +
-  '@nest-session/core or from SessionContext, and do not read or end it by request.session';
 
 const NEST_TOO_OLD =
   'It needs NestJS 11.1.4 or later, and the installed @nestjs/core is older: update all packages of NestJS together.';

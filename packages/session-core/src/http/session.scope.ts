@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
+import type { Session } from '../session/session.js';
 import type { RequestSession } from './request-session.js';
 import { ResponseCommit } from './response-commit.js';
 
@@ -8,7 +9,8 @@ import { ResponseCommit } from './response-commit.js';
 @Injectable()
 export class SessionScope implements OnApplicationShutdown {
   readonly #storage = new AsyncLocalStorage<RequestSession>();
-  #isLeftOut = false;
+  /** Whether no current request is known. */
+  isLeftOut = false;
   #hasShutDown = false;
 
   /**
@@ -16,13 +18,13 @@ export class SessionScope implements OnApplicationShutdown {
    * @throws SessionStateError when it is left out
    */
   get current(): RequestSession | undefined {
-    if (this.#isLeftOut) throw new SessionStateError(LEFT_OUT);
+    if (this.isLeftOut) throw new SessionStateError(LEFT_OUT);
     return this.#storage.getStore();
   }
 
   /** The same; undefined also when it is left out. */
   get known(): RequestSession | undefined {
-    return this.#isLeftOut ? undefined : this.#storage.getStore();
+    return this.isLeftOut ? undefined : this.current;
   }
 
   /** The session of the current request or message. @throws SessionStateError where `current` is undefined */
@@ -46,18 +48,18 @@ export class SessionScope implements OnApplicationShutdown {
 
   /** Runs `callback`, and everything that it starts, on behalf of the request or message with this session. */
   run<T>(session: RequestSession, callback: () => T): T {
-    return this.#isLeftOut || this.#hasShutDown ? callback() : this.#storage.run(session, callback);
+    return this.isLeftOut || this.#hasShutDown ? callback() : this.#storage.run(session, callback);
   }
 
   /** Runs `next` on behalf of an HTTP request, and so what its events start. */
   serve(session: RequestSession, next: () => void): void {
-    if (!this.#isLeftOut) this.#bindEvents(session);
+    this.#bindEvents(session);
     this.run(session, next);
   }
 
   /** From now on, no current request is known, and requests do not pay for it. */
   leaveOut(): void {
-    this.#isLeftOut = true;
+    this.isLeftOut = true;
   }
 
   /**
@@ -84,3 +86,31 @@ export class SessionScope implements OnApplicationShutdown {
 const LEFT_OUT =
   'The current request is not known, because no provider of this application injects SessionContext or ' +
   'BrowserSessions. Inject it into a provider of the application, also if you get it from ModuleRef';
+
+/** Gives services the session of the current request. Inject it where no request is at hand. */
+@Injectable()
+export class SessionContext {
+  /** @internal Inject it. */
+  constructor(@Inject(SessionScope) private readonly scope: SessionScope) {}
+
+  /**
+   * The session of the request that is being served.
+   * @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded
+   */
+  get session(): Session {
+    return this.scope.required.session;
+  }
+
+  /** Whether there is a current request, and it is not excluded. Does not count as using the session. */
+  get isActive(): boolean {
+    return this.scope.current !== undefined;
+  }
+
+  /**
+   * Whether `session` is the client's session: false when the store failed to load it, and where `isActive` is false.
+   * Use it on routes with `@SessionOutagePolicy('anonymous')`.
+   */
+  get isAvailable(): boolean {
+    return this.scope.current?.isUnavailable === false;
+  }
+}

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
-import { cookieValues } from '../resolvers/cookie.codec.js';
+import { cookieValues } from '../resolvers/cookie-session-id.resolver.js';
 import { appendHeader } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { assertStartable } from '../session/headers-sent.js';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
-import type { SetCookieAttributes } from './attributes-for-request.js';
+import type { SetCookieAttributes } from './cookie.options.js';
 import {
   MOST_TOKENS,
   type SessionClient,

@@ -1,13 +1,22 @@
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
+import { shownText } from '../logging/shown-error.js';
+import { WarnOnce } from '../logging/warn-once.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
-import type { SessionToken } from '../session/session-token.js';
-import { attributesForRequest, type SetCookieAttributes } from './attributes-for-request.js';
-import { CookieCodec, cookieValues, MOST_VALUES } from './cookie.codec.js';
-import { CookieWarnings } from './cookie.warnings.js';
-import { type CookieOptions, readCookieOptions, type ResolvedCookieOptions } from './cookie.options.js';
-import { PREFIX } from './cookie.validation.js';
+import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
+import {
+  attributesForRequest,
+  type CookieOptions,
+  type CookiePolicy,
+  LONGEST_VALUE,
+  PREFIX,
+  readCookieOptions,
+  type ResolvedCookieOptions,
+  type SetCookieAttributes,
+} from './cookie.options.js';
+import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './proxied-request.js';
 import { appendHeader } from './response-headers.js';
 import {
   type SessionClient,
@@ -102,5 +111,172 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   #setCookie(response: ServerResponse, attributes: SetCookieAttributes, value: string, maxAge?: number): void {
     const cookie = { name: this.name, value, ...attributes, ...(maxAge !== undefined && { maxAge }) };
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie, AS_IT_IS));
+  }
+}
+
+// Neither tokens nor signatures contain it.
+const SEPARATOR = '.';
+// The length of 32 bytes in base64url.
+const SIGNATURE_LENGTH = 43;
+
+/** Encodes a token as the value of a cookie, and decodes it. */
+export class CookieCodec {
+  readonly #name: string;
+  readonly #keys: readonly KeyObject[];
+
+  constructor({ name, signingKeys }: Pick<ResolvedCookieOptions, 'name' | 'signingKeys'>) {
+    this.#name = name;
+    this.#keys = signingKeys;
+  }
+
+  encode(token: SessionToken): string {
+    const [key] = this.#keys;
+    const text = token.reveal();
+    return key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
+  }
+
+  /** The token in a value that a client presented, or why the value was refused. */
+  decode(value: string): SessionToken | TokenRefusal {
+    if (value.length > LONGEST_VALUE) return 'malformed';
+    if (this.#keys.length === 0) return sessionTokenOf(value) ?? 'malformed';
+    const [text = '', ...signature] = value.split(SEPARATOR);
+    const token = sessionTokenOf(text);
+    if (!token || signature.length > 1) return 'malformed';
+    if (signature[0] === undefined) return 'unsigned';
+    return this.#isSigned(text, signature[0]) ? token : 'badly signed';
+  }
+
+  #isSigned(token: string, signature: string): boolean {
+    // Compare texts: Node.js decodes many base64 texts to the same bytes.
+    const presented = Buffer.from(signature);
+    // Check the length first: a request with many cookies would otherwise cost many HMACs.
+    if (presented.length !== SIGNATURE_LENGTH) return false;
+    return this.#keys.some((key) => timingSafeEqual(presented, Buffer.from(this.#sign(token, key))));
+  }
+
+  /** Signs the name of the cookie, too, so that a signature that the key made for another purpose is not valid here. */
+  #sign(token: string, key: KeyObject): string {
+    return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
+  }
+}
+
+/** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */
+export const MOST_VALUES = 64;
+
+/**
+ * Returns the values of the cookies with a name, in their order and `most` at most. It does not decode them, because a
+ * token has no character that needs encoding, but removes quotes around them (RFC 6265, 4.1.1), which some clients and
+ * proxies add. It takes time linear in the length of the header.
+ */
+export function cookieValues(header: unknown, name: string, most = MOST_VALUES): string[] {
+  const values: string[] = [];
+  // Mercurius puts what a client sends over a connection among the headers: any JSON.
+  if (typeof header !== 'string') return values;
+  for (let at = header.indexOf(name); at >= 0 && values.length < most;) {
+    let next = at + name.length;
+    const separator = afterBlanks(header, next);
+    if (header[separator] === '=' && beginsPair(header, at)) {
+      const end = header.indexOf(';', separator);
+      next = end < 0 ? header.length : end;
+      values.push(withoutQuotes(withoutBlanks(header.slice(separator + 1, next))));
+    }
+    at = header.indexOf(name, next);
+  }
+  return values;
+}
+
+function beginsPair(header: string, at: number): boolean {
+  let before = at - 1;
+  while (isBlank(header[before])) before--;
+  return before < 0 || header[before] === ';';
+}
+
+function afterBlanks(text: string, at: number): number {
+  let after = at;
+  while (isBlank(text[after])) after++;
+  return after;
+}
+
+/**
+ * Removes only spaces and tabs (RFC 6265bis, 5.6). `trim()` would also remove a no-break space. For a browser, a name
+ * with a leading no-break space does not begin with `__Host-`, so other hosts of the domain could set such a cookie.
+ */
+function withoutBlanks(text: string): string {
+  const start = afterBlanks(text, 0);
+  let end = text.length;
+  while (end > start && isBlank(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
+function withoutQuotes(text: string): string {
+  return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
+}
+
+function isBlank(character: string | undefined): boolean {
+  return character === ' ' || character === '\t';
+}
+
+const REASONS: Readonly<Record<TokenRefusal, string>> = {
+  malformed:
+    'If this continues, another application on a host of the same domain sets a cookie of the same name: then set another ' +
+    '`cookie.name`',
+  unsigned:
+    'Either it was set before `cookie.signingKeys`, and its user has to sign in again, or a client guesses tokens',
+  'badly signed':
+    'If this continues, a signing key was replaced in one step: on every instance, put the new key first in ' +
+    '`cookie.signingKeys` and keep the old one behind it until its cookies have expired',
+};
+
+/** Warns of cookies that browsers drop, and of cookies that are ignored. Logs each reason once, and never the value. */
+class CookieWarnings {
+  readonly #log = new WarnOnce();
+
+  constructor(private readonly name: string) {}
+
+  /** Checks a cookie that is being set. */
+  ofSent(request: IncomingMessage, { secure, domain }: CookiePolicy): void {
+    const isHttps = isSecure(request) || isForwardedFromHttps(request);
+    const host = hostOf(request);
+    if (secure === 'auto' && isHttps && !isSecure(request)) {
+      this.#once(
+        'untrusted proxy',
+        'is set without Secure: X-Forwarded-Proto says https, but no proxy is trusted, so the request counts as ' +
+          "http. Behind a proxy that ends TLS, name its address: app.set('trust proxy', ...) on Express, " +
+          'new FastifyAdapter({ trustProxy: ... }) on Fastify; or set `cookie.secure` to true',
+      );
+    }
+    if (secure === true && !isHttps && host !== undefined && !isLocal(host)) {
+      this.#once(
+        'secure over http',
+        'is set with Secure on a response to a request that came over http: browsers drop it. Serve the application ' +
+          "over https, or set `cookie.secure` to 'auto'",
+      );
+    }
+    if (typeof domain === 'string' && host !== undefined && !isWithin(host, domain)) {
+      this.#once(
+        'foreign domain',
+        `is set for the domain ${shownText(domain)} on a response to a request for another host: browsers drop it. ` +
+          'Set `cookie.domain` to a domain that contains all hosts of the application, or to a list of domains. ' +
+          'Behind a proxy, make the proxy forward the Host header, or trust it',
+      );
+    }
+  }
+
+  /** Reports a cookie that was ignored without a look-up. */
+  ofRefused(refusal: TokenRefusal): void {
+    this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
+  }
+
+  /** Reports a request with so many cookies of the name that some were ignored. */
+  ofTooMany(most: number): void {
+    this.#once(
+      'too many',
+      `came more than ${most} times in one request, so the others were ignored. Another host of the same domain sets ` +
+        'cookies of this name: choose a name that begins with `__Host-`, which no other host can set',
+    );
+  }
+
+  #once(cause: string, diagnosis: string): void {
+    this.#log.warn(cause, `The cookie ${this.name} ${diagnosis}`);
   }
 }

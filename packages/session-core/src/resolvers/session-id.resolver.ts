@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
-import type { SetCookieAttributes } from './attributes-for-request.js';
+import type { SetCookieAttributes } from './cookie.options.js';
 
 /** The client that a response goes to. */
 export interface SessionClient {

@@ -1,5 +1,5 @@
 import type { SecurityEvent, SecurityEventKind } from './security-events.js';
-import { assertOnInstance } from '../discovery/assert-on-instance.js';
+import { assertOnInstance } from '../discovery/handler-marks.js';
 
 const HANDLED_KINDS = Symbol('@nest-session/core:handled-security-events');
 const BESIDE_THE_LOG = Symbol('@nest-session/core:beside-the-log');

@@ -6,8 +6,7 @@ import { Controller, Post, Res } from '@nestjs/common';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
-import { SharedResponseFunctions } from '../../src/http/response-functions.js';
-import { type CommitGate, ResponseHold } from '../../src/http/response-hold.js';
+import { type CommitGate, ResponseHold, SharedResponseFunctions } from '../../src/http/response-hold.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 

@@ -7,8 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
 import { appendHeader } from '../../src/resolvers/response-headers.js';
-import { SharedResponseFunctions } from '../../src/http/response-functions.js';
-import { type CommitGate, ResponseHold } from '../../src/http/response-hold.js';
+import { type CommitGate, ResponseHold, SharedResponseFunctions } from '../../src/http/response-hold.js';
 
 LeakGuard.install();
 

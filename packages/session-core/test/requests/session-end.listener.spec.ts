@@ -2,8 +2,7 @@ import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
-import { OpenConnections } from '../../src/http/open-connections.js';
-import { SessionEndListener } from '../../src/http/session-end.listener.js';
+import { OpenConnections, SessionEndListener } from '../../src/http/open-connections.js';
 import { MapSessionModule, MapSessionRepository, SessionModule, SessionStoreError } from '../../src/index.js';
 
 LeakGuard.install();

@@ -20,8 +20,8 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { sessionOf } from '@nest-session/testing';
 import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError } from '../../src/index.js';
-import { SharedResponseFunctions } from '../../src/http/response-functions.js';
-import { ResponseCommit } from '../../src/http/response-commit.js';
+import { SharedResponseFunctions } from '../../src/http/response-hold.js';
+import { ServedRequest } from '../../src/http/serve-request.js';
 import { SessionExtension } from '../../src/http/session-extension.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
@@ -243,7 +243,7 @@ describe('SessionInterceptor', () => {
         functions: new SharedResponseFunctions(),
         extension: new SessionExtension(),
       };
-      const commit = new ResponseCommit(request, new ServerResponse(request), parts);
+      const commit = new ServedRequest(request, new ServerResponse(request), parts);
       const values = new SessionInterceptor().intercept(new ExecutionContextHost([request]), {
         handle: () => of(1, 2),
       });

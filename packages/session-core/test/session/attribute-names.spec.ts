@@ -1,4 +1,4 @@
-import { cookieLifetimeOf } from '../../src/http/cookie-lifetime.js';
+import { cookieLifetimeOf } from '../../src/http/session-touch.js';
 import { SessionAttributeError } from '../../src/index.js';
 import {
   COOKIE_MAX_AGE_ATTRIBUTE,

@@ -1,5 +1,5 @@
 import type * as crypto from 'node:crypto';
-import type { CookieCodec } from '../../src/resolvers/cookie.codec.js';
+import type { CookieCodec } from '../../src/resolvers/cookie-session-id.resolver.js';
 
 /** The comparisons in constant time: the texts, and whether they were equal. */
 const compared: { readonly texts: readonly string[]; readonly areEqual: boolean }[] = [];
@@ -22,7 +22,7 @@ beforeAll(async () => {
     return areEqual;
   };
   // Not earlier: the module takes the function that is in place when it is imported.
-  ({ CookieCodec: Codec } = await import('../../src/resolvers/cookie.codec.js'));
+  ({ CookieCodec: Codec } = await import('../../src/resolvers/cookie-session-id.resolver.js'));
   keys = ['a', 'b'].map((secret) => builtin.createSecretKey(Buffer.from(secret.repeat(32))));
 });
 beforeEach(() => {

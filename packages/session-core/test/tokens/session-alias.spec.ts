@@ -1,5 +1,4 @@
-import { AliasedSessionIdResolver } from '../../src/resolvers/aliased-session-id.resolver.js';
-import { aliasIn, withAlias } from '../../src/resolvers/session-alias.js';
+import { AliasedSessionIdResolver, aliasIn, withAlias } from '../../src/resolvers/aliased-session-id.resolver.js';
 import { requestWith } from '../support/node.request.js';
 
 describe('the alias in a URL', () => {
