@@ -225,7 +225,7 @@ it('leaves nothing of an index that was replaced while 40 sessions name it, also
     // The sessions that were looked at before had no index that could get them.
     const { findings, left } = await called('--repair');
     expect([findings.map(({ rule }) => rule), left]).toEqual([expect.arrayContaining(['wrong-type']), []]);
-    expect((await store.client.zrange(index, 0, -1)).toSorted()).toEqual(ids.toSorted());
+    expect((await store.client.zrange(index, '0', '-1')).toSorted()).toEqual(ids.toSorted());
     expect((await called()).findings).toEqual([]);
   } finally {
     await store.close();
