@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
 import { infoOf, isAnswer } from '@nest-session/redis-events/internal';
 import type { ReachedRedis } from '../command/store-access.js';
-import { serverOf } from '../command/store-nodes.js';
 
 // Milliseconds.
 const PATIENCE = 3000;
@@ -90,4 +89,12 @@ async function clockOf(client: Redis): Promise<{ ahead: number; error: number }>
   const end = Date.now();
   const at = Number(seconds) * 1000 + Number(microseconds) / 1000;
   return { ahead: Math.round(at - (begin + end) / 2), error: Math.ceil((end - begin) / 2) + 1 };
+}
+
+/** Where the server of a client is. */
+function serverOf({ options: { host, port, sentinels, name }, stream }: Redis): string {
+  if (!sentinels) return `${host}:${port}`;
+  // Behind Sentinels, ioredis leaves its defaults in the options.
+  const { remoteAddress, remotePort } = stream;
+  return remoteAddress === undefined ? `master ${name}` : `${remoteAddress}:${remotePort}`;
 }

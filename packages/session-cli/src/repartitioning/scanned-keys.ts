@@ -69,3 +69,15 @@ export async function inBatches<T>(
 ): Promise<void> {
   for (let i = 0; i < items.length; i += size) await Promise.all(items.slice(i, i + size).map(act));
 }
+
+/** As `Map.groupBy()`, which Node.js 20 does not have. */
+export function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: Item) => Group): Map<Group, Item[]> {
+  const groups = new Map<Group, Item[]>();
+  for (const item of items) {
+    const group = groupOf(item);
+    const known = groups.get(group);
+    if (known) known.push(item);
+    else groups.set(group, [item]);
+  }
+  return groups;
+}

@@ -90,9 +90,10 @@ export interface MendingRules {
 }
 
 /**
- * Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well.
+ * Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well;
+ * hash: only whether they have a session hash.
  */
-export type SessionPlace = 'all' | 'misplaced' | 'copies';
+type SessionPlace = 'all' | 'misplaced' | 'copies' | 'hash';
 
 const ASIDE_FOR = 30 * 86_400_000;
 /** Milliseconds. The cleanup comes every minute, and an instance that takes over may need as long. */
@@ -134,17 +135,13 @@ export class VerificationScripts {
   }
 
   async sessions(
-    partition: SessionKeys,
+    { bucketList, events, prefix }: SessionKeys,
     ids: readonly string[],
-    rules: MendingRules,
+    { grace, retention }: MendingRules,
     place: SessionPlace = 'all',
   ): Promise<Problem[]> {
-    return this.#sessions(partition, ids, rules, place);
-  }
-
-  /** Only whether they have a session hash. */
-  async shadows(partition: SessionKeys, ids: readonly string[], rules: MendingRules): Promise<Problem[]> {
-    return this.#sessions(partition, ids, rules, 'hash');
+    const args = [this.#mends, prefix, grace, retention, place, ...ids];
+    return toProblems(await this.#scripts.verifySessions(2, bucketList, events, args));
   }
 
   /** `minute`: undefined for the sorted set of ends. */
@@ -198,16 +195,6 @@ export class VerificationScripts {
     const { names, deadLetters, prefix } = partition;
     const args = [this.#mends, prefix, name, mostBytes, ...members];
     return toProblems(await this.#scripts.verifyDue(3, partition.due(name), names, deadLetters, args));
-  }
-
-  async #sessions(
-    { bucketList, events, prefix }: SessionKeys,
-    ids: readonly string[],
-    { grace, retention }: MendingRules,
-    kind: SessionPlace | 'hash',
-  ): Promise<Problem[]> {
-    const args = [this.#mends, prefix, grace, retention, kind, ...ids];
-    return toProblems(await this.#scripts.verifySessions(2, bucketList, events, args));
   }
 }
 
