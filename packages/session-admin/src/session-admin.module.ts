@@ -13,8 +13,7 @@ import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/deadlines/in
 import { AccessGuard } from './access/access.guard.js';
 import { ApplicationGuard } from './access/application.guard.js';
 import { OriginGuard } from './access/origin.guard.js';
-import { AdminActions } from './audit/admin-actions.js';
-import { SecurityReports } from './audit/security-reports.js';
+import { AdminActions, SecurityReports } from './audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
   type AdminRequest,

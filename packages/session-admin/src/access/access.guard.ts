@@ -1,9 +1,22 @@
-import { type CanActivate, type ExecutionContext, ForbiddenException, Inject, Injectable } from '@nestjs/common';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  ForbiddenException,
+  Inject,
+  Injectable,
+  SetMetadata,
+} from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { requestOf } from '@nest-session/core/internal';
 import { type AdminRight, type ResolvedRights, resolveRights } from '../configuration/admin-rights.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { NEEDED_RIGHT } from './needs.decorator.js';
+
+const NEEDED_RIGHT = Symbol('NEEDED_RIGHT');
+
+/** The right that a handler needs. */
+export function Needs(right: AdminRight): MethodDecorator {
+  return SetMetadata(NEEDED_RIGHT, right);
+}
 
 const found = new WeakMap<object, NonNullable<ResolvedRights>>();
 

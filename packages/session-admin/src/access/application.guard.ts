@@ -12,8 +12,8 @@ import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
 import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
+import { logger } from '../audit/admin-actions.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { logger } from '../logging/session-admin.logger.js';
 
 /** Lets in whom the guards of the application let in. No cache may keep the responses. */
 @Injectable()

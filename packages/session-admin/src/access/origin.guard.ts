@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { CsrfError } from '@nest-session/core';
 import { isFromOtherOrigin, requestOf, requestSessionOf } from '@nest-session/core/internal';
-import { SecurityReports } from '../audit/security-reports.js';
+import { SecurityReports } from '../audit/admin-actions.js';
 
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
 const NOBODY: ReadonlySet<string> = new Set();

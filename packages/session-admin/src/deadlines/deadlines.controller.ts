@@ -1,14 +1,8 @@
 import { ConflictException, Delete, Get, HttpCode, Inject, NotFoundException, Query, Req } from '@nestjs/common';
-import { Needs } from '../access/needs.decorator.js';
+import { Needs } from '../access/access.guard.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
-import {
-  type DeadlinePosition,
-  NONE,
-  type ShownDeadline,
-  type ShownDeadlineName,
-  WaitingDeadlines,
-} from './waiting-deadlines.js';
+import { type DeadlinePosition, NONE, WaitingDeadlines } from './waiting-deadlines.js';
 
 // The year 10000.
 const LAST_INSTANT = 253_402_300_800_000;
@@ -22,9 +16,7 @@ export class DeadlinesController {
 
   /** The names or, with `name`, the deadlines of one. */
   @Get('deadlines')
-  async list(
-    @Query() query: Parameters,
-  ): Promise<{ deadlines: ShownDeadlineName[] } | { deadlines: ShownDeadline[]; next: DeadlinePosition | null }> {
+  async list(@Query() query: Parameters) {
     const name = textIn(query, 'name');
     if (name === undefined) return { deadlines: await this.waiting.names() };
     return this.waiting.list(name, placeIn(query), limitIn(query));
@@ -37,12 +29,8 @@ export class DeadlinesController {
     const [name, key] = [requiredText(query, 'name'), requiredText(query, 'key')];
     // Not by its key, which may be a name or an address.
     const target = `deadline ${JSON.stringify(name)} (${await this.waiting.idOf(name, key)})`;
-    const reply = await this.actions.run(
-      request,
-      { action: 'cancel-deadline', target },
-      () => this.waiting.cancel(name, key),
-      (outcome) => outcome === 'cancelled',
-    );
+    const action = { action: 'cancel-deadline', target } as const;
+    const reply = await this.actions.run(request, action, () => this.waiting.cancel(name, key));
     if (reply === 'fired') throw new ConflictException('This deadline has come already');
     if (reply === 'none') throw new NotFoundException(NONE);
   }

@@ -3,8 +3,7 @@ import { type CancelOutcome, type Deadline, deadline, DeadlineDataError, Deadlin
 import { DEADLINE_READER, type DeadlineReading, readData, type StoreReader } from '@nest-session/core/internal';
 import { DeadlineDispatcher, DeadlineStore, type StoredDeadline } from '@nest-session/deadlines/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { shownInstant, shownSeconds } from '../http/shown-times.js';
-import { type ShownValue, shownValue } from '../http/shown-value.js';
+import { shownInstant, shownSeconds, shownValue } from '../http/shown.js';
 
 /** How many deadlines of a name wait. */
 export interface ShownDeadlineName {
@@ -12,16 +11,6 @@ export interface ShownDeadlineName {
   readonly count: number;
   /** Seconds since the first of them was due; 0: it is not due yet. Null where the store does not tell. */
   readonly overdue: number | null;
-}
-
-/** A deadline that waits. */
-export interface ShownDeadline extends ShownValue {
-  readonly id: string;
-  readonly key: string;
-  readonly dueTime: string | null;
-  readonly scheduledTime: string | null;
-  /** Bytes of the text of its data. */
-  readonly size: number;
 }
 
 /** The place behind which a page begins. */
@@ -58,11 +47,7 @@ export class WaitingDeadlines {
   }
 
   /** Lists the deadlines of a name, in the order of their times. */
-  async list(
-    name: string,
-    after: DeadlinePosition | undefined,
-    limit: number,
-  ): Promise<{ deadlines: ShownDeadline[]; next: DeadlinePosition | null }> {
+  async list(name: string, after: DeadlinePosition | undefined, limit: number) {
     const { store } = this.#existing;
     kindOf(name);
     // One more tells whether there is another page.
@@ -92,13 +77,14 @@ export class WaitingDeadlines {
     return Promise.all([...names].toSorted().map(async (name) => ({ name, count: await store.count(name) })));
   }
 
-  #show(name: string, { id, key, text, dueAt, scheduledAt }: StoredDeadline, store: DeadlineStore): ShownDeadline {
+  #show(name: string, { id, key, text, dueAt, scheduledAt }: StoredDeadline, store: DeadlineStore) {
     const { data } = this.options;
     return {
       id,
       key,
       dueTime: shownInstant(dueAt),
       scheduledTime: shownInstant(scheduledAt),
+      /** Bytes of the text of its data. */
       size: Buffer.byteLength(text ?? ''),
       ...shownValue(data && (() => data(name, readData(name, text, store.serializer, DeadlineDataError)))),
     };

@@ -6,7 +6,6 @@ import { type EventGroupsOf, SESSION_EVENT_GROUPS } from '@nest-session/core/int
 /** What events are about. */
 export const EVENT_SOURCES = ['sessions', 'deadlines'] as const;
 
-/** What events are about. */
 export type EventSource = (typeof EVENT_SOURCES)[number];
 
 /** The groups of a store. */

@@ -1,31 +1,17 @@
 import { Inject, Injectable, NotFoundException, Optional } from '@nestjs/common';
-import { IndexedSessionRepository, SessionRepository, Sessions } from '@nest-session/core';
+import { IndexedSessionRepository, type SessionInfo, SessionRepository, Sessions } from '@nest-session/core';
 import {
+  beganAt,
   type InspectedSession,
   inspectSessions,
+  isOwnAttribute,
   PRINCIPAL_ATTRIBUTE,
   requestOf,
   requestSessionOf,
 } from '@nest-session/core/internal';
-import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { type ResolvedSessionOptions, SESSION_OPTIONS, toSessionInfo } from '@nest-session/core/store';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import {
-  attributesOf,
-  readablePrincipal,
-  type ShowingContext,
-  showSession,
-  type ShownSession,
-  type ShownSessionDetails,
-} from './shown-session.js';
-
-/** A page of the sessions of a user. */
-export interface SessionPage {
-  readonly sessions: readonly ShownSession[];
-  /** How many sessions the user has. */
-  readonly total: number;
-  /** The `offset` of the next page; null: this is the last one. */
-  readonly next: number | null;
-}
+import { shownInstant, type ShownValue, shownValue } from '../http/shown.js';
 
 /** A session that was found, by the id that its store knows. */
 export type SessionOfUser = InspectedSession & { readonly id: string; readonly shownId: string };
@@ -50,12 +36,8 @@ export class UserSessions {
     return this.areThere && this.repository instanceof IndexedSessionRepository;
   }
 
-  /** The sessions of a user, the latest sign-in first. */
-  async list(
-    request: object,
-    username: string,
-    { offset, limit }: { readonly offset: number; readonly limit: number },
-  ): Promise<SessionPage> {
+  /** A page of the sessions of a user, the latest sign-in first. */
+  async list(request: object, username: string, offset: number, limit: number) {
     const sessions = this.#indexed;
     const [total, ids] = await Promise.all([
       sessions.count(username),
@@ -70,17 +52,17 @@ export class UserSessions {
     const inOrder = theirs.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
     return {
       sessions: inOrder.map((each) => showSession(each, context)),
+      /** How many sessions the user has. */
       total,
+      /** The `offset` of the next page; null: this is the last one. */
       next: ids.length > limit ? offset + limit : null,
     };
   }
 
   /** Everything that may be shown of a session. */
-  show(request: object, found: SessionOfUser): ShownSessionDetails {
-    return {
-      ...showSession(found, this.#context(request)),
-      attributes: attributesOf(found, this.options.values),
-    };
+  show(request: object, found: SessionOfUser) {
+    const attributes = attributesOf(found, this.options.values);
+    return { ...showSession(found, this.#context(request)), attributes };
   }
 
   /**
@@ -108,7 +90,8 @@ export class UserSessions {
   /** Whether it is a session of a user. The index decides where the name cannot be read, as without its key. */
   async #isOf(username: string, found: InspectedSession): Promise<boolean> {
     const name = readablePrincipal(found);
-    if (name !== undefined || !this.areIndexed || !holdsPrincipal(found)) return name === username;
+    const holdsName = [...found.record.attributes].some(([each]) => each === PRINCIPAL_ATTRIBUTE);
+    if (name !== undefined || !this.areIndexed || !holdsName) return name === username;
     for await (const { id } of this.#indexed.ofPrincipal(username)) if (id === found.record.id) return true;
     return false;
   }
@@ -133,8 +116,8 @@ export class UserSessions {
   }
 
   get #sessions(): Sessions {
-    if (!this.all || !this.repository) throw new NotFoundException('This application has no sessions');
-    return this.all;
+    if (!this.areThere) throw new NotFoundException('This application has no sessions');
+    return this.all!;
   }
 
   get #repository(): SessionRepository {
@@ -147,11 +130,6 @@ export class UserSessions {
       throw new NotFoundException('The store of the sessions has no index of users');
     return this.#sessions;
   }
-}
-
-/** Whether a name is stored, also one that cannot be read. */
-function holdsPrincipal({ record }: InspectedSession): boolean {
-  return [...record.attributes].some(([name]) => name === PRINCIPAL_ATTRIBUTE);
 }
 
 async function idsFrom(
@@ -172,3 +150,71 @@ export const NO_SESSION = 'No live session has this id';
 
 const FINGERPRINT_ALONE =
   "With sessionIds: 'plain', a session is found by its fingerprint and its user: add the parameter username";
+
+/** How ids are shown. */
+interface ShowingContext {
+  /** The id of the session of the request, as its store knows it. */
+  readonly ownId: string | undefined;
+  readonly shownId: (id: string) => string;
+}
+
+/** A session without any value. The first six are those of Spring's actuator. */
+function showSession({ record, session }: InspectedSession, { ownId, shownId }: ShowingContext) {
+  const { id, creationTime, lastAccessedTime, maxInactiveInterval, authenticatedAt, device } = toSessionInfo(record);
+  const absoluteExpiry = endAfter(record.absoluteTimeout, beganAt(record));
+  const expiry = Math.min(endAfter(record.maxInactiveInterval, record.lastAccessedTime), absoluteExpiry);
+  return {
+    id: shownId(id),
+    attributeNames: namesOf(session),
+    creationTime: shownInstant(creationTime),
+    lastAccessedTime: shownInstant(lastAccessedTime),
+    /** Seconds; negative: none. */
+    maxInactiveInterval,
+    // Stores find no others.
+    expired: false,
+    /** Null where nobody is signed in. */
+    principalName: readablePrincipal({ session }) ?? null,
+    /** When somebody signed in. */
+    authenticatedTime: shownInstant(authenticatedAt),
+    /** When it expires unless it is used; null: never. */
+    expirationTime: shownInstant(expiry),
+    /** When it expires even if it is used; null: never. */
+    absoluteExpirationTime: shownInstant(absoluteExpiry),
+    device: device ? { address: device.address ?? null, userAgent: device.userAgent ?? null } : null,
+    /** Bytes of the names and the texts of its attributes. */
+    size: attributesOf({ record, session }).reduce((sum, { size }) => sum + size, 0),
+    /** Whether it is the session of the request. */
+    isOwn: id === ownId,
+  };
+}
+
+/** Infinity for never. */
+function endAfter(seconds: number, since: number): number {
+  return seconds < 0 ? Infinity : since + seconds * 1000;
+}
+
+/** The attributes, with the values that the application shows, and the bytes of their names and texts. */
+function attributesOf({ record, session }: InspectedSession, values?: (name: string, value: unknown) => unknown) {
+  const names = namesOf(session);
+  return [...record.attributes]
+    .filter(([name]) => names.includes(name))
+    .map(([name, text]) => ({
+      name,
+      size: Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes),
+      ...shownValue(values && (() => values(name, session.getAttribute<unknown>(name)))),
+    }));
+}
+
+/** Without those of the library: the principal is shown as such, and a CSRF token is for nobody. */
+function namesOf({ attributeNames }: InspectedSession['session']): readonly string[] {
+  return attributeNames.filter((name) => !isOwnAttribute(name));
+}
+
+/** Undefined where nobody is signed in, or where the name cannot be read, as without its key. */
+export function readablePrincipal({ session }: Pick<InspectedSession, 'session'>): string | undefined {
+  try {
+    return session.principalName;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,21 +1,20 @@
 import { SharedUserErasure } from '../erasure/shared-user-erasure.js';
 import { UserErasure } from '../erasure/user-erasure.js';
 import type { CommandCall, ExitCode } from './command.js';
-import { READS, withSessions, WRITES } from './store-access.js';
+import { withSessions } from './store-access.js';
 
 /** Erases what is kept of a user. */
 export async function run(call: CommandCall): Promise<ExitCode> {
   const { values, flags, signal, output } = call;
   const isRehearsal = !flags.has('yes');
   const onProgress = (looked: number) => output.progress(`${looked} keys and events`);
-  const access = { ...(isRehearsal ? READS : WRITES), knowsShared: true };
   const erased = await withSessions(
     call,
     ({ connections: { background }, partitions }) => {
       const Erasure = partitions.owner.holds === 'shared-sessions' ? SharedUserErasure : UserErasure;
       return new Erasure(background, partitions, values['user']!, { isRehearsal, signal, onProgress }).run();
     },
-    access,
+    { writes: !isRehearsal, knowsShared: true },
   );
   const { live, ended, events, deadLetters, ledgers } = erased;
   const lines = [

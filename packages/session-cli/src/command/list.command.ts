@@ -1,6 +1,5 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
 import { beganAt } from '@nest-session/core/internal';
-import { isReply } from '@nest-session/redis-events/internal';
 import {
   hashOfPrincipal,
   hasIndexEntry,
@@ -9,6 +8,7 @@ import {
   type SessionPartitions,
   toListedInfo,
 } from '@nest-session/redis/internal';
+import { ifStray } from '../repartitioning/scanned-keys.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, shownDuration, shownTime } from './shown.js';
 import { type OpenStore, withSessions } from './store-access.js';
@@ -81,10 +81,8 @@ async function read({ connection }: OpenStore, keys: SessionKeys, id: string, pr
     const [hash, shadow] = [keys.session(id), keys.shadow(id)];
     // Only reading a shadow key tells it from a stray key.
     const replies = Promise.all([client.hmget(hash, ...fields), client.pttl(shadow), client.get(shadow)]);
-    // A stray key in the place of a session must not hide the others.
-    return replies.catch((error: unknown) => {
-      if (!isReply(error, 'WRONGTYPE')) throw error;
-    });
+    // It must not hide the other sessions.
+    return replies.catch(ifStray(undefined));
   }, keys.prefix);
   if (!found) return undefined;
   const [[created = null, accessed = null, interval = null, signedIn = null, device = null, index], ttl] = found;

@@ -82,15 +82,15 @@ export async function withRedis<T>(
   }
 }
 
-/** Whether a command changes the data, which another version of the library may have written. */
+/** What a command does with a store. */
 interface Access {
+  /** Whether it changes the data, which another version of the library may have written. */
   readonly writes: boolean;
   /** Whether it also knows the namespace beside that of Spring. */
   readonly knowsShared?: boolean;
 }
 
-export const READS: Access = { writes: false };
-/** For a command that changes the data. */
+const READS: Access = { writes: false };
 export const WRITES: Access = { writes: true };
 
 /** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */

@@ -2,7 +2,7 @@ import { RULES } from '../verification/rules.js';
 import { verify } from '../verification/verify.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { reportFindings } from './findings.js';
-import { assertNotBeside, type OpenStore, READS, shownExample, withStore, WRITES } from './store-access.js';
+import { assertNotBeside, type OpenStore, shownExample, withStore } from './store-access.js';
 import { UsageError, wholeNumber } from './usage.error.js';
 
 /** Looks for what breaks a rule of the data model. */
@@ -17,5 +17,5 @@ export async function run(call: CommandCall): Promise<ExitCode> {
     const found = await verify({ client, partitions, options }, { repair, signal, onProgress, ...pace });
     return reportFindings(output, found, { rules: RULES, repair, show: (text) => shownExample(text, shownId) });
   };
-  return withStore(call, look, repair ? WRITES : READS);
+  return withStore(call, look, { writes: repair });
 }

@@ -29,19 +29,13 @@ export function examineNodes({ connections }: ReachedRedis): Promise<ExaminedNod
 }
 
 async function examine(client: Redis): Promise<ExaminedNode> {
-  const known = {
-    address: serverOf(client),
-    client,
-    info: new Map<string, string>(),
-    problem: undefined,
-    silence: undefined,
-  };
+  const known = { address: serverOf(client), client, info: new Map<string, string>(), problem: undefined };
   try {
-    await ready(client);
+    if (client.status !== 'ready') await inTime(new Promise<void>((resolve) => client.once('ready', resolve)));
     const pings = await pingsOf(client).catch(ifDenied(() => []));
     const clock = await inTime(clockOf(client)).catch(ifDenied(() => undefined));
     const info = await inTime(client.info()).then(infoOf, ifDenied(shownError));
-    const its = { ...known, pings, clock };
+    const its = { ...known, pings, clock, silence: undefined };
     return typeof info === 'string' ? { ...its, problem: info } : { ...its, info };
   } catch (error) {
     return { ...known, pings: [], clock: undefined, silence: shownError(error) };
@@ -58,7 +52,11 @@ function ifDenied<T>(instead: (error: Error) => T): (error: unknown) => T {
 
 async function pingsOf(client: Redis): Promise<number[]> {
   const pings: number[] = [];
-  for (let i = 0; i < PINGS; i++) pings.push(await timed(() => inTime(client.ping())));
+  for (let i = 0; i < PINGS; i++) {
+    const begin = performance.now();
+    await inTime(client.ping());
+    pings.push(performance.now() - begin);
+  }
   return pings.sort((one, other) => one - other);
 }
 
@@ -70,17 +68,6 @@ export async function inTime<T>(reply: Promise<T>): Promise<T> {
   });
   late.catch(() => undefined);
   return Promise.race([reply, late]).finally(() => done.abort());
-}
-
-async function ready(client: Redis): Promise<void> {
-  if (client.status === 'ready') return;
-  await inTime(new Promise((resolve) => client.once('ready', () => resolve(undefined))));
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
 }
 
 async function clockOf(client: Redis): Promise<{ ahead: number; error: number }> {

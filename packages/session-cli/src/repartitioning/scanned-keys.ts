@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
+import { isReply, nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import { pages, type SessionKeys } from '@nest-session/redis/internal';
 
 const SCANNED_PER_CALL = 500;
@@ -80,4 +80,12 @@ export function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: I
     else groups.set(group, [item]);
   }
   return groups;
+}
+
+/** A key of another type in the place of one of ours: what is read of it, by `catch()`, is this instead. */
+export function ifStray<T>(instead: T): (error: unknown) => T {
+  return (error) => {
+    if (isReply(error, 'WRONGTYPE')) return instead;
+    throw error;
+  };
 }

@@ -10,10 +10,8 @@ import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
 import { DEADLINE_SOURCES, type DeadlineKeys } from '@nest-session/deadlines/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
-/** What is wrong with a key. */
+// What is wrong with a key, a session and so on: the words that the script of each replies.
 type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
-
-/** What is wrong with a session. */
 type SessionProblem =
   | 'session-misplaced'
   | 'session-unreadable'
@@ -35,23 +33,16 @@ type MemberProblem =
   | 'member-of-ended-session'
   | 'member-twice';
 
-/** What is wrong with the bucket list. */
 type MinuteProblem = 'minute-without-bucket' | 'minute-misplaced';
 
-/** What is wrong with an index. */
 type IndexProblem = 'index-entry-without-session' | 'index-entry-unrecorded';
 
-/** What is wrong with the records of a group. */
 type GroupProblem = 'pending-without-event' | 'retry-not-scheduled' | 'failure-without-event';
 
-/** What is wrong with the records of dead letters. */
 type LetterProblem = 'letter-unrecorded';
-/** The same, seen from the records. */
 type LetterRecordProblem = 'letter-record-without-letter' | 'letter-bytes';
 
-/** What is wrong with a deadline. */
 type DeadlineProblem = 'deadline-misplaced' | 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
-/** What is wrong with what is due. */
 type DueProblem = 'due-without-deadline' | 'name-not-scheduled';
 
 /** The rules of the data model, each by the word for what breaks it. */
