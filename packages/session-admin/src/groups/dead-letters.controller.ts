@@ -16,11 +16,11 @@ import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core
 import type { SessionEvent } from '@nest-session/core';
 import type { DeadlineEvent } from '@nest-session/deadlines';
 import type { DeadLetter } from '@nest-session/core/internal';
-import { Needs } from '../access/access.guard.js';
+import { Needs } from '../access/admin.guards.js';
 import { type AdminAction, AdminActions } from '../audit/admin-actions.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import { limitIn, type Query as Parameters, textIn, wordIn } from '../http/query.js';
-import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './event-sources.js';
+import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './groups.controller.js';
 import { shownInstant, shownValue } from '../http/shown.js';
 
 /** The events that handlers could not handle. */

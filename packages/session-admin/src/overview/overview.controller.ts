@@ -12,12 +12,12 @@ import {
   type SessionReader,
   type StoreReader,
 } from '@nest-session/core/internal';
-import { rightsOf } from '../access/access.guard.js';
+import { rightsOf } from '../access/admin.guards.js';
 import { VERSION } from '../configuration/version.js';
-import { WaitingDeadlines } from '../deadlines/waiting-deadlines.js';
-import { EventSources } from '../groups/event-sources.js';
+import { WaitingDeadlines } from '../deadlines/deadlines.controller.js';
+import { EventSources } from '../groups/groups.controller.js';
 import { shownSeconds } from '../http/shown.js';
-import { UserSessions } from '../sessions/user-sessions.js';
+import { UserSessions } from '../sessions/sessions.controller.js';
 
 // The age from which on an unread event is late, as in `SessionHealthIndicator`.
 const LATE = 300_000;

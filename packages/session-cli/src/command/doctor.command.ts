@@ -49,14 +49,9 @@ function checksOf({ values }: CommandCall): readonly CheckName[] {
 }
 
 async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined> {
-  const [nodes, opened] = await Promise.all([
-    examineNodes(redis),
-    openStore(redis, WRITES).then(
-      (store) => ({ store, storeProblem: undefined }),
-      (error: Error) => ({ store: undefined, storeProblem: error }),
-    ),
-  ]);
-  return { call, redis, nodes, ...opened };
+  const opened = openStore(redis, WRITES).catch((error: Error) => error);
+  const [nodes, store] = await Promise.all([examineNodes(redis), opened]);
+  return { call, redis, nodes, store };
 }
 
 /** One that fails is a finding: the others are to be seen. */

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type PartitionKeys, shownCommand, shownContent } from '@nest-session/redis-events/internal';
 import { counted, shownDuration } from '../command/shown.js';
 import { contentOf, entriesIn, instanceStates } from '../command/store-content.js';
@@ -6,14 +7,13 @@ import { groupsOf, type ToldGroup } from '../command/store-events.js';
 import { type Check, type Diagnosis, error, ofStore, ok, orOk, seePage, warning } from './diagnosis.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */
-export const FORMAT: Check = ({ store, storeProblem, redis }) => {
-  if (store) {
+export const FORMAT: Check = ({ store, redis }) => {
+  if (!(store instanceof Error)) {
     const { owner, count, namespace } = store.partitions;
     const where = `namespace ${JSON.stringify(namespace)}`;
     return [ok(`The ${shownContent(owner.holds)} in ${where} are in ${counted(count, 'partition')}`)];
   }
-  const { problems } = Object(storeProblem) as { readonly problems?: readonly string[] };
-  const problem = problems?.join(' ') ?? storeProblem?.message ?? 'The namespace cannot be read';
+  const problem = store instanceof InvalidSessionOptionsError ? store.problems.join(' ') : store.message;
   if (!problem.startsWith('No application')) return [error(problem, seePage('Operating'))];
   const given = JSON.stringify(redis.options.namespace);
   return [warning(problem, `If that is not so, --namespace is not ${given}. Otherwise start one.`)];

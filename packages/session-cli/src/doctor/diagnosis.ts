@@ -36,10 +36,8 @@ export interface Examined {
   readonly redis: ReachedRedis;
   /** Each server, once. */
   readonly nodes: readonly ExaminedNode[];
-  /** Undefined: the namespace cannot be used, and the check of the format says why. */
-  readonly store: OpenStore | undefined;
-  /** Why it cannot be used. */
-  readonly storeProblem: Error | undefined;
+  /** Why the namespace cannot be used, if it cannot: the check of the format says so. */
+  readonly store: OpenStore | Error;
 }
 
 type Findings = readonly Diagnosis[] | Promise<readonly Diagnosis[]>;
@@ -49,7 +47,7 @@ export type Check = (examined: Examined) => Findings;
 
 /** A check of what applications keep: it finds nothing where the namespace cannot be used. */
 export function ofStore(look: (store: OpenStore, examined: Examined) => Findings): Check {
-  return (examined) => (examined.store ? look(examined.store, examined) : []);
+  return (examined) => (examined.store instanceof Error ? [] : look(examined.store, examined));
 }
 
 /** A check of each server. */

@@ -88,7 +88,7 @@ export const MEMORY: Check = ofNodes(function* ({ address, info }, { store }) {
   const [policy, evictions] = [info.get('maxmemory_policy') ?? '', number('evicted_keys')];
   const noeviction = 'Set maxmemory-policy to noeviction, also in its configuration file.';
   if (policy !== 'noeviction') {
-    const lost = lossOf(store?.partitions.owner.holds ?? 'sessions');
+    const lost = lossOf(store instanceof Error ? 'sessions' : store.partitions.owner.holds);
     yield error(`${address} may evict ${lost}: its maxmemory-policy is ${shownText(policy)}`, noeviction);
   }
   // Without the setting, it is no finding any more: nothing but a restart of Redis resets the number.

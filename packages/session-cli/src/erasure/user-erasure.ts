@@ -28,19 +28,6 @@ export interface EraseOptions {
   readonly onProgress: (looked: number) => void;
 }
 
-/** What was found of a user, and erased. */
-export interface Erased {
-  /** Sessions that were alive. */
-  readonly live: number;
-  /** Sessions that had ended, whose data was kept for handlers. */
-  readonly ended: number;
-  /** Events with the name or the data of the user. */
-  readonly events: number;
-  readonly deadLetters: number;
-  /** Records of how many sessions the user has. */
-  readonly ledgers: number;
-}
-
 /** Whose data it is; unknown: of nobody, or encrypted. */
 export type Whose = 'theirs' | 'another' | 'unknown';
 
@@ -59,7 +46,17 @@ export class UserErasure {
   readonly #scripts: ErasureScripts;
   readonly #streams: EventStreamScripts;
   readonly #principal: { readonly hash: string; readonly text: string };
-  readonly #erased = { live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: 0 };
+  readonly #erased = {
+    /** Sessions that were alive. */
+    live: 0,
+    /** Sessions that had ended, whose data was kept for handlers. */
+    ended: 0,
+    /** Events with the name or the data of the user. */
+    events: 0,
+    deadLetters: 0,
+    /** Records of how many sessions the user has. */
+    ledgers: 0,
+  };
   readonly #ids = new Set<string>();
   #looked = 0;
 
@@ -74,7 +71,8 @@ export class UserErasure {
     this.#principal = { hash: hashOfPrincipal(name), text: JSON.stringify(name) };
   }
 
-  async run(): Promise<Erased> {
+  /** Returns what was found of the user, and erased. */
+  async run() {
     // First the sessions: events and dead letters tell of them.
     for await (const { id, was } of this.eraseSessions()) {
       // A scan may find a key twice.

@@ -99,25 +99,21 @@ export class RepartitionRun {
     this.#instances = new LivingInstances({ run: (command) => command(client) }, to, name);
   }
 
-  async run({
-    from,
-    signal,
-    onProgress = () => undefined,
-  }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
-    const progress: { step: RepartitionProgress['step']; moved: number } = { step: 'events', moved: 0 };
-    const report = (moved = 0) => {
+  async run({ from, signal, onProgress }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
+    let total = 0;
+    const report = (step: RepartitionProgress['step'], moved = 0) => {
       signal?.throwIfAborted();
-      progress.moved += moved;
-      onProgress({ ...progress });
+      total += moved;
+      onProgress?.({ step, moved: total });
     };
     await this.#instances.sign();
     this.#instances.start();
     try {
       for (let next = await this.#begin(from); next !== undefined;) {
         const { old, step } = next;
-        if (step === 'keys') progress.step = 'sessions';
-        report();
-        await this.#do(step, new SessionPartitions(this.to.namespace, old), report);
+        const shown = step === 'keys' ? 'sessions' : 'events';
+        report(shown);
+        await this.#do(step, new SessionPartitions(this.to.namespace, old), (moved) => report(shown, moved));
         const following = STEPS[STEPS.indexOf(step) + 1];
         // An instance that had lost its connection may be back.
         await this.#refuseInstances();
@@ -127,9 +123,8 @@ export class RepartitionRun {
     } finally {
       await this.#instances.stop();
     }
-    progress.step = 'done';
-    report();
-    return { moved: progress.moved };
+    report('done');
+    return { moved: total };
   }
 
   /** Returns the next step, or undefined if all is done. From then on no instance starts. */
@@ -167,22 +162,16 @@ export class RepartitionRun {
       case 'drop':
         return this.#forEach(from, 'events*', isOfEvents, ({ key }) => this.client.unlink(key));
       case 'place':
-        return this.#forEach(this.to, ALL_ASIDE, isAside, (scanned) =>
-          this.client.rename(scanned.key, inPlace(scanned)),
-        );
-      case 'keys':
-        return this.#moveKeys(from, report);
+        return this.#forEach(this.to, ALL_ASIDE, isAside, (found) => this.client.rename(found.key, inPlace(found)));
+      case 'keys': {
+        const problems = await new KeyRepartition(this.client, from, this.to).run(report);
+        for (const [key, reason] of problems)
+          throw new SessionStoreError(
+            `${problems.size} keys have another type, for example ${JSON.stringify(key)}: ${reason}. Remove them, and run ` +
+              'this again to continue.',
+          );
+      }
     }
-  }
-
-  async #moveKeys(from: SessionPartitions, report: (moved: number) => void): Promise<void> {
-    const [problem, ...others] = await new KeyRepartition(this.client, from, this.to).run(report);
-    if (!problem) return;
-    const [key, reason] = problem;
-    throw new SessionStoreError(
-      `${others.length + 1} keys have another type, for example ${JSON.stringify(key)}: ${reason}. Remove them, and run ` +
-        'this again to continue.',
-    );
   }
 
   async #forEach(
@@ -217,20 +206,19 @@ export class RepartitionRun {
  * the move begins. They name a key that does not exist, and write nothing.
  * @throws the error of ioredis for the first command that Redis denies
  */
-export async function checkRights(client: Redis, partitions: SessionPartitions): Promise<void> {
+async function checkRights(client: Redis, partitions: SessionPartitions): Promise<void> {
   for (const [keys] of partitionsByNode(client, partitions.all).values()) {
     const key = aside(keys!, `${keys!.prefix}rights`);
-    await ifAllowed(client.dump(key));
-    await ifAllowed(client.restore(key, 0, ''));
-    await ifAllowed(client.zscan(key, '0'));
-    await ifAllowed(client.xgroup('CREATE', key, 'none', '0'));
-    await ifAllowed(client.xclaim(key, 'none', 'none', 0, '0'));
+    const tried = [
+      client.dump(key),
+      client.restore(key, 0, ''),
+      client.zscan(key, '0'),
+      client.xgroup('CREATE', key, 'none', '0'),
+      client.xclaim(key, 'none', 'none', 0, '0'),
+    ];
+    for (const reply of await Promise.allSettled<unknown>(tried)) {
+      // Redis compares the rights before the arguments.
+      if (reply.status === 'rejected' && isReply(reply.reason, 'NOPERM')) throw reply.reason as Error;
+    }
   }
-}
-
-/** Redis compares the rights before the arguments. */
-async function ifAllowed(command: Promise<unknown>): Promise<void> {
-  await command.catch((error: unknown) => {
-    if (isReply(error, 'NOPERM')) throw error;
-  });
 }
