@@ -1,4 +1,4 @@
-import { type EventGroupInfo, shownText } from '@nest-session/core/internal';
+import { shownText } from '@nest-session/core/internal';
 import { DEADLINE_ENTRIES } from '@nest-session/deadlines/redis/internal';
 import {
   DeadLetterReader,
@@ -17,21 +17,6 @@ import { instanceStates } from './store-content.js';
 // Milliseconds: the default of the option `events.lease`.
 const LEASE = 30_000;
 
-/** What a command tells of an event: what it was about, and no data. */
-export interface ToldEvent {
-  readonly type: string;
-  /** When it was recorded: epoch milliseconds. */
-  readonly at: number;
-  /** The session, by the id that logs show. */
-  readonly session: string | undefined;
-  /** The id that the session had before. */
-  readonly previous: string | undefined;
-  /** The name of a deadline. */
-  readonly name: string | undefined;
-  /** The id of a deadline, which the application did not choose. */
-  readonly id: string | undefined;
-}
-
 /** Groups and dead letters, without the data of their events. */
 class ToldGroups extends EventGroups<ToldEvent> {}
 
@@ -48,17 +33,10 @@ export function storeEvents({ connection, partitions, shownId }: OpenStore) {
   };
 }
 
-/** A group, and what one look at all of them knows. */
-export interface ToldGroup extends Omit<EventGroupInfo, 'oldestUnread' | 'consumers'> {
-  /** Milliseconds; 0: it has read all. */
-  readonly oldestUnreadAge: number;
-  readonly deadLetters: number;
-  /** How many of its instances are alive. */
-  readonly instances: number;
-}
+export type ToldGroup = Awaited<ReturnType<typeof groupsOf>>[number];
 
-/** All groups of a store. */
-export async function groupsOf(store: OpenStore): Promise<ToldGroup[]> {
+/** All groups of a store, with what one look at all of them knows. */
+export async function groupsOf(store: OpenStore) {
   const { groups, lags } = storeEvents(store);
   const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), instanceStates(store)]);
   return infos.map(({ oldestUnread, consumers, ...numbers }) => {
@@ -67,28 +45,37 @@ export async function groupsOf(store: OpenStore): Promise<ToldGroup[]> {
     const isAlive = ({ name, idle }: (typeof consumers)[number]) => idle < livenessOf(LEASE) || alive.includes(name);
     return {
       ...numbers,
+      /** Milliseconds; 0: it has read all. */
       oldestUnreadAge: oldestUnread === undefined ? 0 : (reading?.oldestUnreadAge ?? 0),
       deadLetters: reading?.deadLetters ?? 0,
+      /** How many of its instances are alive. */
       instances: consumers.filter(isAlive).length,
     };
   });
 }
 
-/** `shown`: a session id as logs show it. Undefined for an entry that is no event. */
-export function toldEvent(entry: StreamEntry, shown: (id: string) => string): ToldEvent | undefined {
+export type ToldEvent = NonNullable<ReturnType<typeof toldEvent>>;
+
+/**
+ * What a command tells of an event: what it was about, and no data. Undefined for an entry that is no event.
+ * @param shown a session id as logs show it
+ */
+export function toldEvent(entry: StreamEntry, shown: (id: string) => string) {
   const field = (name: string) => fieldOf(entry, name);
-  const shownField = (name: string) => (field(name) === undefined ? undefined : shown(field(name)!));
-  const type = field('type');
-  return type === undefined
-    ? undefined
-    : {
-        type,
-        at: Number(field('at')),
-        session: shownField('session'),
-        previous: shownField('previous'),
-        name: field('name'),
-        id: field('id'),
-      };
+  const [type, session, previous] = ['type', 'session', 'previous'].map(field);
+  if (type === undefined) return undefined;
+  return {
+    type,
+    /** When it was recorded: epoch milliseconds. */
+    at: Number(field('at')),
+    session: session === undefined ? undefined : shown(session),
+    /** The id that the session had before. */
+    previous: previous === undefined ? undefined : shown(previous),
+    /** The name of a deadline. */
+    name: field('name'),
+    /** The id of a deadline, which the application did not choose. */
+    id: field('id'),
+  };
 }
 
 /** As a part of a line. */

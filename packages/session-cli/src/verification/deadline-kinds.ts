@@ -2,7 +2,7 @@ import type { DeadlineKeys, DeadlinePartitions, DeadlineScripts } from '@nest-se
 import { DEAD_LETTER_BYTES } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import type { Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
-import { type KeyKind, misplacedParts } from './key-kind.js';
+import { type KeyKind, keys, misplacedParts } from './key-kind.js';
 
 /**
  * The keys of deadlines.
@@ -26,14 +26,11 @@ export function deadlineKinds(
     return [...problems, ...misplaced];
   };
   return [
-    { name: /^deadlines:([\da-f]{40})$/, type: 'hash', life: 'any', verify: deadlines },
-    { name: /^due$/, type: 'zset', life: 'never' },
-    {
-      name: /^due:([^]+)$/,
-      type: 'zset',
-      life: 'never',
+    keys(/^deadlines:([\da-f]{40})$/, 'hash', 'any', { verify: deadlines }),
+    keys(/^due$/, 'zset', 'never'),
+    keys(/^due:([^]+)$/, 'zset', 'never', {
       items: ({ partition, part: name }, members) => scripts.due(partition, name, members, mostBytes),
-    },
+    }),
   ];
 }
 

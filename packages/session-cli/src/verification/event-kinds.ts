@@ -1,7 +1,7 @@
 import type { PartitionKeys } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import type { VerificationScripts } from '../scripts/verification/verification.scripts.js';
-import { DAY, type FoundKey, type KeyKind, type Look, MINUTE, PER_CALL } from './key-kind.js';
+import { DAY, type FoundKey, type KeyKind, keys, type Look, MINUTE, PER_CALL } from './key-kind.js';
 
 type Found = FoundKey<PartitionKeys>;
 
@@ -11,38 +11,27 @@ export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind
     scripts.group(partition, part, positions);
   const bytes = async ({ partition }: Found) => ({ items: 1, problems: await scripts.letterRecords(partition, []) });
   return [
-    { name: /^cleanup$/, type: 'string', life: 10 * MINUTE },
-    {
-      name: /^events$/,
-      type: 'stream',
-      life: 'never',
-      contents: ({ partition }) => pendingEvents(client, scripts, partition),
-    },
-    { name: /^events:failing:([^]+)$/, type: 'hash', life: 'never', items: ofGroup },
-    { name: /^events:retries:([^]+)$/, type: 'zset', life: 'never', items: ofGroup },
-    { name: /^events:(?:handlers|wanted|thinned|dropped)$/, type: 'hash', life: 'never' },
-    { name: /^events:trimmed$/, type: 'string', life: 'never' },
-    { name: /^events:wanted:broadcast:[^]+$/, type: 'string', life: DAY },
-    { name: /^events:dead$/, type: 'stream', life: 'never', contents: ({ partition }) => letters(scripts, partition) },
-    {
-      name: /^events:dead:index$/,
-      type: 'zset',
-      life: 'never',
+    keys(/^cleanup$/, 'string', 10 * MINUTE),
+    keys(/^events$/, 'stream', 'never', { contents: ({ partition }) => pendingEvents(client, scripts, partition) }),
+    keys(/^events:failing:([^]+)$/, 'hash', 'never', { items: ofGroup }),
+    keys(/^events:retries:([^]+)$/, 'zset', 'never', { items: ofGroup }),
+    keys(/^events:(?:handlers|wanted|thinned|dropped)$/, 'hash', 'never'),
+    keys(/^events:trimmed$/, 'string', 'never'),
+    keys(/^events:wanted:broadcast:[^]+$/, 'string', DAY),
+    keys(/^events:dead$/, 'stream', 'never', { contents: ({ partition }) => letters(scripts, partition) }),
+    keys(/^events:dead:index$/, 'zset', 'never', {
       items: ({ partition }, members) => scripts.letterRecords(partition, members),
       // The bytes of each kind are looked at where they are recorded, and here where that is gone.
       contents: async function* (found) {
         if ((await client.exists(`${found.partition.deadLetters}:sizes`)) === 0) yield bytes(found);
       },
-    },
-    {
-      name: /^events:dead:sizes$/,
-      type: 'hash',
-      life: 'never',
+    }),
+    keys(/^events:dead:sizes$/, 'hash', 'never', {
       contents: async function* (found) {
         yield bytes(found);
       },
-    },
-    { name: /^events:dead:(?:lost|unreported)$/, type: 'hash', life: 'never' },
+    }),
+    keys(/^events:dead:(?:lost|unreported)$/, 'hash', 'never'),
   ];
 }
 

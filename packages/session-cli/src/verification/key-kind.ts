@@ -16,16 +16,30 @@ export interface Look {
   readonly problems: readonly Problem[];
 }
 
-/** The keys of one kind, and what looks at them. */
-export interface KeyKind<Keys extends PartitionKeys> extends Pick<ExpectedKey, 'type' | 'life'> {
-  /** Matches the name after the prefix of the partition, exactly: another namespace may begin with this one. */
-  readonly name: RegExp;
+/** What looks at the keys of one kind. */
+interface Looks<Keys extends PartitionKeys> {
   /** Looks at some of the keys, which are in one partition. */
   readonly verify?: (partition: Keys, parts: readonly string[]) => Promise<Problem[]>;
   /** Looks at some members, or fields, of a key. */
   readonly items?: (found: FoundKey<Keys>, items: readonly string[]) => Promise<Problem[]>;
   /** Looks at what else is in a key, a few entries at a time. */
   readonly contents?: (found: FoundKey<Keys>) => AsyncIterable<Look>;
+}
+
+/** The keys of one kind. */
+export interface KeyKind<Keys extends PartitionKeys> extends Looks<Keys>, Pick<ExpectedKey, 'type' | 'life'> {
+  /** Matches the name after the prefix of the partition, exactly: another namespace may begin with this one. */
+  readonly name: RegExp;
+}
+
+/** A row of the table of all keys. */
+export function keys<Keys extends PartitionKeys>(
+  name: RegExp,
+  type: ExpectedKey['type'],
+  life: ExpectedKey['life'],
+  looks: Looks<Keys> = {},
+): KeyKind<Keys> {
+  return { name, type, life, ...looks };
 }
 
 export const PER_CALL = 50;

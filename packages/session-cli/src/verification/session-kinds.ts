@@ -7,7 +7,7 @@ import {
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
 import type { MendingRules, Problem, Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
-import { DAY, type KeyKind, misplacedParts } from './key-kind.js';
+import { DAY, type KeyKind, keys, misplacedParts } from './key-kind.js';
 
 /** What claim-expired mends: the problems of members. */
 const OF_MEMBERS: readonly Rule[] = [
@@ -53,45 +53,28 @@ export function sessionKinds(
     return problems;
   };
   return [
-    { name: new RegExp(`^sessions:(${ID_PATTERN})$`), type: 'hash', life: 'any', verify: sessions },
-    {
-      name: new RegExp(`^sessions:expires:(${ID_PATTERN})$`),
-      type: 'string',
-      life: 'any',
-      // What its session lacks is found with the session hash, if there is one.
+    keys(new RegExp(`^sessions:(${ID_PATTERN})$`), 'hash', 'any', { verify: sessions }),
+    // What its session lacks is found with the session hash, if there is one.
+    keys(new RegExp(`^sessions:expires:(${ID_PATTERN})$`), 'string', 'any', {
       verify: (partition, ids) => scripts.sessions(partition, ids, rules, 'hash'),
-    },
-    { name: new RegExp(`^sessions:forwarded:${ID_PATTERN}$`), type: 'string', life: FORWARDING_TIME },
-    { name: new RegExp(`^sessions:taken-over:${ID_PATTERN}$`), type: 'string', life: 'any' },
-    {
-      name: /^expirations$/,
-      type: 'zset',
-      life: 'never',
-      items: ({ partition }, minutes) => scripts.minutes(partition, minutes),
-    },
-    {
-      name: /^expirations:(\d+)$/,
-      type: 'set',
-      life: 'never',
+    }),
+    keys(new RegExp(`^sessions:forwarded:${ID_PATTERN}$`), 'string', FORWARDING_TIME),
+    keys(new RegExp(`^sessions:taken-over:${ID_PATTERN}$`), 'string', 'any'),
+    keys(/^expirations$/, 'zset', 'never', { items: ({ partition }, minutes) => scripts.minutes(partition, minutes) }),
+    keys(/^expirations:(\d+)$/, 'set', 'never', {
       items: ({ partition, part: minute }, all) => members(partition, minute, all),
-    },
-    {
-      name: /^ends$/,
-      type: 'zset',
-      life: 'never',
+    }),
+    keys(/^ends$/, 'zset', 'never', {
       items: ({ partition }, ids) => {
         const all = ids.map((id) => partition.memberOf(id));
         return members(partition, undefined, all);
       },
-    },
-    {
-      name: /^index:[^]+:[\w-]{43}$/,
-      type: 'zset',
-      life: 'never',
+    }),
+    keys(/^index:[^]+:[\w-]{43}$/, 'zset', 'never', {
       items: ({ key, partition }, ids) => scripts.index(key, partition, ids),
-    },
-    { name: /^revoked:[^]+:[\w-]{43}$/, type: 'string', life: 400 * DAY },
-    { name: /^ledger:[\w-]{43}$/, type: 'hash', life: 7 * DAY },
-    { name: /^epoch$/, type: 'hash', life: 'never' },
+    }),
+    keys(/^revoked:[^]+:[\w-]{43}$/, 'string', 400 * DAY),
+    keys(/^ledger:[\w-]{43}$/, 'hash', 7 * DAY),
+    keys(/^epoch$/, 'hash', 'never'),
   ];
 }
