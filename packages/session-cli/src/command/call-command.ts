@@ -57,13 +57,13 @@ const IN_WORDS_OF_COMMAND: Readonly<Record<string, string>> = {
 };
 
 /** A text of the library names its options, and whoever runs a command knows those of the command. */
-export function inWordsOfCommand(text: string, { url }: Given): string {
+function inWordsOfCommand(text: string, { url }: Given): string {
   const names: typeof IN_WORDS_OF_COMMAND = { ...IN_WORDS_OF_COMMAND, url: url === undefined ? 'REDIS_URL' : '--url' };
   return text.replace(/(?:[Oo]ptions? )?`([\w.]+)`/g, (word, name: string) => names[name] ?? word);
 }
 
 /** The same, for the text of an error. */
-export function errorInWordsOfCommand(error: unknown, given: Given): unknown {
+function errorInWordsOfCommand(error: unknown, given: Given): unknown {
   const told = (text: string) => inWordsOfCommand(text, given);
   if (error instanceof InvalidSessionOptionsError)
     return new UsageError(error.problems.map(told).join(' '), { cause: error });

@@ -5,7 +5,7 @@ import type { CommandOutput } from './command-output.js';
 export type ExitCode = 0 | 1 | 2 | 3;
 
 /** An option, as the help says it. */
-export interface CommandOption {
+interface CommandOption {
   /** What stands for its value in the help, such as `<number>`. Without it, the option has none. */
   readonly value?: string;
   /** One letter that stands for its name. */

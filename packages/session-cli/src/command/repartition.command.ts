@@ -1,5 +1,5 @@
 import { rangeOfPartitions } from '@nest-session/redis-events/internal';
-import { repartition } from '../repartitioning/repartition.js';
+import { repartition } from '../repartitioning/repartition-run.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { counted } from './shown.js';
 import { UsageError, wholeNumber } from './usage.error.js';

@@ -31,7 +31,7 @@ export async function entriesIn(
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** The instances of a namespace, by their names: host, process and a UUID. `silent`: killed within a day, or cut off. */
+/** The names of instances: host, process and a UUID. `silent`: they were killed within a day, or do not reach Redis. */
 export async function instanceStates({ connection, partitions: { instances } }: OpenStore) {
   const [time, rows] = await connection.run(
     (client) => Promise.all([nodeWith(client, instances).time(), client.zrange(instances, '0', '-1', 'WITHSCORES')]),

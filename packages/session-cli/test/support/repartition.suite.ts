@@ -2,7 +2,7 @@ import { repartition } from '@nest-session/cli';
 import { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../../session-redis/src/configuration/expirations.options.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
-import { RepartitionRun } from '../../src/repartitioning/repartition.js';
+import { RepartitionRun } from '../../src/repartitioning/repartition-run.js';
 import { contentOf, fill } from '../../../session-redis/test/support/filled.store.js';
 import { Store } from '../../../session-redis/test/support/store.fixture.js';
 
