@@ -10,26 +10,20 @@ import {
 } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionRepository, SkipCsrf } from '@nest-session/core';
 import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/deadlines/internal';
-import { AccessGuard } from './access/access.guard.js';
-import { ApplicationGuard } from './access/application.guard.js';
-import { OriginGuard } from './access/origin.guard.js';
-import { AdminActions } from './audit/admin-actions.js';
-import { SecurityReports } from './audit/security-reports.js';
+import { AccessGuard, ApplicationGuard, OriginGuard } from './access/admin.guards.js';
+import { AdminActions, SecurityReports } from './audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
   type AdminRequest,
   resolveAdminOptions,
   type SessionAdminModuleOptions,
 } from './configuration/session-admin.options.js';
-import { DeadlinesController } from './deadlines/deadlines.controller.js';
-import { WaitingDeadlines } from './deadlines/waiting-deadlines.js';
+import { DeadlinesController, WaitingDeadlines } from './deadlines/deadlines.controller.js';
 import { DeadLettersController } from './groups/dead-letters.controller.js';
-import { EventSources } from './groups/event-sources.js';
-import { GroupsController } from './groups/groups.controller.js';
+import { EventSources, GroupsController } from './groups/groups.controller.js';
 import { OverviewController } from './overview/overview.controller.js';
 import { PageController } from './page/page.controller.js';
-import { SessionsController } from './sessions/sessions.controller.js';
-import { UserSessions } from './sessions/user-sessions.js';
+import { SessionsController, UserSessions } from './sessions/sessions.controller.js';
 
 const CONTROLLERS: readonly Type[] = [
   PageController,

@@ -1,3 +1,2 @@
 // `@nest-session/cli`: what its program does, for programs of your own.
-export { repartition } from './repartitioning/repartition.js';
-export type { RepartitionOptions, RepartitionProgress } from './repartitioning/repartition-run.js';
+export { repartition, type RepartitionOptions, type RepartitionProgress } from './repartitioning/repartition-run.js';

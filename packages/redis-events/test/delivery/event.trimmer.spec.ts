@@ -135,6 +135,29 @@ describe('an event', () => {
     expect([await length(), await hasData(recent)]).toEqual([2, true]);
   });
 
+  it('stays for a slow group with a living instance over a whole retention, and after it has lost some', async () => {
+    await endSessions(20);
+    await read('quick', 100);
+    let slow = 0;
+    for (let minutes = 0; minutes < 54; minutes += 18) {
+      slow += (await read('slow', 1)).length;
+      await later(18);
+      await trimmer().runOnce();
+      // The other group has handled all of them, and they are older than the grace period.
+      expect(await length()).toBe(40 - slow);
+    }
+    await endSessions(5);
+    await read('quick', 100);
+    await later(7);
+    expect(await trimmer().runOnce()).toEqual({ removed: 37, dropped: new Map([['slow', 37]]) });
+    // What it has read last is older than the retention, and older than what was removed.
+    for (let minutes = 0; minutes < 30; minutes += 10) {
+      await later(10);
+      expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    }
+    expect(await read('slow', 100)).toHaveLength(10);
+  });
+
   it('is removed with its data when there are too many, the oldest first', async () => {
     const ids = await endSessions(3);
     await read('mail', 2);

@@ -1,8 +1,29 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { requestOf, requestSessionOf } from '@nest-session/core/internal';
+import { Inject, Injectable, Optional } from '@nestjs/common';
+import { OneLineLogger, requestOf, requestSessionOf, SecurityEvents } from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { logger } from '../logging/session-admin.logger.js';
-import { SecurityReports } from './security-reports.js';
+
+/** The logger of the package. */
+export const logger = new OneLineLogger('SessionAdmin');
+
+/** Where the application hears of security events: with sessions or, without them, with deadlines. */
+@Injectable()
+export class SecurityReports {
+  readonly #events: Pick<SecurityEvents, 'report'> | undefined;
+
+  constructor(
+    @Optional() @Inject(SESSION_OPTIONS) sessions?: Pick<ResolvedSessionOptions, 'securityEvents'>,
+    // Of `DeadlineModule`.
+    @Optional() @Inject(SecurityEvents) deadlines?: SecurityEvents,
+  ) {
+    this.#events = sessions?.securityEvents ?? deadlines;
+  }
+
+  /** Returns false where no handler hears of it instead of the log. */
+  report(...[kind, report]: Parameters<SecurityEvents['report']>): boolean {
+    return this.#events?.report(kind, report) ?? false;
+  }
+}
 
 /** What an admin does, and to what. */
 export interface AdminAction {
@@ -25,6 +46,9 @@ export interface AdminAction {
   readonly target?: string | undefined;
 }
 
+/** The replies of an action that was done; a number of things may be none. */
+const DONE: readonly unknown[] = [true, 'cancelled', 'removed', 'replayed'];
+
 /** Tells the application of each action, and who did it. */
 @Injectable()
 export class AdminActions {
@@ -37,17 +61,16 @@ export class AdminActions {
    * Does it and, where it was done, tells of it. An action that fails is told of as well, with the reason `failed`: it
    * may have had an effect.
    */
-  async run<Result>(
+  async run<Result extends string | number | boolean>(
     request: object,
     action: AdminAction,
     act: () => Promise<Result>,
-    isDone: (result: Result) => boolean = () => true,
   ): Promise<Result> {
     // Before the action, which may end the session of the admin.
     const by = await this.#nameOf(request);
     try {
       const result = await act();
-      if (isDone(result)) this.#tell(request, { ...action, by });
+      if (typeof result === 'number' ? result > 0 : DONE.includes(result)) this.#tell(request, { ...action, by });
       return result;
     } catch (error) {
       this.#tell(request, { ...action, by, reason: 'failed' });

@@ -1,14 +1,120 @@
-import { ConflictException, Delete, Get, HttpCode, Inject, NotFoundException, Query, Req } from '@nestjs/common';
-import { Needs } from '../access/needs.decorator.js';
+import {
+  BadRequestException,
+  ConflictException,
+  Delete,
+  Get,
+  HttpCode,
+  Inject,
+  Injectable,
+  NotFoundException,
+  Optional,
+  Query,
+  Req,
+} from '@nestjs/common';
+import { type CancelOutcome, type Deadline, deadline, DeadlineDataError, Deadlines } from '@nest-session/deadlines';
+import { DEADLINE_READER, type DeadlineReading, readData, type StoreReader } from '@nest-session/core/internal';
+import { DeadlineDispatcher, DeadlineStore, type StoredDeadline } from '@nest-session/deadlines/internal';
+import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
+import { shownInstant, shownSeconds, shownValue } from '../http/shown.js';
+import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
-import {
-  type DeadlinePosition,
-  NONE,
-  type ShownDeadline,
-  type ShownDeadlineName,
-  WaitingDeadlines,
-} from './waiting-deadlines.js';
+
+/** The place behind which a page begins. */
+interface DeadlinePosition {
+  readonly key: string;
+  readonly dueAt: number;
+}
+
+/** The deadlines that wait. */
+@Injectable()
+export class WaitingDeadlines {
+  constructor(
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+    @Inject(DeadlineDispatcher) private readonly dispatcher: Pick<DeadlineDispatcher, 'wantedTypes'>,
+    @Optional() @Inject(Deadlines) private readonly deadlines?: Deadlines,
+    @Optional() @Inject(DeadlineStore) private readonly store?: DeadlineStore,
+    @Optional() @Inject(DEADLINE_READER) private readonly reader?: StoreReader<DeadlineReading>,
+  ) {}
+
+  /** Whether the application has deadlines. */
+  get areThere(): boolean {
+    return this.deadlines !== undefined && this.store !== undefined;
+  }
+
+  /** The names of all that wait. A store that cannot tell them is asked for those that the application handles. */
+  async names() {
+    if (!this.areThere) return [];
+    const waiting = this.reader ? (await this.reader.read()).waiting : await this.#handled();
+    return waiting.map(({ name, count, overdue }) => ({
+      name,
+      count,
+      /** Seconds since the first of them was due; 0: it is not due yet. Null where the store does not tell. */
+      overdue: overdue === undefined ? null : shownSeconds(overdue),
+    }));
+  }
+
+  /** Lists the deadlines of a name, in the order of their times. */
+  async list(name: string, after: DeadlinePosition | undefined, limit: number) {
+    const { store } = this.#existing;
+    kindOf(name);
+    // One more tells whether there is another page.
+    const found = await store.list(name, { before: undefined, after, limit: limit + 1 });
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    const next = found.length > limit && last ? { key: last.key, dueAt: last.dueAt } : null;
+    return { deadlines: page.map((each) => this.#show(name, each, store)), next };
+  }
+
+  /** The id of the one that waits under a key. @throws NotFoundException where none does */
+  async idOf(name: string, key: string): Promise<string> {
+    kindOf(name);
+    const waiting = await this.#existing.store.get(name, key);
+    if (!waiting) throw new NotFoundException(NONE);
+    return waiting.id;
+  }
+
+  /** Cancels the one that waits under a key. */
+  cancel(name: string, key: string): Promise<CancelOutcome> {
+    return this.#existing.deadlines.cancel(kindOf(name), key);
+  }
+
+  async #handled(): Promise<{ name: string; count: number; overdue?: number }[]> {
+    const names = new Set([...this.dispatcher.wantedTypes(), ...this.dispatcher.wantedTypes({ broadcast: true })]);
+    const { store } = this.#existing;
+    return Promise.all([...names].toSorted().map(async (name) => ({ name, count: await store.count(name) })));
+  }
+
+  #show(name: string, { id, key, text, dueAt, scheduledAt }: StoredDeadline, store: DeadlineStore) {
+    const { data } = this.options;
+    return {
+      id,
+      key,
+      dueTime: shownInstant(dueAt),
+      scheduledTime: shownInstant(scheduledAt),
+      /** Bytes of the text of its data. */
+      size: Buffer.byteLength(text ?? ''),
+      ...shownValue(data && (() => data(name, readData(name, text, store.serializer, DeadlineDataError)))),
+    };
+  }
+
+  get #existing(): { readonly deadlines: Deadlines; readonly store: DeadlineStore } {
+    const { deadlines, store } = this;
+    if (!deadlines || !store) throw new NotFoundException('This application has no deadlines');
+    return { deadlines, store };
+  }
+}
+
+/** @throws BadRequestException for a text that is no name of a kind */
+function kindOf(name: string): Deadline<unknown> {
+  try {
+    return deadline<unknown>(name);
+  } catch {
+    throw new BadRequestException('The parameter name is no name of deadlines');
+  }
+}
+
+const NONE = 'No deadline waits under this key';
 
 // The year 10000.
 const LAST_INSTANT = 253_402_300_800_000;
@@ -22,9 +128,7 @@ export class DeadlinesController {
 
   /** The names or, with `name`, the deadlines of one. */
   @Get('deadlines')
-  async list(
-    @Query() query: Parameters,
-  ): Promise<{ deadlines: ShownDeadlineName[] } | { deadlines: ShownDeadline[]; next: DeadlinePosition | null }> {
+  async list(@Query() query: Parameters) {
     const name = textIn(query, 'name');
     if (name === undefined) return { deadlines: await this.waiting.names() };
     return this.waiting.list(name, placeIn(query), limitIn(query));
@@ -37,12 +141,8 @@ export class DeadlinesController {
     const [name, key] = [requiredText(query, 'name'), requiredText(query, 'key')];
     // Not by its key, which may be a name or an address.
     const target = `deadline ${JSON.stringify(name)} (${await this.waiting.idOf(name, key)})`;
-    const reply = await this.actions.run(
-      request,
-      { action: 'cancel-deadline', target },
-      () => this.waiting.cancel(name, key),
-      (outcome) => outcome === 'cancelled',
-    );
+    const action = { action: 'cancel-deadline', target } as const;
+    const reply = await this.actions.run(request, action, () => this.waiting.cancel(name, key));
     if (reply === 'fired') throw new ConflictException('This deadline has come already');
     if (reply === 'none') throw new NotFoundException(NONE);
   }

@@ -13,20 +13,15 @@ import {
   Req,
 } from '@nestjs/common';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import { Needs } from '../access/needs.decorator.js';
+import type { SessionEvent } from '@nest-session/core';
+import type { DeadlineEvent } from '@nest-session/deadlines';
+import type { DeadLetter } from '@nest-session/core/internal';
+import { Needs } from '../access/admin.guards.js';
 import { type AdminAction, AdminActions } from '../audit/admin-actions.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import { limitIn, type Query as Parameters, textIn, wordIn } from '../http/query.js';
-import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './event-sources.js';
-import { type LetterContext, showDeadLetter, type ShownDeadLetter } from './shown-dead-letter.js';
-
-/** A page of dead letters. */
-export interface DeadLetterPage {
-  /** The oldest first. */
-  readonly deadLetters: readonly ShownDeadLetter[];
-  /** The `of` and `after` of the next page, for each store that has one. */
-  readonly next: readonly { readonly of: EventSource; readonly after: string }[];
-}
+import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './groups.controller.js';
+import { shownInstant, shownValue } from '../http/shown.js';
 
 /** The events that handlers could not handle. */
 export class DeadLettersController {
@@ -42,13 +37,15 @@ export class DeadLettersController {
   }
 
   @Get('dead-letters')
-  async list(@Query() query: Parameters): Promise<DeadLetterPage> {
+  async list(@Query() query: Parameters) {
     const [of, after, limit] = [wordIn(query, 'of', EVENT_SOURCES), textIn(query, 'after'), limitIn(query)];
     if (after !== undefined && this.sources.letterOf(after).source !== of)
       throw new BadRequestException('The parameter of must name the source of the dead letter in after');
     const pages = await Promise.all(this.sources.which(of).map((source) => this.#page(source, after, query, limit)));
     return {
+      /** The oldest first. */
       deadLetters: pages.flatMap(({ letters }) => letters).toSorted((a, b) => compare(a.time, b.time)),
+      /** The `of` and `after` of the next page, for each store that has one. */
       next: pages.flatMap(({ next }) => next),
     };
   }
@@ -72,12 +69,8 @@ export class DeadLettersController {
   async replay(@Req() request: object, @Param('id') shownId: string): Promise<void> {
     const { source, id } = this.sources.letterOf(shownId);
     const groups = this.sources.groupsOf(source);
-    const reply = await this.actions.run(
-      request,
-      { action: 'replay', target: `dead letter ${shownId}` },
-      () => groups.replay(id),
-      (outcome) => outcome === 'replayed',
-    );
+    const action = { action: 'replay', target: `dead letter ${shownId}` } as const;
+    const reply = await this.actions.run(request, action, () => groups.replay(id));
     if (reply === 'gone') throw new NotFoundException(GONE);
     if (reply !== 'replayed') throw new ConflictException(reply === 'orphaned' ? ORPHANED : FOREIGN);
   }
@@ -88,13 +81,8 @@ export class DeadLettersController {
   async discard(@Req() request: object, @Param('id') shownId: string): Promise<void> {
     const { source, id } = this.sources.letterOf(shownId);
     const groups = this.sources.groupsOf(source);
-    const isThere = await this.actions.run(
-      request,
-      { action: 'discard', target: `dead letter ${shownId}` },
-      () => groups.discard(id),
-      (done) => done,
-    );
-    if (!isThere) throw new NotFoundException(GONE);
+    const action = { action: 'discard', target: `dead letter ${shownId}` } as const;
+    if (!(await this.actions.run(request, action, () => groups.discard(id)))) throw new NotFoundException(GONE);
   }
 
   async #page(
@@ -102,7 +90,7 @@ export class DeadLettersController {
     after: string | undefined,
     query: Parameters,
     limit: number,
-  ): Promise<{ letters: ShownDeadLetter[]; next: DeadLetterPage['next'] }> {
+  ) {
     const from = after === undefined ? {} : { after: this.sources.letterOf(after).id };
     // One more tells whether there is another page.
     const letters = await badRequestFor(groups.deadLetters({ ...groupIn(query), ...from, limit: limit + 1 }));
@@ -120,12 +108,8 @@ export class DeadLettersController {
     let count = 0;
     for (const [source, groups] of this.sources.which(wordIn(query, 'of', EVENT_SOURCES))) {
       const of = filter.group === undefined ? '' : ` and group ${JSON.stringify(filter.group)}`;
-      count += await this.actions.run(
-        request,
-        { action, target: `dead letters of ${source}${of}` },
-        () => act(groups, filter),
-        (done) => done > 0,
-      );
+      const all = { action, target: `dead letters of ${source}${of}` };
+      count += await this.actions.run(request, all, () => act(groups, filter));
     }
     return count;
   }
@@ -156,3 +140,52 @@ function compare(a: string | null, b: string | null): number {
 const GONE = 'There is no such dead letter: somebody may have replayed or discarded it';
 const ORPHANED = 'The group of this dead letter does not exist any more: nobody could handle it. Discard it';
 const FOREIGN = 'This dead letter is no event, so no handler can take it. Discard it';
+
+/** What decides what is shown of the content. */
+interface LetterContext {
+  readonly shownId: (id: string) => string;
+  readonly data: ((name: string, data: unknown) => unknown) | undefined;
+}
+
+/** A dead letter as it is shown. */
+function showDeadLetter(of: EventSource, letter: DeadLetter<SessionEvent | DeadlineEvent>, context: LetterContext) {
+  const { id, at, reason, group, handler, attempts, succeeded, event, omittedBytes } = letter;
+  return {
+    /** With what its event is about before it: unique. */
+    id: `${of}:${id}`,
+    of,
+    /** When it became one. */
+    time: shownInstant(at),
+    reason,
+    group: group ?? null,
+    handler: handler ?? null,
+    attempts,
+    succeeded,
+    /** Bytes of its data that were too large to keep with it. */
+    omittedBytes: omittedBytes ?? null,
+    /** Whether a handler could take it again. Stray keys and members can only be discarded. */
+    canBeReplayed: group !== undefined,
+    /** Undefined for a stray key or member, and for an event of a newer version. */
+    ...(event && { event: showEvent(event, context) }),
+  };
+}
+
+function showEvent(event: SessionEvent | DeadlineEvent, { shownId, data }: LetterContext) {
+  if ('dueAt' in event) {
+    const { id, name, key, dueAt } = event;
+    // The data is decoded when it is read.
+    const shown = shownValue(data && (() => data(name, event.data)));
+    return { type: 'deadline', id, name, key, dueTime: shownInstant(dueAt), ...shown };
+  }
+  const { type, sessionId, at } = event;
+  return { type, sessionId: shownId(sessionId), principalName: principalIn(event), time: shownInstant(at) };
+}
+
+/** The name cannot be read without its key. */
+function principalIn(event: SessionEvent): string | null {
+  try {
+    return event.principalName ?? null;
+  } catch {
+    return null;
+  }
+}

@@ -5,28 +5,60 @@ import {
   Get,
   HttpCode,
   Inject,
+  Injectable,
   NotFoundException,
+  Optional,
   Query,
   Req,
 } from '@nestjs/common';
-import type { EventGroupInfo } from '@nest-session/core/internal';
-import { Needs } from '../access/needs.decorator.js';
+import type { SessionEvent } from '@nest-session/core';
+import { type DeadlineEvent, DeadlineEvents } from '@nest-session/deadlines';
+import { type EventGroupInfo, type EventGroupsOf, SESSION_EVENT_GROUPS } from '@nest-session/core/internal';
+import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { type Query as Parameters, requiredText, wordIn } from '../http/query.js';
-import { shownInstant, shownSeconds } from '../http/shown-times.js';
-import { EVENT_SOURCES, type EventSource, EventSources } from './event-sources.js';
+import { shownInstant, shownSeconds } from '../http/shown.js';
 
-/** A group as it is shown. Numbers are of `EventGroupInfo`. */
-export interface ShownGroup extends Pick<
-  EventGroupInfo,
-  'name' | 'lag' | 'pending' | 'retrying' | 'dropped' | 'lostDeadLetters'
-> {
-  /** What its events are about. */
-  readonly of: EventSource;
-  /** When the oldest event was recorded that it has not read. */
-  readonly oldestUnread: string | null;
-  /** `idle`: seconds since the instance last asked for events. */
-  readonly consumers: readonly { readonly name: string; readonly pending: number; readonly idle: number }[];
+/** What events are about. */
+export const EVENT_SOURCES = ['sessions', 'deadlines'] as const;
+
+export type EventSource = (typeof EVENT_SOURCES)[number];
+
+/** The groups of a store. */
+export type SourceGroups = EventGroupsOf<SessionEvent | DeadlineEvent>;
+
+/** The groups of all stores that the application has. A store in memory has none for sessions. */
+@Injectable()
+export class EventSources {
+  readonly #groups = new Map<EventSource, SourceGroups>();
+
+  constructor(
+    @Optional() @Inject(SESSION_EVENT_GROUPS) sessions?: EventGroupsOf<SessionEvent>,
+    @Optional() @Inject(DeadlineEvents) deadlines?: DeadlineEvents,
+  ) {
+    if (sessions) this.#groups.set('sessions', sessions);
+    if (deadlines) this.#groups.set('deadlines', deadlines);
+  }
+
+  /** Those that are there: all, or the one with a name. */
+  which(of: EventSource | undefined): (readonly [source: EventSource, groups: SourceGroups])[] {
+    return [...this.#groups].filter(([source]) => of === undefined || source === of);
+  }
+
+  /** @throws NotFoundException where the application has no such store */
+  groupsOf(source: EventSource): SourceGroups {
+    const groups = this.#groups.get(source);
+    if (!groups) throw new NotFoundException(`This application has no groups for ${source}`);
+    return groups;
+  }
+
+  /** The dead letter that an id names which was shown. @throws BadRequestException for another text */
+  letterOf(shownId: string): { readonly source: EventSource; readonly id: string } {
+    const [, name, id] = /^([a-z]+):([\w-]{1,60})$/.exec(shownId) ?? [];
+    const source = EVENT_SOURCES.find((each) => each === name);
+    if (!source || id === undefined) throw new BadRequestException('This is no id of a dead letter');
+    return { source, id };
+  }
 }
 
 /** The groups that handle events. */
@@ -37,7 +69,7 @@ export class GroupsController {
   ) {}
 
   @Get('groups')
-  async list(@Query() query: Parameters): Promise<{ groups: ShownGroup[] }> {
+  async list(@Query() query: Parameters) {
     const of = wordIn(query, 'of', EVENT_SOURCES);
     const lists = this.sources.which(of).map(async ([source, groups]) => {
       return (await groups.list()).map((group) => showGroup(source, group));
@@ -53,29 +85,27 @@ export class GroupsController {
     const of = wordIn(query, 'of', EVENT_SOURCES);
     if (!of) throw new BadRequestException('The parameter of is missing');
     const groups = this.sources.groupsOf(of);
-    const target = `group ${JSON.stringify(name)} of ${of}`;
-    const reply = await this.actions.run(
-      request,
-      { action: 'remove-group', target },
-      () => groups.remove(name),
-      (outcome) => outcome === 'removed',
-    );
+    const action = { action: 'remove-group', target: `group ${JSON.stringify(name)} of ${of}` } as const;
+    const reply = await this.actions.run(request, action, () => groups.remove(name));
     if (reply === 'live') throw new ConflictException('An instance of this group is alive: stop it first');
     if (reply === 'unknown') throw new NotFoundException('There is no such group');
   }
 }
 
-function showGroup(of: EventSource, group: EventGroupInfo): ShownGroup {
+function showGroup(of: EventSource, group: EventGroupInfo) {
   const { name, lag, pending, retrying, dropped, lostDeadLetters, oldestUnread, consumers } = group;
   return {
+    /** What its events are about. */
     of,
     name,
     lag,
+    /** When the oldest event was recorded that it has not read. */
     oldestUnread: shownInstant(oldestUnread),
     pending,
     retrying,
     dropped,
     lostDeadLetters,
+    /** `idle`: seconds since the instance last asked for events. */
     consumers: consumers.map((each) => ({ name: each.name, pending: each.pending, idle: shownSeconds(each.idle) })),
   };
 }

@@ -28,6 +28,24 @@ export function fact(name, value) {
   return [make('dt', { textContent: name }), make('dd', {}, ...[value].flat())];
 }
 
+/** A card of a list. `id` finds it again. */
+export function card(id, ...children) {
+  const element = make('li', { className: 'card' }, ...children);
+  element.dataset.id = id;
+  return element;
+}
+
+/** Puts cards into a list or, where there are none, a card that says so. */
+export function fill(list, cards, nothing) {
+  const none = make('li', { className: 'card', textContent: nothing });
+  $(list).replaceChildren(...(cards.length > 0 ? cards : [none]));
+}
+
+/** What stands beside each other; what is not there is left out. */
+export const bar = (...elements) => make('div', { className: 'bar' }, ...elements.filter(Boolean));
+
+export const json = (value) => make('pre', { tabIndex: 0, textContent: JSON.stringify(value, null, 2) });
+
 export function button(text, act, { label, ...properties } = {}) {
   const element = make('button', { type: 'button', textContent: text, ...properties });
   if (label) element.setAttribute('aria-label', label);
@@ -71,7 +89,7 @@ export async function attempt(act) {
 let answer = () => {};
 
 /** Asks before something that cannot be undone. Resolves to whether to do it. */
-export function confirmed({ title, text, yes }) {
+export function confirmed(title, text, yes) {
   $('dialog-title').textContent = title;
   $('dialog-text').textContent = text;
   $('dialog-yes').textContent = yes;

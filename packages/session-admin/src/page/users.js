@@ -1,5 +1,20 @@
 import { read, remove } from './api.js';
-import { $, attempt, button, confirmed, facts, foreign, instant, make, onPress, removeCard, tell } from './dom.js';
+import {
+  $,
+  attempt,
+  bar,
+  button,
+  card,
+  confirmed,
+  facts,
+  foreign,
+  instant,
+  json,
+  make,
+  onPress,
+  removeCard,
+  tell,
+} from './dom.js';
 import { bytes, count, deviceName, duration, when } from './words.js';
 
 /** What was searched for last: answers to earlier searches come too late. */
@@ -47,49 +62,32 @@ async function find(wanted) {
   const session = await read(`sessions/${encodeURIComponent(wanted.text)}`, { username: wanted.username });
   if (search !== wanted) return;
   $('found-title').textContent = '1 session';
-  $('sessions').replaceChildren(card(session, true));
+  $('sessions').replaceChildren(cardOf(session, true));
 }
 
 async function list(wanted, offset) {
   const { sessions, total, next } = await read('sessions', { username: wanted.text, offset });
   if (search !== wanted) return;
   wanted.next = next;
-  $('found-title').replaceChildren(
-    total === 0 ? 'No live session of ' : `${count(total, 'session')} of `,
-    foreign(wanted.text),
-  );
+  const found = total === 0 ? 'No live session' : count(total, 'session');
+  $('found-title').replaceChildren(`${found} of `, foreign(wanted.text));
   if (offset === 0) $('sessions').replaceChildren();
-  $('sessions').append(...sessions.map((session) => card(session, false)));
+  $('sessions').append(...sessions.map((session) => cardOf(session, false)));
   $('more-sessions').hidden = next === null;
   $('end-all').hidden = total === 0 || !rights.end;
 }
 
-function card(session, isOpen) {
+function cardOf(session, isOpen) {
   const { id, device, principalName, isOwn } = session;
-  const element = make('li', { className: 'card' });
   const name = deviceName(device);
-  const title = make(
-    'h4',
-    {},
-    foreign(name),
-    isOwn ? make('span', { className: 'badge', textContent: 'your own' }) : '',
-  );
+  const badge = (textContent) => make('span', { className: 'badge', textContent });
+  const own = isOwn ? badge('your own') : undefined;
+  const visitor = principalName === null ? badge('not signed in') : undefined;
   const details = make('details', { open: isOpen }, make('summary', { textContent: 'Details' }));
   details.addEventListener('toggle', () => details.open && attempt(() => open(details, session)));
-  const actions = rights.end
-    ? make(
-        'div',
-        { className: 'bar' },
-        button('End this session', () => end(session, name), {
-          className: 'danger',
-          label: `End this session: ${name}`,
-        }),
-      )
-    : '';
-  element.append(title, summaryOf(session), details, actions);
-  if (principalName === null) title.append(make('span', { className: 'badge', textContent: 'not signed in' }));
-  element.dataset.id = id;
-  return element;
+  const options = { className: 'danger', label: `End this session: ${name}` };
+  const actions = bar(rights.end && button('End this session', () => end(session, name), options));
+  return card(id, make('h4', {}, foreign(name), own, visitor), summaryOf(session), details, actions);
 }
 
 function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirationTime, device, isOwn }) {
@@ -129,7 +127,7 @@ async function open(details, shown) {
 
 function attributeOf({ size, value, isUnreadable }) {
   if (isUnreadable) return `${bytes(size)}, cannot be read`;
-  return value === undefined ? bytes(size) : make('pre', { tabIndex: 0, textContent: JSON.stringify(value, null, 2) });
+  return value === undefined ? bytes(size) : json(value);
 }
 
 async function end(session, name) {
@@ -137,7 +135,7 @@ async function end(session, name) {
   const text = isOwn
     ? 'This is your own session: you have to sign in again. This cannot be undone.'
     : `Whoever uses it has to sign in again. What it holds is lost. This cannot be undone.`;
-  if (!(await confirmed({ title: `End the session of ${name}?`, text, yes: 'End it' }))) return;
+  if (!(await confirmed(`End the session of ${name}?`, text, 'End it'))) return;
   await remove(`sessions/${encodeURIComponent(id)}`, { username: userOf(session) });
   tell('The session has ended.');
   removeCard('sessions', id);
@@ -150,7 +148,7 @@ async function end(session, name) {
 async function endAll() {
   const { text: username } = search;
   const text = 'The user has to sign in again on every device. What the sessions hold is lost. This cannot be undone.';
-  if (!(await confirmed({ title: `End all sessions of ${username}?`, text, yes: 'End all' }))) return;
+  if (!(await confirmed(`End all sessions of ${username}?`, text, 'End all'))) return;
   const { ended } = await remove('sessions', { username });
   tell(`${count(ended, 'session')} ended.`);
   await list(search, 0);

@@ -1,9 +1,229 @@
-import { Delete, Get, HttpCode, Inject, NotFoundException, Param, Query, Req } from '@nestjs/common';
-import { Needs } from '../access/needs.decorator.js';
+import {
+  Delete,
+  Get,
+  HttpCode,
+  Inject,
+  Injectable,
+  NotFoundException,
+  Optional,
+  Param,
+  Query,
+  Req,
+} from '@nestjs/common';
+import { IndexedSessionRepository, SessionRepository, Sessions } from '@nest-session/core';
+import {
+  beganAt,
+  type InspectedSession,
+  inspectSessions,
+  isOwnAttribute,
+  PRINCIPAL_ATTRIBUTE,
+  requestOf,
+  requestSessionOf,
+} from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS, toSessionInfo } from '@nest-session/core/store';
+import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
+import { shownInstant, shownValue } from '../http/shown.js';
+import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
-import { readablePrincipal, type ShownSessionDetails } from './shown-session.js';
-import { NO_SESSION, type SessionPage, UserSessions } from './user-sessions.js';
+
+/** A session that was found, by the id that its store knows. */
+type SessionOfUser = InspectedSession & { readonly id: string; readonly shownId: string };
+
+/** Finds the sessions of users. */
+@Injectable()
+export class UserSessions {
+  constructor(
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+    @Optional() @Inject(Sessions) private readonly all?: Sessions,
+    @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
+    @Optional() @Inject(SESSION_OPTIONS) private readonly sessionOptions?: Pick<ResolvedSessionOptions, 'ids'>,
+  ) {}
+
+  /** Whether the application has sessions. */
+  get areThere(): boolean {
+    return this.all !== undefined && this.repository !== undefined;
+  }
+
+  /** Whether they can be found by their user. */
+  get areIndexed(): boolean {
+    return this.areThere && this.repository instanceof IndexedSessionRepository;
+  }
+
+  /** A page of the sessions of a user, the latest sign-in first. */
+  async list(request: object, username: string, offset: number, limit: number) {
+    const sessions = this.#indexed;
+    const [total, ids] = await Promise.all([
+      sessions.count(username),
+      // One more tells whether there is another page.
+      idsFrom(sessions.ofPrincipal(username), offset, limit + 1),
+    ]);
+    const wanted = ids.slice(0, limit);
+    const found = await inspectSessions(this.#repository, wanted);
+    const context = this.#context(request);
+    // One may have got another user since the index was read.
+    const theirs = found.filter((each) => (readablePrincipal(each) ?? username) === username);
+    const inOrder = theirs.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
+    return {
+      sessions: inOrder.map((each) => showSession(each, context)),
+      /** How many sessions the user has. */
+      total,
+      /** The `offset` of the next page; null: this is the last one. */
+      next: ids.length > limit ? offset + limit : null,
+    };
+  }
+
+  /** Everything that may be shown of a session. */
+  show(request: object, found: SessionOfUser) {
+    const attributes = attributesOf(found, this.options.values);
+    return { ...showSession(found, this.#context(request)), attributes };
+  }
+
+  /**
+   * The session that an id names which was shown. With `username`, only a session of this user.
+   * @throws NotFoundException where there is none
+   */
+  async find(shownId: string, username: string | undefined): Promise<SessionOfUser> {
+    const id = await this.#storedId(shownId, username);
+    const [found] = id === undefined ? [] : await inspectSessions(this.#repository, [id]);
+    if (!found || (username !== undefined && !(await this.#isOf(username, found))))
+      throw new NotFoundException(NO_SESSION);
+    return { ...found, id: found.record.id, shownId };
+  }
+
+  /** Ends a session. Resolves to false where it has ended already. */
+  end({ id }: SessionOfUser, username: string | undefined): Promise<boolean> {
+    return username === undefined ? this.#sessions.end(id) : this.#sessions.end(id, { of: username });
+  }
+
+  /** Ends all sessions of a user. Resolves to their number. */
+  endAll(username: string): Promise<number> {
+    return this.#indexed.endAll(username);
+  }
+
+  /** Whether it is a session of a user. The index decides where the name cannot be read, as without its key. */
+  async #isOf(username: string, found: InspectedSession): Promise<boolean> {
+    const name = readablePrincipal(found);
+    const holdsName = [...found.record.attributes].some(([each]) => each === PRINCIPAL_ATTRIBUTE);
+    if (name !== undefined || !this.areIndexed || !holdsName) return name === username;
+    for await (const { id } of this.#indexed.ofPrincipal(username)) if (id === found.record.id) return true;
+    return false;
+  }
+
+  /**
+   * An id that is a token is never shown, and opens nothing here: its fingerprint is looked up among those of a user.
+   */
+  async #storedId(shownId: string, username: string | undefined): Promise<string | undefined> {
+    if (this.#shown(shownId) === shownId) return shownId;
+    if (username === undefined) throw new NotFoundException(FINGERPRINT_ALONE);
+    for await (const { id } of this.#indexed.ofPrincipal(username)) if (this.#shown(id) === shownId) return id;
+    return undefined;
+  }
+
+  #context(request: object): ShowingContext {
+    const ownId = requestSessionOf(requestOf(request))?.existing?.storedId;
+    return { ownId, shownId: (id) => this.#shown(id) };
+  }
+
+  #shown(id: string): string {
+    return this.sessionOptions?.ids.shown(id) ?? id;
+  }
+
+  get #sessions(): Sessions {
+    if (!this.areThere) throw new NotFoundException('This application has no sessions');
+    return this.all!;
+  }
+
+  get #repository(): SessionRepository {
+    void this.#sessions;
+    return this.repository!;
+  }
+
+  get #indexed(): Sessions {
+    if (this.areThere && !this.areIndexed)
+      throw new NotFoundException('The store of the sessions has no index of users');
+    return this.#sessions;
+  }
+}
+
+async function idsFrom(sessions: AsyncIterable<{ readonly id: string }>, offset: number, most: number) {
+  const ids: string[] = [];
+  for await (const { id } of sessions) if (ids.push(id) >= offset + most) break;
+  return ids.slice(offset);
+}
+
+const NO_SESSION = 'No live session has this id';
+
+const FINGERPRINT_ALONE =
+  "With sessionIds: 'plain', a session is found by its fingerprint and its user: add the parameter username";
+
+/** How ids are shown. */
+interface ShowingContext {
+  /** The id of the session of the request, as its store knows it. */
+  readonly ownId: string | undefined;
+  readonly shownId: (id: string) => string;
+}
+
+/** A session without any value. The first six are those of Spring's actuator. */
+function showSession({ record, session }: InspectedSession, { ownId, shownId }: ShowingContext) {
+  const { id, creationTime, lastAccessedTime, maxInactiveInterval, authenticatedAt, device } = toSessionInfo(record);
+  const absoluteExpiry = endAfter(record.absoluteTimeout, beganAt(record));
+  const expiry = Math.min(endAfter(record.maxInactiveInterval, record.lastAccessedTime), absoluteExpiry);
+  return {
+    id: shownId(id),
+    attributeNames: namesOf(session),
+    creationTime: shownInstant(creationTime),
+    lastAccessedTime: shownInstant(lastAccessedTime),
+    /** Seconds; negative: none. */
+    maxInactiveInterval,
+    // Stores find no others.
+    expired: false,
+    /** Null where nobody is signed in. */
+    principalName: readablePrincipal({ session }) ?? null,
+    /** When somebody signed in. */
+    authenticatedTime: shownInstant(authenticatedAt),
+    /** When it expires unless it is used; null: never. */
+    expirationTime: shownInstant(expiry),
+    /** When it expires even if it is used; null: never. */
+    absoluteExpirationTime: shownInstant(absoluteExpiry),
+    device: device ? { address: device.address ?? null, userAgent: device.userAgent ?? null } : null,
+    /** Bytes of the names and the texts of its attributes. */
+    size: attributesOf({ record, session }).reduce((sum, { size }) => sum + size, 0),
+    /** Whether it is the session of the request. */
+    isOwn: id === ownId,
+  };
+}
+
+/** Infinity for never. */
+function endAfter(seconds: number, since: number): number {
+  return seconds < 0 ? Infinity : since + seconds * 1000;
+}
+
+/** The attributes, with the values that the application shows, and the bytes of their names and texts. */
+function attributesOf({ record, session }: InspectedSession, values?: (name: string, value: unknown) => unknown) {
+  const names = namesOf(session);
+  return [...record.attributes]
+    .filter(([name]) => names.includes(name))
+    .map(([name, text]) => ({
+      name,
+      size: Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes),
+      ...shownValue(values && (() => values(name, session.getAttribute<unknown>(name)))),
+    }));
+}
+
+/** Without those of the library: the principal is shown as such, and a CSRF token is for nobody. */
+function namesOf({ attributeNames }: InspectedSession['session']): readonly string[] {
+  return attributeNames.filter((name) => !isOwnAttribute(name));
+}
+
+/** Undefined where nobody is signed in, or where the name cannot be read, as without its key. */
+function readablePrincipal({ session }: Pick<InspectedSession, 'session'>): string | undefined {
+  try {
+    return session.principalName;
+  } catch {
+    return undefined;
+  }
+}
 
 // A page costs the reading of all before it.
 const FURTHEST = 100_000;
@@ -16,17 +236,13 @@ export class SessionsController {
   ) {}
 
   @Get('sessions')
-  list(@Req() request: object, @Query() query: Parameters): Promise<SessionPage> {
+  list(@Req() request: object, @Query() query: Parameters) {
     const offset = numberIn(query, 'offset', 0, { atLeast: 0, atMost: FURTHEST });
-    return this.sessions.list(request, requiredText(query, 'username'), { offset, limit: limitIn(query) });
+    return this.sessions.list(request, requiredText(query, 'username'), offset, limitIn(query));
   }
 
   @Get('sessions/:id')
-  async show(
-    @Req() request: object,
-    @Param('id') id: string,
-    @Query() query: Parameters,
-  ): Promise<ShownSessionDetails> {
+  async show(@Req() request: object, @Param('id') id: string, @Query() query: Parameters) {
     return this.sessions.show(request, await this.sessions.find(id, textIn(query, 'username')));
   }
 
@@ -36,18 +252,9 @@ export class SessionsController {
   async end(@Req() request: object, @Param('id') id: string, @Query() query: Parameters): Promise<void> {
     const username = textIn(query, 'username');
     const found = await this.sessions.find(id, username);
-    const action = {
-      action: 'end-session',
-      sessionId: found.id,
-      shownId: found.shownId,
-      principalName: readablePrincipal(found),
-    } as const;
-    const isEnded = await this.actions.run(
-      request,
-      action,
-      () => this.sessions.end(found, username),
-      (done) => done,
-    );
+    const { id: sessionId, shownId } = found;
+    const action = { action: 'end-session', sessionId, shownId, principalName: readablePrincipal(found) } as const;
+    const isEnded = await this.actions.run(request, action, () => this.sessions.end(found, username));
     if (!isEnded) throw new NotFoundException(NO_SESSION);
   }
 
@@ -55,12 +262,7 @@ export class SessionsController {
   @Needs('end')
   async endAll(@Req() request: object, @Query() query: Parameters): Promise<{ ended: number }> {
     const principalName = requiredText(query, 'username');
-    const ended = await this.actions.run(
-      request,
-      { action: 'end-sessions', principalName },
-      () => this.sessions.endAll(principalName),
-      (count) => count > 0,
-    );
-    return { ended };
+    const action = { action: 'end-sessions', principalName } as const;
+    return { ended: await this.actions.run(request, action, () => this.sessions.endAll(principalName)) };
   }
 }

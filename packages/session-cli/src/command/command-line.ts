@@ -1,8 +1,7 @@
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
 import { ADDRESS_FLAGS } from './address-flags.js';
 import type { Command, CommandOptions } from './command.js';
-import { GENERAL_FLAGS, helpTextOf, MORE, SHORT_FLAGS } from './help-text.js';
-import { shownArgument, UsageError } from './usage.error.js';
+import { MORE, PROGRAM, shownArgument, UsageError } from './usage.error.js';
 
 /** What a command line asks for. */
 export interface CommandLine {
@@ -27,13 +26,7 @@ export function readCommandLine(args: readonly string[], commands: readonly Comm
   if (name === undefined) return { command: undefined, argument: undefined, given };
   const command = commandCalled(name, commands);
   if (given['help'] === true || given['version'] === true) return { command, argument, given };
-  const problems = [
-    ...problemsOf(
-      command,
-      given,
-      [argument, ...others].filter((each) => each !== undefined),
-    ),
-  ];
+  const problems = [...problemsOf(command, given, argument === undefined ? [] : [argument, ...others])];
   if (problems.length > 0) throw new UsageError(`${problems.join('\n')}\n\n${helpTextOf(command)}`);
   return { command, argument, given };
 }
@@ -83,7 +76,11 @@ function parsed(args: readonly string[], commands: readonly Command[]) {
       args: args.filter((arg) => !ids.includes(arg)),
       allowPositionals: true,
       tokens: true,
-      options: Object.fromEntries(Object.entries(all).map(configOf)),
+      options: Object.fromEntries(
+        Object.entries(all).map(([flag, { value, short }]) => {
+          return [flag, { type: value === undefined ? 'boolean' : 'string', ...(short !== undefined && { short }) }];
+        }),
+      ),
     });
     const flags = tokens.filter((token) => token.kind === 'option').map(({ name }) => name);
     const twice = flags.find((name, i) => flags.indexOf(name) !== i);
@@ -108,10 +105,60 @@ function hintFor(problem: string): string {
   return /^Unknown option '-[^-]/.test(problem) ? ' If it begins an argument, write -- before the argument.' : '';
 }
 
-function configOf([flag, { value }]: [string, CommandOptions[string]]): [
-  string,
-  NonNullable<ParseArgsConfig['options']>[string],
-] {
-  const short = SHORT_FLAGS[flag];
-  return [flag, { type: value === undefined ? 'boolean' : 'string', ...(short !== undefined && { short }) }];
+/** The options of every command that are not about Redis. */
+const GENERAL_FLAGS: CommandOptions = {
+  json: { text: 'print the result as JSON' },
+  help: { short: 'h', text: 'print the help, that of one command with its name' },
+  version: { short: 'v', text: 'print the version of @nest-session/redis' },
+};
+
+/** The help of the whole program. */
+export function helpText(commands: readonly Command[]): string {
+  return paragraphs([
+    `Usage: ${PROGRAM} <command> [options]`,
+    section(
+      'Commands',
+      commands.map(({ name, text }) => [name, text]),
+    ),
+    ...commands.map(optionsOf),
+    ...COMMON,
+    `Exit code: 0 fine, 1 could not run, 2 has findings, 3 has findings left after a repair.`,
+  ]);
 }
+
+/** The help of one command. */
+export function helpTextOf(command: Command): string {
+  const { name, text, options, argument } = command;
+  const required = Object.entries(options).filter(([, option]) => option.required);
+  const words = [
+    ...(argument ? [argument.required ? argument.value : `[${argument.value}]`] : []),
+    ...required.map(([flag, { value }]) => `--${flag} ${value}`),
+  ];
+  const usage = ['Usage:', PROGRAM, name, ...words, '[options]'].join(' ');
+  return paragraphs([usage, text, optionsOf(command), ...COMMON]);
+}
+
+function paragraphs(all: readonly string[]): string {
+  return all.filter((part) => part !== '').join('\n\n');
+}
+
+type Row = readonly [name: string, text: string];
+
+function optionsOf({ name, argument, options }: Command): string {
+  const rows = [...(argument ? [[argument.value!, argument.text] as const] : []), ...rowsOf(options)];
+  return rows.length === 0 ? '' : section(`Options of ${name}`, rows);
+}
+
+function rowsOf(options: CommandOptions): Row[] {
+  return Object.entries(options).map(([flag, { short, value, text }]) => {
+    const name = `${short === undefined ? '' : `-${short}, `}--${flag}`;
+    return [value === undefined ? name : `${name} ${value}`, text];
+  });
+}
+
+function section(title: string, rows: readonly Row[]): string {
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2;
+  return [`${title}:`, ...rows.map(([name, text]) => `  ${name.padEnd(width)}${text}`)].join('\n');
+}
+
+const COMMON = [section('Where Redis is', rowsOf(ADDRESS_FLAGS)), section('Other options', rowsOf(GENERAL_FLAGS))];

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
+import type { ExitCode } from './command.js';
 
 // The characters that terminals treat as commands, line ends or changes of direction.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
@@ -36,10 +37,10 @@ export class CommandOutput {
     return this.#closed.signal;
   }
 
-  /** The result: as one object, or as lines. */
-  report(json: object, lines: Iterable<string>): void {
-    if (this.isJson) return this.#write(JSON.stringify(json));
-    for (const line of lines) this.#write(line);
+  /** Writes the result, as one object or as lines, and returns the exit code that goes with it. */
+  report(json: object, lines: Iterable<string>, code: ExitCode = 0): ExitCode {
+    for (const line of this.isJson ? [JSON.stringify(json)] : lines) this.#write(line);
+    return code;
   }
 
   /** A part of a result that has no end, as an object of its own or as a line. Resolves when there is room for more. */

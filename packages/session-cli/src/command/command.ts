@@ -5,19 +5,16 @@ import type { CommandOutput } from './command-output.js';
 export type ExitCode = 0 | 1 | 2 | 3;
 
 /** An option, as the help says it. */
-export interface CommandOption {
+interface CommandOption {
   /** What stands for its value in the help, such as `<number>`. Without it, the option has none. */
   readonly value?: string;
+  /** One letter that stands for its name. */
+  readonly short?: string;
   readonly text: string;
   readonly required?: boolean;
 }
 
 export type CommandOptions = Readonly<Record<string, CommandOption>>;
-
-/** The module of a command, such as `list.command.ts`. */
-interface CommandModule {
-  run(call: CommandCall): Promise<ExitCode>;
-}
 
 /** A command of `nest-session`. To add one, add it to the list in commands.ts. */
 export interface Command {
@@ -27,8 +24,8 @@ export interface Command {
   /** The argument behind its name, such as `<id>`; `required`: unless another option takes its place. */
   readonly argument?: CommandOption;
   readonly options: CommandOptions;
-  /** Its module. What it needs takes longer to load than the help takes to print. */
-  load(): Promise<CommandModule>;
+  /** Its module, such as `list.command.ts`. What it needs takes longer to load than the help takes to print. */
+  load(): Promise<{ run(call: CommandCall): Promise<ExitCode> }>;
 }
 
 /** Where Redis is, and the namespace: the options that every command has. */

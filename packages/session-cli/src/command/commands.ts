@@ -1,5 +1,5 @@
 import type { Command } from './command.js';
-import { CHECK_NAMES } from '../doctor/check-names.js';
+import { CHECK_NAMES } from '../doctor/diagnosis.js';
 
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [

@@ -1,15 +1,10 @@
 import { type DeadLetter, shownText } from '@nest-session/core/internal';
 import { redisTime } from '@nest-session/redis-events/internal';
-import { columns } from './columns.js';
 import type { CommandCall, ExitCode } from './command.js';
-import { counted } from './counted.js';
-import { type OpenStore, withStore, WRITES } from './store-access.js';
-import { storeEvents } from './store-events.js';
-import { shownExample } from './shown-example.js';
-import { shownTime } from './shown-time.js';
-import { shownEvent, type ToldEvent } from './told-event.js';
-import { UsageError } from './usage.error.js';
-import { wholeNumber } from './whole-number.js';
+import { columns, counted, shownTime } from './shown.js';
+import { type OpenStore, shownExample, withStore, WRITES } from './store-access.js';
+import { shownEvent, storeEvents, type ToldEvent } from './store-events.js';
+import { UsageError, wholeNumber } from './usage.error.js';
 
 const ALL = 'all';
 const MOST_LEFT = 10_000;
@@ -22,19 +17,20 @@ export function run(call: CommandCall): Promise<ExitCode> {
   // With one of them, `all` is meant to be some of the dead letters.
   if (limit !== undefined || after !== undefined)
     throw new UsageError('--limit and --after are for the list: no dead letter was replayed or discarded.');
-  if (replay !== undefined) return act(call, () => replayed(call, replay));
+  if (replay !== undefined) return act(call, (store) => replayed(call, store, replay));
   if (!call.flags.has('yes')) throw new UsageError('A discarded event is never handled. Add --yes to discard it.');
-  return act(call, () => discarded(call, discard!));
+  return act(call, (store) => discarded(call, store, discard!));
 }
 
 function list(call: CommandCall): Promise<ExitCode> {
-  const { values, output } = call;
-  const { group, after } = values;
-  const limit = values['limit'] === undefined ? undefined : wholeNumber('limit', values['limit'], { atLeast: 1 });
-  const filter = { ...(group !== undefined && { group }), ...(after !== undefined && { after }) };
-  return withStore<ExitCode>(call, async (store) => {
-    const { groups } = storeEvents(store);
-    const letters = await groups.deadLetters({ ...filter, ...(limit !== undefined && { limit }) }).catch(unknownId);
+  const { after, limit = '100' } = call.values;
+  const page = { limit: wholeNumber('limit', limit, { atLeast: 1 }), ...(after !== undefined && { after }) };
+  return withStore(call, async (store) => {
+    const letters = await storeEvents(store)
+      .groups.deadLetters({ ...filterOf(call), ...page })
+      .catch((error: unknown) => {
+        throw error instanceof RangeError ? new UsageError('--after must be the id of a dead letter.') : error;
+      });
     const told = letters.map((letter) => toldLetter(letter, store));
     const titles = ['ID', 'AT', 'GROUP', 'HANDLER', 'ATTEMPTS', 'EVENT', 'REASON'];
     const rows = told.map((each) => [
@@ -46,64 +42,49 @@ function list(call: CommandCall): Promise<ExitCode> {
       each.event ? shownEvent(each.event) : shownText(each.member ?? '-'),
       JSON.stringify(each.reason),
     ]);
-    output.report({ deadLetters: told }, told.length === 0 ? ['There are no dead letters.'] : columns(titles, rows));
-    return 0;
+    return call.output.report({ deadLetters: told }, columns(titles, rows, 'There are no dead letters.'));
   });
 }
 
 function toldLetter({ member, ...letter }: DeadLetter<ToldEvent>, { shownId }: OpenStore) {
-  return { ...letter, ...(member !== undefined && { member: shownExample(member, shownId) }) };
-}
-
-function unknownId(error: unknown): never {
-  throw error instanceof RangeError ? new UsageError('--after must be the id of a dead letter.') : error;
+  return { ...letter, member: member === undefined ? undefined : shownExample(member, shownId) };
 }
 
 /** What was done with how many dead letters, and how many of them are left. */
 type Outcome = readonly [word: string, count: number, left?: number];
 
-async function act({ output }: CommandCall, work: () => Promise<Outcome>): Promise<ExitCode> {
-  const [word, count, left = 0] = await work();
+async function act(call: CommandCall, work: (store: OpenStore) => Promise<Outcome>): Promise<ExitCode> {
+  const [word, count, left = 0] = await withStore(call, work, WRITES);
   const lines = [`${counted(count, 'dead letter')} ${word}.`];
   if (left > 0)
     lines.push(
       `${counted(left, 'dead letter')} left: the group does not exist any more, or it is no event. Start an instance of the ` +
         'group, or discard them.',
     );
-  output.report({ [word]: count, ...(left > 0 && { left }) }, lines);
-  return left > 0 ? 2 : 0;
+  return call.output.report({ [word]: count, ...(left > 0 && { left }) }, lines, left > 0 ? 2 : 0);
 }
 
-async function replayedAll(call: CommandCall, store: OpenStore): Promise<Outcome> {
+async function replayed(call: CommandCall, store: OpenStore, id: string): Promise<Outcome> {
   const { groups } = storeEvents(store);
-  const began = Math.min(...(await store.connection.runInAll({ all: [...store.partitions.all] }, redisTime)));
-  const count = await groups.replayAll(filterOf(call));
-  // Those that were replayed may have failed once more.
-  const left = await groups.deadLetters({ ...filterOf(call), limit: MOST_LEFT });
-  return ['replayed', count, left.filter(({ at }) => at < began).length];
+  if (id === ALL) {
+    const began = Math.min(...(await store.connection.runInAll({ all: [...store.partitions.all] }, redisTime)));
+    const count = await groups.replayAll(filterOf(call));
+    // Those that were replayed may have failed once more.
+    const left = await groups.deadLetters({ ...filterOf(call), limit: MOST_LEFT });
+    return ['replayed', count, left.filter(({ at }) => at < began).length];
+  }
+  const reply = await groups.replay(id);
+  if (reply === 'gone') throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
+  if (reply === 'orphaned') throw new UsageError('Its group does not exist any more. Start an instance of it first.');
+  if (reply === 'foreign') throw new UsageError('It is no event, so no handler can take it. Discard it instead.');
+  return ['replayed', 1];
 }
 
-function replayed(call: CommandCall, id: string): Promise<Outcome> {
-  const work = async (store: OpenStore): Promise<Outcome> => {
-    const { groups } = storeEvents(store);
-    if (id === ALL) return replayedAll(call, store);
-    const reply = await groups.replay(id);
-    if (reply === 'gone') throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
-    if (reply === 'orphaned') throw new UsageError('Its group does not exist any more. Start an instance of it first.');
-    if (reply === 'foreign') throw new UsageError('It is no event, so no handler can take it. Discard it instead.');
-    return ['replayed', 1];
-  };
-  return withStore(call, work, WRITES);
-}
-
-function discarded(call: CommandCall, id: string): Promise<Outcome> {
-  const work = async (store: OpenStore): Promise<Outcome> => {
-    const { groups } = storeEvents(store);
-    if (id === ALL) return ['discarded', await groups.discardAll(filterOf(call))];
-    if (await groups.discard(id)) return ['discarded', 1];
-    throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
-  };
-  return withStore(call, work, WRITES);
+async function discarded(call: CommandCall, store: OpenStore, id: string): Promise<Outcome> {
+  const { groups } = storeEvents(store);
+  if (id === ALL) return ['discarded', await groups.discardAll(filterOf(call))];
+  if (await groups.discard(id)) return ['discarded', 1];
+  throw new UsageError(`There is no dead letter ${JSON.stringify(id)}.`);
 }
 
 function filterOf({ values: { group } }: CommandCall): { group?: string } {

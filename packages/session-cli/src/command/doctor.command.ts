@@ -1,19 +1,10 @@
 import type { CommandCall, ExitCode } from './command.js';
-import { CHECK_NAMES, type CheckName } from '../doctor/check-names.js';
-import { CLEANUP, OVERDUE } from '../doctor/cleanup.check.js';
-import { CLIENTS } from '../doctor/clients.check.js';
-import { CLOCK } from '../doctor/clock.check.js';
+import { type Check, CHECK_NAMES, type CheckName, type Diagnosis, type Examined } from '../doctor/diagnosis.js';
+import { CLEANUP, DEAD_LETTERS, FORMAT, GROUPS, INSTANCES, OVERDUE } from '../doctor/application.checks.js';
+import { CLIENTS, CLOCK, LATENCY, MEMORY, NOTIFICATIONS, PERSISTENCE, SERVER } from '../doctor/server.checks.js';
 import { examineNodes } from '../doctor/examined-node.js';
-import type { Check, Examined, Diagnosis } from '../doctor/diagnosis.js';
-import { FORMAT } from '../doctor/format.check.js';
-import { DEAD_LETTERS, GROUPS } from '../doctor/groups.check.js';
-import { INSTANCES } from '../doctor/instances.check.js';
-import { LATENCY } from '../doctor/latency.check.js';
-import { MEMORY } from '../doctor/memory.check.js';
-import { NOTIFICATIONS } from '../doctor/notifications.check.js';
-import { PERSISTENCE } from '../doctor/persistence.check.js';
 import { RIGHTS_CHECK } from '../doctor/rights.check.js';
-import { SERVER } from '../doctor/server.check.js';
+import { counted } from './shown.js';
 import { openStore, type ReachedRedis, withRedis, WRITES } from './store-access.js';
 import { UsageError } from './usage.error.js';
 
@@ -37,15 +28,14 @@ const CHECKS: Readonly<Record<CheckName, Check>> = {
 /** Everything that can be wrong with Redis, its settings and what applications do with it. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const checks = checksOf(call);
-  return withRedis<ExitCode>(call, async (redis) => {
+  return withRedis(call, async (redis) => {
     const examined = await examine(call, redis);
     const found = await Promise.all(
       checks.map(async (check) => (await findingsOf(CHECKS[check], examined)).map((each) => ({ check, ...each }))),
     );
     call.signal.throwIfAborted();
     const all = found.flat();
-    call.output.report({ checks: all }, linesOf(all));
-    return all.every(({ status }) => status === 'ok') ? 0 : 2;
+    return call.output.report({ checks: all }, linesOf(all), all.every(({ status }) => status === 'ok') ? 0 : 2);
   });
 }
 
@@ -59,21 +49,15 @@ function checksOf({ values }: CommandCall): readonly CheckName[] {
 }
 
 async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined> {
-  const [nodes, opened] = await Promise.all([
-    examineNodes(redis),
-    openStore(redis, WRITES).then(
-      (store) => ({ store, storeProblem: undefined }),
-      (error: Error) => ({ store: undefined, storeProblem: error }),
-    ),
-  ]);
-  return { call, redis, nodes, ...opened };
+  const opened = openStore(redis, WRITES).catch((error: Error) => error);
+  const [nodes, store] = await Promise.all([examineNodes(redis), opened]);
+  return { call, redis, nodes, store };
 }
 
 /** One that fails is a finding: the others are to be seen. */
 async function findingsOf(check: Check, examined: Examined): Promise<readonly Diagnosis[]> {
-  if (check.ofStore && !examined.store) return [];
   try {
-    return await check.look(examined);
+    return await check(examined);
   } catch (error) {
     const advice = 'Run this again. If it fails again, correct what the message names.';
     return [{ status: 'error', message: `This could not be checked: ${(error as Error).message}`, advice }];
@@ -87,5 +71,5 @@ function* linesOf(all: readonly (Diagnosis & { readonly check: CheckName })[]): 
     if (advice !== undefined) yield `${' '.repeat(9 + width)}  ${advice}`;
   }
   const count = all.filter(({ status }) => status !== 'ok').length;
-  yield count === 0 ? 'Everything is fine.' : `${count} ${count === 1 ? 'finding' : 'findings'}.`;
+  yield count === 0 ? 'Everything is fine.' : `${counted(count, 'finding')}.`;
 }

@@ -1,9 +1,8 @@
 import { rangeOfPartitions } from '@nest-session/redis-events/internal';
-import { repartition } from '../repartitioning/repartition.js';
+import { repartition } from '../repartitioning/repartition-run.js';
 import type { CommandCall, ExitCode } from './command.js';
-import { counted } from './counted.js';
-import { UsageError } from './usage.error.js';
-import { wholeNumber } from './whole-number.js';
+import { counted } from './shown.js';
+import { UsageError, wholeNumber } from './usage.error.js';
 
 /** Moves the sessions of a namespace to another number of partitions. */
 export async function run({ address, values, signal, output }: CommandCall): Promise<ExitCode> {
@@ -13,9 +12,8 @@ export async function run({ address, values, signal, output }: CommandCall): Pro
   const onProgress = ({ step, moved }: { step: string; moved: number }) =>
     output.progress(`${step}: ${counted(moved, 'session')} moved`);
   const { moved } = await repartition(address, { from, to, signal, onProgress });
-  output.report({ moved, partitions: to }, [
+  return output.report({ moved, partitions: to }, [
     `${counted(moved, 'session')} moved`,
     `All sessions are in ${counted(to, 'partition')}. Set the option partitions to ${to}, and start the applications.`,
   ]);
-  return 0;
 }

@@ -1,9 +1,8 @@
 import { VERSION } from '@nest-session/redis-events/internal';
 import type { ExitCode } from './command.js';
-import { type CommandLine, readCommandLine } from './command-line.js';
+import { type CommandLine, helpText, helpTextOf, readCommandLine } from './command-line.js';
 import { CommandOutput } from './command-output.js';
 import { COMMANDS } from './commands.js';
-import { helpText, helpTextOf } from './help-text.js';
 import { UsageError } from './usage.error.js';
 
 /** The program `nest-session`: does what the arguments of this process say, and sets its exit code. */
@@ -24,7 +23,8 @@ export async function runCommand(): Promise<void> {
     process.exitCode = isWritten ? code : 1;
   } catch (error) {
     const interrupted = stopping.signal.aborted && !(error instanceof UsageError);
-    output.note(interrupted ? 'Interrupted. Run the command again to continue.' : messageOf(error));
+    const message = error instanceof Error ? error.message : String(error);
+    output.note(interrupted ? 'Interrupted. Run the command again to continue.' : message);
     process.exitCode = 1;
   } finally {
     output.end();
@@ -33,20 +33,11 @@ export async function runCommand(): Promise<void> {
 
 async function run(line: CommandLine, output: CommandOutput, signal: AbortSignal): Promise<ExitCode> {
   const { command, given } = line;
-  if (given['version'] === true) return printed(output, { version: VERSION }, VERSION);
+  if (given['version'] === true) return output.report({ version: VERSION }, [VERSION]);
   const help = command ? helpTextOf(command) : helpText(COMMANDS);
-  if (given['help'] === true) return printed(output, { help }, help);
+  if (given['help'] === true) return output.report({ help }, help.split('\n'));
   if (!command) throw new UsageError(help);
   // The rest needs no NestJS, which takes most of the time of a start.
   const { callCommand } = await import('./call-command.js');
   return callCommand(command, line, output, signal);
-}
-
-function printed(output: CommandOutput, json: object, text: string): ExitCode {
-  output.report(json, text.split('\n'));
-  return 0;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,20 +1,18 @@
 import { beganAt, isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
 import { parsed } from '@nest-session/redis-events/internal';
 import { ATTRIBUTE_FIELD, ID_PATTERN, NO_KEY, type SessionPartitions } from '@nest-session/redis/internal';
-import { columns } from './columns.js';
+import { columns, shownBytes, shownDuration, shownTime } from './shown.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withSessions } from './store-access.js';
-import { shownBytes, shownDuration, shownTime } from './shown-time.js';
 import { UsageError } from './usage.error.js';
 
 /** One session, without the values of its attributes. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const id = call.argument!;
-  return withSessions<ExitCode>(call, async (store) => {
+  return withSessions(call, async (store) => {
     const found = await read(store, id);
     if (!found) throw noSession(store, id);
-    call.output.report(found, linesOf(found));
-    return 0;
+    return call.output.report(found, linesOf(found));
   });
 }
 
@@ -82,22 +80,22 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
 function* linesOf(found: Found): Iterable<string> {
   if (!('attributes' in found)) return yield `${found.id} has another id now: ${found.forwardedTo}`;
   const { id, live, attributes, device } = found;
-  yield `${'session'.padEnd(WIDTH)}${id}`;
-  yield `${'state'.padEnd(WIDTH)}${stateOf(found)}`;
-  for (const [title, at] of Object.entries({
-    created: found.creationTime,
-    'signed in': found.authenticatedAt,
-    'last used': found.lastAccessedTime,
-    'ends at latest': found.absoluteExpiry,
-  })) {
-    if (at !== undefined) yield `${title.padEnd(WIDTH)}${shownTime(at)}`;
-  }
-  yield `${(live ? 'ends in' : 'data kept for').padEnd(WIDTH)}${shownDuration(live ? found.timeToLive : found.keptFor)}`;
-  if (device !== null) yield `${'device'.padEnd(WIDTH)}${JSON.stringify(device)}`;
-  if (found.encrypted) yield `${'encrypted'.padEnd(WIDTH)}yes: the sizes are those of the encrypted texts`;
+  const shown = (at: number | undefined) => (at === undefined ? undefined : shownTime(at));
+  const facts = {
+    session: id,
+    state: stateOf(found),
+    created: shown(found.creationTime),
+    'signed in': shown(found.authenticatedAt),
+    'last used': shown(found.lastAccessedTime),
+    'ends at latest': shown(found.absoluteExpiry),
+    [live ? 'ends in' : 'data kept for']: shownDuration(live ? found.timeToLive : found.keptFor),
+    device: device === null ? undefined : JSON.stringify(device),
+    encrypted: found.encrypted ? 'yes: the sizes are those of the encrypted texts' : undefined,
+  };
+  for (const [title, text] of Object.entries(facts)) if (text !== undefined) yield `${title.padEnd(16)}${text}`;
   yield '';
   const rows = attributes.map(({ name, bytes }) => [shownText(name), shownBytes(bytes)]);
-  yield* rows.length === 0 ? ['It has no attributes.'] : columns(['ATTRIBUTE', 'SIZE'], rows);
+  yield* columns(['ATTRIBUTE', 'SIZE'], rows, 'It has no attributes.');
 }
 
 function stateOf({ live, ended, unreadable }: Extract<Found, { live: boolean }>): string {
@@ -106,7 +104,6 @@ function stateOf({ live, ended, unreadable }: Extract<Found, { live: boolean }>)
   return `ended: ${ended ?? NOT_RECORDED}`;
 }
 
-const WIDTH = 16;
 const UNREADABLE = 'unreadable: no request finds it, because it lacks a time. To mend it, run verify --repair';
 // It has expired, or every session that began until a time is over.
 const NOT_RECORDED = 'nobody has recorded the end yet';

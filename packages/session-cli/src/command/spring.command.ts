@@ -1,25 +1,27 @@
 import { SessionIds } from '@nest-session/core/internal';
-import { lookAtSpring, SpringKeys, type SpringLook, type SpringRule } from '@nest-session/spring/internal';
 import { Pace } from '@nest-session/redis-events/internal';
+import {
+  lookAtSpring,
+  SPRING_RULES,
+  SpringKeys,
+  type SpringOverview,
+  type SpringRule,
+} from '@nest-session/spring/internal';
 import type { CommandCall, ExitCode } from './command.js';
-import { exitCodeOfFindings } from './shown-findings.js';
-import { springReport } from './spring-report.js';
+import { reportFindings } from './findings.js';
+import { counted } from './shown.js';
 import { type ReachedRedis, withRedis } from './store-access.js';
-import { UsageError } from './usage.error.js';
-import { wholeNumber } from './whole-number.js';
+import { UsageError, wholeNumber } from './usage.error.js';
 
 const NAMESPACE = 'spring:session';
-const RATE = '20000';
-const SAMPLE = '100';
 
 /** Looks at the sessions of Spring Session. */
 export function run(call: CommandCall): Promise<ExitCode> {
-  const { sample = SAMPLE, rate = RATE } = call.values;
-  const size = wholeNumber('sample', sample, { atLeast: 1, atMost: 10_000 });
+  const { sample: size = '100', rate = '20000' } = call.values;
+  const sample = wholeNumber('sample', size, { atLeast: 1, atMost: 10_000 });
   const pace = new Pace(wholeNumber('rate', rate, { atLeast: 1 }), call.signal);
-  const repair = call.flags.has('repair');
   const address = { ...call.address, namespace: call.address.namespace ?? NAMESPACE };
-  return withRedis({ ...call, address }, (redis) => look(redis, call, { repair, sample: size, pace }), 'read');
+  return withRedis({ ...call, address }, (redis) => look(redis, call, sample, pace), 'read');
 }
 
 /** Rules whose examples are ids. */
@@ -30,17 +32,13 @@ const OF_IDS: ReadonlySet<SpringRule> = new Set([
   'index-member-without-session',
 ]);
 
-interface LookOptions {
-  readonly repair: boolean;
-  readonly sample: number;
-  readonly pace: Pace;
-}
-
 async function look(
   { connections: { background: client }, options: { namespace } }: ReachedRedis,
-  { output }: CommandCall,
-  { repair, sample, pace }: LookOptions,
+  { output, flags }: CommandCall,
+  sample: number,
+  pace: Pace,
 ): Promise<ExitCode> {
+  const repair = flags.has('repair');
   const holds = await client.hget(`${namespace}:meta`, 'holds');
   if (holds !== null) {
     const others = holds === 'shared-sessions' ? 'doctor and stats' : 'verify and stats';
@@ -49,21 +47,105 @@ async function look(
   const keys = new SpringKeys(namespace);
   const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
   const pass = (mends: boolean) => lookAtSpring(client, keys, { mends, sample, pace, onProgress });
-  const first = await pass(repair);
-  if (first.overview.sessions.found === 0 && first.findings.length === 0) {
+  const { overview, findings, hasLookedForLeftovers } = await pass(repair);
+  if (overview.sessions.found === 0 && findings.length === 0) {
     output.note(`There is no session of Spring in namespace ${JSON.stringify(namespace)}.`);
     return 1;
   }
-  const second = repair && first.findings.length > 0 ? await pass(false) : undefined;
-  const found = { findings: shownOf(first), left: second ? shownOf(second) : [] };
-  output.report(...springReport(first, { ...found, repair, looked: pace.passed }));
-  return exitCodeOfFindings(found, repair);
+  const { findings: left } = repair && findings.length > 0 ? await pass(false) : { findings: [] };
+  const java = javaFor(overview);
+  // They are tokens.
+  const ids = new SessionIds(undefined, 'plain');
+  return reportFindings(
+    output,
+    { findings, left, looked: pace.passed },
+    {
+      rules: SPRING_RULES,
+      repair,
+      show: (example, rule) => (OF_IDS.has(rule) ? ids.shown(example) : example),
+      json: { ...overview, java, hasLookedForLeftovers },
+      lines: [
+        ...factsOf(overview),
+        ...(hasLookedForLeftovers ? [] : ['On a Cluster, what Spring leaves behind is not looked for.']),
+        ...(java.length === 0 ? [] : [...TO_SHARE, ...java.map((line) => `  ${line}`)]),
+        '',
+      ],
+    },
+  );
 }
 
-/** The ids are tokens. */
-function shownOf({ findings }: SpringLook): SpringLook['findings'] {
-  const ids = new SessionIds(undefined, 'plain');
-  return findings.map(({ rule, count, examples }) => {
-    return { rule, count, examples: OF_IDS.has(rule) ? examples.map((id) => ids.shown(id)) : examples };
-  });
+const TO_SHARE = [
+  '',
+  'For JSON and the indexed repository, add this to the application of Spring, unless it has both.',
+  'With sessions in another form, its requests fail then, so change spring.session.data.redis.namespace, too.',
+  '',
+];
+
+const SERIALIZERS: Readonly<Record<NonNullable<SpringOverview['serializer']>, string>> = {
+  java: 'JDK serialization, the default of Spring Session',
+  'plain-json': 'plain JSON, without classes',
+  'typed-json': 'JSON with the class of each object and list',
+  'security-json': 'JSON with the class of each object and list, by the modules of Spring Security',
+  json: 'JSON. No value that was read is an object or a list, so it may be with or without classes',
+  mixed: 'JDK serialization and JSON, both',
+};
+
+/** An application of Spring with the indexed repository, and with JSON. `serializer`: the lines that make one. */
+function javaWith(...serializer: readonly string[]): readonly string[] {
+  return [
+    '@Configuration(proxyBeanMethods = false)',
+    '@EnableRedisIndexedHttpSession',
+    'class SharedSessions {',
+    '  @Bean RedisSerializer<Object> springSessionDefaultRedisSerializer() {',
+    ...serializer.map((line) => `    ${line}`),
+    '  }',
+    '}',
+  ];
+}
+
+const WITH_PLAIN_JSON = javaWith('return GenericJacksonJsonRedisSerializer.builder().build();');
+// Plain JSON comes back without the classes of Spring Security, and nobody could sign in.
+const WITH_SECURITY = javaWith(
+  'var loader = getClass().getClassLoader();',
+  'var allowed = BasicPolymorphicTypeValidator.builder()',
+  '    .allowIfSubType("java.").allowIfSubType("org.springframework.");',
+  'var modules = SecurityJacksonModules.getModules(loader, allowed);',
+  'return new GenericJacksonJsonRedisSerializer(JsonMapper.builder().addModules(modules).build());',
+);
+
+function factsOf({ repository, expirations, serializer, hasUuids, ...rest }: SpringOverview): string[] {
+  const { sessions, principals, clockAhead, unreadableAttributes } = rest;
+  const unreadable = unreadableAttributes.map((name) => JSON.stringify(name)).join(', ');
+  const facts = {
+    repository:
+      repository === 'simple'
+        ? 'simple: RedisSessionRepository, without events and indexes'
+        : `indexed: RedisIndexedSessionRepository, expirations in ${expirations === 'buckets' ? 'buckets' : 'a sorted set'}`,
+    serializer: serializer === undefined ? 'unknown: no session was whole' : SERIALIZERS[serializer],
+    sessions: `${sessions.found} found, ${sessions.sampled} read: ${sessions.alive} alive, ${sessions.signedIn} signed in by Spring Security`,
+    cookie: `the session id ${hasUuids ? '' : '(no UUID) '}is the token. Spring Boot puts it into the cookie in base64, and Redis does not tell whether yours does`,
+    index:
+      principals === 0
+        ? 'no user can be found by name'
+        : `sessions of ${counted(principals, 'user')} can be found by name`,
+    clock: clockOf(clockAhead),
+    attributes: unreadable === '' ? 'all can be read' : `some cannot be read: ${unreadable}`,
+    'nest-session':
+      repository === 'indexed' && serializer?.endsWith('-json')
+        ? "can read these sessions, and share them: mode: 'read', or 'shared'"
+        : "can read these sessions: mode: 'read'",
+  };
+  return Object.entries(facts).map(([name, text]) => `${name.padEnd(14)}${text}`);
+}
+
+function clockOf(ahead: number | undefined): string {
+  if (ahead === undefined) return 'nothing tells that of the applications';
+  const seconds = Math.abs(ahead) / 1000;
+  return `that of an application is ${seconds.toFixed(1)} s ${ahead < 0 ? 'behind' : 'ahead of'} that of Redis`;
+}
+
+/** What the application of Spring would have to be. */
+function javaFor({ repository, serializer, hasSpringSecurity }: SpringOverview): readonly string[] {
+  const [java, wanted] = hasSpringSecurity ? [WITH_SECURITY, 'security-json'] : [WITH_PLAIN_JSON, 'plain-json'];
+  return repository === 'indexed' && serializer === wanted ? [] : java;
 }

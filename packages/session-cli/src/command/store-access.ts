@@ -9,6 +9,7 @@ import {
   type Partitions,
   type RedisConnections,
   RequestConnection,
+  scriptsOn,
   settledPartitions,
   settledWithin,
   shownCommand,
@@ -17,9 +18,12 @@ import {
 } from '@nest-session/redis-events/internal';
 import { DeadlinePartitions } from '@nest-session/deadlines/redis/internal';
 import {
+  ID_PATTERN,
+  keepingRules,
   type ResolvedRedisSessionOptions,
   resolveRedisSessionOptions,
   SessionPartitions,
+  SessionScripts,
 } from '@nest-session/redis/internal';
 import {
   modeOfNamespace,
@@ -78,15 +82,15 @@ export async function withRedis<T>(
   }
 }
 
-/** Whether a command changes the data, which another version of the library may have written. */
+/** What a command does with a store. */
 interface Access {
+  /** Whether it changes the data, which another version of the library may have written. */
   readonly writes: boolean;
   /** Whether it also knows the namespace beside that of Spring. */
   readonly knowsShared?: boolean;
 }
 
-export const READS: Access = { writes: false };
-/** For a command that changes the data. */
+const READS: Access = { writes: false };
 export const WRITES: Access = { writes: true };
 
 /** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */
@@ -141,12 +145,8 @@ export async function openStore(redis: ReachedRedis, access = READS): Promise<Op
 function noRecord(meta: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
-    throw new SessionStoreError(
-      `${meta} is no hash: something else has written it. Stop the applications, and rename it`,
-      {
-        cause: error,
-      },
-    );
+    const problem = `${meta} is no hash: something else has written it. Stop the applications, and rename it`;
+    throw new SessionStoreError(problem, { cause: error });
   };
 }
 
@@ -159,4 +159,19 @@ async function reach(connections: RedisConnections, options: ResolvedRedisSessio
   if (!hasEnded) refuse(outage.reason ?? new Error(`no reply within ${PATIENCE} ms`));
   // ioredis itself rejects with `Connection is closed.`
   await connected.catch((error: unknown) => refuse(outage.reason ?? error));
+}
+
+/** The scripts of sessions, by the options of a command. */
+export function sessionScriptsOf({
+  options,
+  partitions,
+}: Pick<OpenStore<SessionPartitions>, 'options' | 'partitions'>) {
+  return scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions)));
+}
+
+const ID = new RegExp(ID_PATTERN, 'g');
+
+/** A key, member or id, with each session id as logs show it. */
+export function shownExample(text: string, shownId: (id: string) => string): string {
+  return text.replace(ID, shownId);
 }

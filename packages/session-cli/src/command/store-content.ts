@@ -1,7 +1,7 @@
-import { scriptsOn } from '@nest-session/redis-events/internal';
-import { countSessions, keepingRules, SessionPartitions, SessionScripts } from '@nest-session/redis/internal';
-import { type DeadlinePartitions, DeadlineScripts, waitingDeadlines } from '@nest-session/deadlines/redis/internal';
-import type { OpenStore } from './store-access.js';
+import { DeadlineScripts, waitingDeadlines } from '@nest-session/deadlines/redis/internal';
+import { ALIVE, nodeWith, type PartitionKeys, scriptsOn } from '@nest-session/redis-events/internal';
+import { countSessions, SessionPartitions } from '@nest-session/redis/internal';
+import { type OpenStore, sessionScriptsOf } from './store-access.js';
 
 /** What there is, and how late it is. */
 interface Content {
@@ -13,20 +13,32 @@ interface Content {
 }
 
 /** What the applications keep in a namespace. */
-export function contentOf(store: OpenStore): Promise<Content> {
-  const { partitions } = store;
-  return partitions instanceof SessionPartitions
-    ? contentOfSessions({ ...store, partitions })
-    : contentOfDeadlines({ ...store, partitions });
-}
-
-async function contentOfSessions({ connection, partitions, options }: OpenStore<SessionPartitions>): Promise<Content> {
-  const scripts = scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions)));
-  return countSessions(connection, scripts, partitions);
-}
-
-async function contentOfDeadlines({ connection, partitions }: OpenStore<DeadlinePartitions>): Promise<Content> {
+export async function contentOf({ connection, partitions, options }: OpenStore): Promise<Content> {
+  if (partitions instanceof SessionPartitions)
+    return countSessions(connection, sessionScriptsOf({ partitions, options }), partitions);
   const scripts = scriptsOn((client) => new DeadlineScripts(client));
   const deadlines = await waitingDeadlines(connection, scripts, partitions);
   return { overdue: Math.max(0, ...deadlines.map(({ overdue }) => overdue)), deadlines };
+}
+
+/** How many events, or dead letters, there are in all partitions. */
+export async function entriesIn(
+  { connection, partitions }: OpenStore,
+  stream: 'events' | 'deadLetters',
+): Promise<number> {
+  const all: readonly PartitionKeys[] = partitions.all;
+  const counts = await connection.runInAll({ all }, (client, keys) => client.xlen(keys[stream]));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** The names of instances: host, process and a UUID. `silent`: they were killed within a day, or do not reach Redis. */
+export async function instanceStates({ connection, partitions: { instances } }: OpenStore) {
+  const [time, rows] = await connection.run(
+    (client) => Promise.all([nodeWith(client, instances).time(), client.zrange(instances, '0', '-1', 'WITHSCORES')]),
+    instances,
+  );
+  const since = Number(time[0]) * 1000 - ALIVE;
+  const names = rows.filter((_, i) => i % 2 === 0);
+  const isAlive = (name: string) => Number(rows[2 * names.indexOf(name) + 1]) >= since;
+  return { alive: names.filter(isAlive), silent: names.filter((name) => !isAlive(name)) };
 }

@@ -1,17 +1,18 @@
-import type { EventGroupInfo } from '@nest-session/core/internal';
+import { shownText } from '@nest-session/core/internal';
+import { DEADLINE_ENTRIES } from '@nest-session/deadlines/redis/internal';
 import {
   DeadLetterReader,
   EventGroups,
   EventStreamScripts,
+  fieldOf,
   GroupLagReader,
   livenessOf,
   scriptsOn,
+  type StreamEntry,
 } from '@nest-session/redis-events/internal';
 import { SESSION_ENTRIES, SessionPartitions } from '@nest-session/redis/internal';
-import { DEADLINE_ENTRIES } from '@nest-session/deadlines/redis/internal';
-import type { InstanceStates } from './instance-states.js';
 import type { OpenStore } from './store-access.js';
-import { toldEvent, type ToldEvent } from './told-event.js';
+import { instanceStates } from './store-content.js';
 
 // Milliseconds: the default of the option `events.lease`.
 const LEASE = 30_000;
@@ -20,28 +21,67 @@ const LEASE = 30_000;
 class ToldGroups extends EventGroups<ToldEvent> {}
 
 /** What looks at and changes the events of a store. */
-export interface StoreEvents {
-  readonly groups: EventGroups<ToldEvent>;
-  readonly lags: GroupLagReader;
-  readonly scripts: (client: ConstructorParameters<typeof EventStreamScripts>[0]) => EventStreamScripts;
-}
-
-/**
- * How many instances of a group are alive. `alive`: the names of all instances that are; with a long lease, one that
- * waits for events is silent for longer than a command can tell from its group.
- */
-export function aliveIn({ consumers }: Pick<EventGroupInfo, 'consumers'>, alive: InstanceStates['alive']): number {
-  return consumers.filter(({ name, idle }) => idle < livenessOf(LEASE) || alive.includes(name)).length;
-}
-
-export function storeEvents({ connection, partitions, shownId }: OpenStore): StoreEvents {
+export function storeEvents({ connection, partitions, shownId }: OpenStore) {
   const kind = partitions instanceof SessionPartitions ? SESSION_ENTRIES : DEADLINE_ENTRIES;
   const scripts = scriptsOn((client) => new EventStreamScripts(client, kind));
   const letters = new DeadLetterReader(connection, partitions);
-  const toEvent = (entry: Parameters<typeof toldEvent>[0]) => toldEvent(entry, shownId);
+  const toEvent = (entry: StreamEntry) => toldEvent(entry, shownId);
   return {
     groups: new ToldGroups(connection, scripts, letters, partitions, { lease: LEASE }, { toEvent }),
     lags: new GroupLagReader(connection, scripts, partitions),
     scripts,
   };
+}
+
+export type ToldGroup = Awaited<ReturnType<typeof groupsOf>>[number];
+
+/** All groups of a store, with what one look at all of them knows. */
+export async function groupsOf(store: OpenStore) {
+  const { groups, lags } = storeEvents(store);
+  const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), instanceStates(store)]);
+  return infos.map(({ oldestUnread, consumers, ...numbers }) => {
+    const reading = readings.find(({ name }) => name === numbers.name);
+    // With a long lease, one that waits for events is silent for longer than a command can tell from its group.
+    const isAlive = ({ name, idle }: (typeof consumers)[number]) => idle < livenessOf(LEASE) || alive.includes(name);
+    return {
+      ...numbers,
+      /** Milliseconds; 0: it has read all. */
+      oldestUnreadAge: oldestUnread === undefined ? 0 : (reading?.oldestUnreadAge ?? 0),
+      deadLetters: reading?.deadLetters ?? 0,
+      /** How many of its instances are alive. */
+      instances: consumers.filter(isAlive).length,
+    };
+  });
+}
+
+export type ToldEvent = NonNullable<ReturnType<typeof toldEvent>>;
+
+/**
+ * What a command tells of an event: what it was about, and no data. Undefined for an entry that is no event.
+ * @param shown a session id as logs show it
+ */
+export function toldEvent(entry: StreamEntry, shown: (id: string) => string) {
+  const field = (name: string) => fieldOf(entry, name);
+  const [type, session, previous] = ['type', 'session', 'previous'].map(field);
+  if (type === undefined) return undefined;
+  return {
+    type,
+    /** When it was recorded: epoch milliseconds. */
+    at: Number(field('at')),
+    session: session === undefined ? undefined : shown(session),
+    /** The id that the session had before. */
+    previous: previous === undefined ? undefined : shown(previous),
+    /** The name of a deadline. */
+    name: field('name'),
+    /** The id of a deadline, which the application did not choose. */
+    id: field('id'),
+  };
+}
+
+/** As a part of a line. */
+export function shownEvent(event: ToldEvent | undefined): string {
+  if (!event) return '-';
+  const { type, session, previous, name, id } = event;
+  const parts = [type, name, session ?? id].filter((part) => part !== undefined).map(shownText);
+  return parts.join(' ') + (previous === undefined ? '' : ` (before ${shownText(previous)})`);
 }

@@ -1,4 +1,7 @@
-import { counted } from './counted.js';
+import { counted } from './shown.js';
+
+export const PROGRAM = 'nest-session';
+export const MORE = `See ${PROGRAM} --help`;
 
 /** Thrown when a command has to be called in another way. Its message is printed as it is. */
 export class UsageError extends Error {
@@ -13,4 +16,17 @@ export function shownArgument(text: string, harmless = WORD): string {
   return harmless.test(text)
     ? JSON.stringify(text)
     : `(${counted(text.length, 'character')}, not shown: it may be a password)`;
+}
+
+interface Range {
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
+/** The number that an option has. */
+export function wholeNumber(option: string, given: string, { atLeast = 0, atMost = 1e9 }: Range = {}): number {
+  if (!/^\d{1,15}$/.test(given))
+    throw new UsageError(`--${option} must be a whole number, but is ${JSON.stringify(given)}. ${MORE}`);
+  if (Number(given) >= atLeast && Number(given) <= atMost) return Number(given);
+  throw new UsageError(`--${option} must be from ${atLeast} to ${atMost}, but is ${given}. ${MORE}`);
 }

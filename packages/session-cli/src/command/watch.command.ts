@@ -2,9 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { byPosition, type PartitionKeys, toStreamEntry } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withStore } from './store-access.js';
-import { storeEvents } from './store-events.js';
-import { shownTime } from './shown-time.js';
-import { shownEvent, toldEvent } from './told-event.js';
+import { shownEvent, storeEvents, toldEvent } from './store-events.js';
+import { shownTime } from './shown.js';
 
 const BATCH_SIZE = 100;
 // Milliseconds between two looks, each one command in every partition.

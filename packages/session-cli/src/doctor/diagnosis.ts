@@ -2,6 +2,26 @@ import type { CommandCall } from '../command/command.js';
 import type { OpenStore, ReachedRedis } from '../command/store-access.js';
 import type { ExaminedNode } from './examined-node.js';
 
+/** The names of the checks, in the order in which `doctor` prints what they find. */
+export const CHECK_NAMES = [
+  'server',
+  'format',
+  'rights',
+  'clock',
+  'latency',
+  'memory',
+  'clients',
+  'persistence',
+  'notifications',
+  'instances',
+  'cleanup',
+  'overdue',
+  'groups',
+  'dead-letters',
+] as const;
+
+export type CheckName = (typeof CHECK_NAMES)[number];
+
 /** What a check has found. */
 export interface Diagnosis {
   readonly status: 'ok' | 'warning' | 'error';
@@ -16,17 +36,23 @@ export interface Examined {
   readonly redis: ReachedRedis;
   /** Each server, once. */
   readonly nodes: readonly ExaminedNode[];
-  /** Undefined: the namespace cannot be used, and the check of the format says why. */
-  readonly store: OpenStore | undefined;
-  /** Why it cannot be used. */
-  readonly storeProblem: Error | undefined;
+  /** Why the namespace cannot be used, if it cannot: the check of the format says so. */
+  readonly store: OpenStore | Error;
 }
 
+type Findings = readonly Diagnosis[] | Promise<readonly Diagnosis[]>;
+
 /** Looks at one thing. It changes nothing in Redis. Several findings: of several nodes or groups. */
-export interface Check {
-  /** Whether it looks at what applications keep, and so needs the store. */
-  readonly ofStore?: boolean;
-  look(examined: Examined): Promise<readonly Diagnosis[]> | readonly Diagnosis[];
+export type Check = (examined: Examined) => Findings;
+
+/** A check of what applications keep: it finds nothing where the namespace cannot be used. */
+export function ofStore(look: (store: OpenStore, examined: Examined) => Findings): Check {
+  return (examined) => (examined.store instanceof Error ? [] : look(examined.store, examined));
+}
+
+/** A check of each server. */
+export function ofNodes(look: (node: ExaminedNode, examined: Examined) => Iterable<Diagnosis>): Check {
+  return (examined) => examined.nodes.flatMap((node) => [...look(node, examined)]);
 }
 
 export function ok(message: string): Diagnosis {

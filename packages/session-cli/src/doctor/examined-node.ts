@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
 import { infoOf, isAnswer } from '@nest-session/redis-events/internal';
 import type { ReachedRedis } from '../command/store-access.js';
-import { serverOf } from '../command/store-nodes.js';
 
 // Milliseconds.
 const PATIENCE = 3000;
@@ -30,19 +29,13 @@ export function examineNodes({ connections }: ReachedRedis): Promise<ExaminedNod
 }
 
 async function examine(client: Redis): Promise<ExaminedNode> {
-  const known = {
-    address: serverOf(client),
-    client,
-    info: new Map<string, string>(),
-    problem: undefined,
-    silence: undefined,
-  };
+  const known = { address: serverOf(client), client, info: new Map<string, string>(), problem: undefined };
   try {
-    await ready(client);
+    if (client.status !== 'ready') await inTime(new Promise<void>((resolve) => client.once('ready', resolve)));
     const pings = await pingsOf(client).catch(ifDenied(() => []));
     const clock = await inTime(clockOf(client)).catch(ifDenied(() => undefined));
     const info = await inTime(client.info()).then(infoOf, ifDenied(shownError));
-    const its = { ...known, pings, clock };
+    const its = { ...known, pings, clock, silence: undefined };
     return typeof info === 'string' ? { ...its, problem: info } : { ...its, info };
   } catch (error) {
     return { ...known, pings: [], clock: undefined, silence: shownError(error) };
@@ -59,7 +52,11 @@ function ifDenied<T>(instead: (error: Error) => T): (error: unknown) => T {
 
 async function pingsOf(client: Redis): Promise<number[]> {
   const pings: number[] = [];
-  for (let i = 0; i < PINGS; i++) pings.push(await timed(() => inTime(client.ping())));
+  for (let i = 0; i < PINGS; i++) {
+    const begin = performance.now();
+    await inTime(client.ping());
+    pings.push(performance.now() - begin);
+  }
   return pings.sort((one, other) => one - other);
 }
 
@@ -73,21 +70,18 @@ export async function inTime<T>(reply: Promise<T>): Promise<T> {
   return Promise.race([reply, late]).finally(() => done.abort());
 }
 
-async function ready(client: Redis): Promise<void> {
-  if (client.status === 'ready') return;
-  await inTime(new Promise((resolve) => client.once('ready', () => resolve(undefined))));
-}
-
-async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
-}
-
 async function clockOf(client: Redis): Promise<{ ahead: number; error: number }> {
   const begin = Date.now();
   const [seconds, microseconds] = await client.time();
   const end = Date.now();
   const at = Number(seconds) * 1000 + Number(microseconds) / 1000;
   return { ahead: Math.round(at - (begin + end) / 2), error: Math.ceil((end - begin) / 2) + 1 };
+}
+
+/** Where the server of a client is. */
+function serverOf({ options: { host, port, sentinels, name }, stream }: Redis): string {
+  if (!sentinels) return `${host}:${port}`;
+  // Behind Sentinels, ioredis leaves its defaults in the options.
+  const { remoteAddress, remotePort } = stream;
+  return remoteAddress === undefined ? `master ${name}` : `${remoteAddress}:${remotePort}`;
 }

@@ -1,54 +1,45 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '@nest-session/redis-events/internal';
 import type { OpenStore } from '../command/store-access.js';
-import { type Check, error, type Diagnosis, ok, seePage } from './diagnosis.js';
-import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from './tried-commands.js';
+import { type Check, type Diagnosis, error, ofStore, ok, seePage } from './diagnosis.js';
 
 /** Those that a user who may only read lacks. */
 const WRITES = ['hset', 'sadd', 'set', 'xadd', 'zadd', 'unlink'];
 
 /** Whether a user of Redis may send what an application sends. Each command is such that it changes nothing. */
-export const RIGHTS_CHECK: Check = {
-  ofStore: true,
-  async look({ store, call }) {
-    const user = call.values['acl-user'];
-    const commands = await commandsFor(store!);
-    if (user !== undefined) return dryRun(store!, user, commands);
-    const denied = await deniedAmong(store!, commands, (client, words) => client.call(words[0]!, ...words.slice(1)));
-    if (WRITES.every((write) => denied.includes(write))) {
-      return [ok('This user may only read. Give --acl-user <name> to check the rights of the application')];
-    }
-    return [findingOf('This user', denied)];
-  },
-};
+export const RIGHTS_CHECK: Check = ofStore(async (store, { call }) => {
+  const user = call.values['acl-user'];
+  const commands = await commandsFor(store);
+  if (user !== undefined) return [await dryRun(store, user, commands)];
+  const denied = await deniedAmong(store, commands, (client, words) => client.call(words[0]!, ...words.slice(1)));
+  if (WRITES.every((write) => denied.includes(write)))
+    return [ok('This user may only read. Give --acl-user <name> to check the rights of the application')];
+  return [findingOf('This user', denied)];
+});
 
 async function commandsFor({ connection, partitions }: OpenStore): Promise<readonly string[]> {
-  const groups = await connection.run(
-    (client) => client.exists(partitions.all[0]!.handlers),
-    partitions.all[0]!.prefix,
-  );
+  const { handlers, prefix } = partitions.all[0]!;
+  const groups = await connection.run((client) => client.exists(handlers), prefix);
   const ofHandlers = groups > 0 ? RIGHTS_OF_HANDLERS : [];
   return [...RIGHTS, ...ofHandlers, ...(partitions.count > 1 ? RIGHTS_WITH_PARTITIONS : [])];
 }
 
 /** Asks Redis what another user may do: this one needs the right to ACL. */
-async function dryRun(store: OpenStore, user: string, commands: readonly string[]): Promise<Diagnosis[]> {
+async function dryRun(store: OpenStore, user: string, commands: readonly string[]): Promise<Diagnosis> {
   const ask = (client: Redis, words: readonly string[]) => client.call('ACL', 'DRYRUN', user, ...words);
   try {
     await store.connection.run((client) => ask(client, ['time']));
   } catch (problem) {
-    return [
-      error(
-        `The rights of user ${JSON.stringify(user)} cannot be read: ${(problem as Error).message}`,
-        'Run this as a user who may use ACL DRYRUN, and check the name.',
-      ),
-    ];
+    return error(
+      `The rights of user ${JSON.stringify(user)} cannot be read: ${(problem as Error).message}`,
+      'Run this as a user who may use ACL DRYRUN, and check the name.',
+    );
   }
   const denied = await deniedAmong(store, commands, async (client, words) => {
     const reply = String(await ask(client, words));
     if (reply !== 'OK') throw new Error(`NOPERM ${reply}`);
   });
-  return [findingOf(`User ${JSON.stringify(user)}`, denied)];
+  return findingOf(`User ${JSON.stringify(user)}`, denied);
 }
 
 function findingOf(who: string, denied: readonly string[]): Diagnosis {
@@ -71,15 +62,13 @@ async function deniedAmong(
   const denied: string[] = [];
   for (const command of commands) {
     const words = command.split(' ').map((word) => wordOf(word, `${prefix}doctor`, partitions.meta));
-    const isDenied = await connection.run(
-      (client) =>
-        send(client, words).then(
-          () => false,
-          (problem: unknown) => isReply(problem, 'NOPERM'),
-        ),
-      command.includes('<meta>') ? partitions.meta : prefix,
-    );
-    if (isDenied) denied.push(nameOf(command));
+    const problemOf = (client: Redis) =>
+      send(client, words).then(
+        () => undefined,
+        (problem: unknown) => problem,
+      );
+    const problem = await connection.run(problemOf, command.includes('<meta>') ? partitions.meta : prefix);
+    if (isReply(problem, 'NOPERM')) denied.push(nameOf(command));
   }
   return denied;
 }
@@ -94,3 +83,75 @@ function nameOf(command: string): string {
   const [name = '', sub = ''] = command.split(' ');
   return /^(client|xgroup|xinfo)$/.test(name) ? `${name}|${sub.toLowerCase()}` : name;
 }
+
+/**
+ * The commands that every process sends, each so that it changes nothing: `<key>` does not exist, and `<meta>` is a
+ * hash. The names are those of the block "every process" in the page "Securing Redis".
+ */
+export const RIGHTS: readonly string[] = [
+  'client SETNAME doctor',
+  'del <key>',
+  'eval return 0',
+  'evalsha 0000000000000000000000000000000000000000 0',
+  'exists <key>',
+  'get <key>',
+  'hdel <key> field',
+  'hexists <key> field',
+  'hget <key> field',
+  'hgetall <key>',
+  'hincrby <key> field none',
+  'hkeys <key>',
+  'hlen <key>',
+  'hmget <key> field',
+  'mget <key>',
+  'hset <key> field value without-value',
+  'hsetnx <meta> version none',
+  'hvals <key>',
+  'info server',
+  'persist <key>',
+  'pexpire <key> 1',
+  'pexpireat <key> 1',
+  'pexpiretime <key>',
+  'pttl <key>',
+  'rename <key> <key>-renamed',
+  'sadd <meta> member',
+  'scan 0 COUNT 1',
+  'scard <key>',
+  'set <key> value XX',
+  'sismember <key> member',
+  'smembers <key>',
+  'smismember <key> member',
+  'srem <key> member',
+  'sscan <key> 0',
+  'time',
+  'type <key>',
+  'unlink <key>',
+  'xack <key> group 1-1',
+  'xadd <key> NOMKSTREAM * field value',
+  'xdel <key> 1-1',
+  'xgroup DELCONSUMER <key> group consumer',
+  'xinfo CONSUMERS <key> group',
+  'xinfo GROUPS <key>',
+  'xinfo STREAM <key>',
+  'xlen <key>',
+  'xpending <key> group',
+  'xrange <key> - + COUNT 1',
+  'xreadgroup GROUP group consumer COUNT 1 STREAMS <key> >',
+  'xtrim <key> MAXLEN 1',
+  'zadd <key> XX 1 member',
+  'zcard <key>',
+  'zlexcount <key> - +',
+  'zrange <key> 0 0',
+  'zrangebyscore <key> 0 0',
+  'zrem <key> member',
+  'zscore <key> member',
+];
+
+/** The commands of the block "handlers". */
+export const RIGHTS_OF_HANDLERS: readonly string[] = [
+  'xclaim <key> group consumer 0 1-1',
+  'xgroup CREATE <key> group 0',
+];
+
+/** The commands of the block "partitions", but for the subscription. */
+export const RIGHTS_WITH_PARTITIONS: readonly string[] = ['ping', 'spublish <key> doctor'];

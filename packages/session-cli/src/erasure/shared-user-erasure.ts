@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { isReply, redisTime } from '@nest-session/redis-events/internal';
+import { redisTime } from '@nest-session/redis-events/internal';
 import type { SessionPartitions } from '@nest-session/redis/internal';
 import {
   dataHere,
@@ -13,7 +13,7 @@ import {
   storedIds,
   toSharedRecord,
 } from '@nest-session/spring/internal';
-import { scannedKeys } from '../repartitioning/scanned-keys.js';
+import { ifStray, scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { type EraseOptions, UserErasure, type Whose } from './user-erasure.js';
 
@@ -45,11 +45,8 @@ export class SharedUserErasure extends UserErasure {
     // The scan may miss a session that is rotated meanwhile, but the index lists it by the id that it has then.
     for (let known = -1; known < ended.size;) {
       known = ended.size;
-      const listed = (await this.#listed()).map(({ id }) => id);
-      yield* this.#endThose(
-        listed.filter((id) => !ended.has(id)),
-        ended,
-      );
+      const others = (await this.#listed()).map(({ id }) => id).filter((id) => !ended.has(id));
+      yield* this.#endThose(others, ended);
     }
     if (ended.size > 0) await pause(UNTIL_SPRING_HEARS, undefined, { signal });
     for (const id of ended) await this.client.unlink(this.#keys.spring.session(id), this.#keys.signedIn(id));
@@ -78,11 +75,8 @@ export class SharedUserErasure extends UserErasure {
     const now = await redisTime(this.client);
     const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.#keys.spring.session(id))));
     return ids.flatMap((id, i): SessionToErase[] => {
-      const texts = all[i]!.filter(([, stored]) => stored.length > 0).map(([name, stored]) => [
-        name,
-        stored.toString(),
-      ]);
-      if (this.whose(Object.fromEntries(texts) as Record<string, string>) !== 'theirs') return [];
+      const stored = all[i]!.filter(([, value]) => value.length > 0);
+      if (this.whose(Object.fromEntries(stored.map(([name, value]) => [name, String(value)]))) !== 'theirs') return [];
       return [{ id, was: toSharedRecord(id, all[i]!, null, now) ? 'live' : 'ended' }];
     });
   }
@@ -91,7 +85,7 @@ export class SharedUserErasure extends UserErasure {
   async #removeNotes(): Promise<void> {
     for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:signed-in:*')) {
       for (const { key } of keys) {
-        const text = await this.client.get(key).catch(noneIfStray);
+        const text = await this.client.get(key).catch(ifStray(null));
         if (text?.slice(text.indexOf(' ') + 1) === this.name) await this.client.unlink(key);
       }
     }
@@ -120,12 +114,6 @@ export class SharedUserErasure extends UserErasure {
     const texts = Object.entries(fields).filter((field): field is [string, string] => typeof field[1] === 'string');
     return super.whose(dataHere(Object.fromEntries(texts)));
   }
-}
-
-/** A key of another type in the place of a note names nobody. */
-function noneIfStray(error: unknown): null {
-  if (isReply(error, 'WRONGTYPE')) return null;
-  throw error;
 }
 
 function* parts<T>(all: readonly T[]): Iterable<readonly T[]> {

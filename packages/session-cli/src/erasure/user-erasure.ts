@@ -4,7 +4,6 @@ import type { Redis } from 'ioredis';
 import {
   EventStreamScripts,
   fieldOf,
-  isReply,
   parsed,
   type StreamEntry,
   toStreamEntry,
@@ -17,7 +16,7 @@ import {
   type SessionKeys,
   type SessionPartitions,
 } from '@nest-session/redis/internal';
-import { scannedKeys } from '../repartitioning/scanned-keys.js';
+import { ifStray, scannedKeys } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
 /** How what is kept of a user is erased. */
@@ -29,27 +28,13 @@ export interface EraseOptions {
   readonly onProgress: (looked: number) => void;
 }
 
-/** What was found of a user, and erased. */
-export interface Erased {
-  /** Sessions that were alive. */
-  readonly live: number;
-  /** Sessions that had ended, whose data was kept for handlers. */
-  readonly ended: number;
-  /** Events with the name or the data of the user. */
-  readonly events: number;
-  readonly deadLetters: number;
-  /** Records of how many sessions the user has. */
-  readonly ledgers: number;
-}
-
 /** Whose data it is; unknown: of nobody, or encrypted. */
 export type Whose = 'theirs' | 'another' | 'unknown';
 
 const SESSION = new RegExp(`^sessions:(${ID_PATTERN})$`);
 const IDS_PER_CALL = 50;
-const EVENTS_PER_CALL = 100;
 // A dead letter can have 256 KiB.
-const LETTERS_PER_CALL = 10;
+const PER_CALL = { events: 100, deadLetters: 10 };
 const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE;
 
 /**
@@ -61,7 +46,17 @@ export class UserErasure {
   readonly #scripts: ErasureScripts;
   readonly #streams: EventStreamScripts;
   readonly #principal: { readonly hash: string; readonly text: string };
-  readonly #erased = { live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: 0 };
+  readonly #erased = {
+    /** Sessions that were alive. */
+    live: 0,
+    /** Sessions that had ended, whose data was kept for handlers. */
+    ended: 0,
+    /** Events with the name or the data of the user. */
+    events: 0,
+    deadLetters: 0,
+    /** Records of how many sessions the user has. */
+    ledgers: 0,
+  };
   readonly #ids = new Set<string>();
   #looked = 0;
 
@@ -76,7 +71,8 @@ export class UserErasure {
     this.#principal = { hash: hashOfPrincipal(name), text: JSON.stringify(name) };
   }
 
-  async run(): Promise<Erased> {
+  /** Returns what was found of the user, and erased. */
+  async run() {
     // First the sessions: events and dead letters tell of them.
     for await (const { id, was } of this.eraseSessions()) {
       // A scan may find a key twice.
@@ -110,7 +106,7 @@ export class UserErasure {
     const index = partition.index(PRINCIPAL_NAME_INDEX_NAME, this.#principal.hash);
     for (let hasFound = true; hasFound;) {
       hasFound = false;
-      const ids = await this.client.zrange(index, '0', '-1').catch(noneIfStray);
+      const ids = await this.client.zrange(index, '0', '-1').catch(ifStray([]));
       for await (const found of this.#eraseThose(partition, ids)) {
         hasFound = true;
         yield found;
@@ -134,15 +130,19 @@ export class UserErasure {
   async #addOtherIds(): Promise<void> {
     const former = new Map<string, string>();
     const ofOthers = new Set<string>();
-    // A move to another number of partitions can put the events of one session into several of them.
+    const note = (entry: StreamEntry) => {
+      const [id, previous] = [fieldOf(entry, 'session'), fieldOf(entry, 'previous')];
+      if (id === undefined) return;
+      if (previous !== undefined) former.set(id, previous);
+      const principals = this.#principalsIn(entry);
+      if (principals.includes('theirs')) this.#ids.add(id);
+      if (principals.includes('another')) ofOthers.add(id);
+    };
+    // A move to another number of partitions can put the events of one session into several of them. Dead letters may
+    // be there for longer.
     for (const partition of this.partitions.all) {
-      for await (const entry of this.#allIn(partition)) {
-        const [id, previous] = [fieldOf(entry, 'session'), fieldOf(entry, 'previous')];
-        if (id === undefined) continue;
-        if (previous !== undefined) former.set(id, previous);
-        const principals = this.#principalsIn(entry);
-        if (principals.includes('theirs')) this.#ids.add(id);
-        if (principals.includes('another')) ofOthers.add(id);
+      for (const stream of ['events', 'deadLetters'] as const) {
+        for await (const entries of this.#entriesOf(partition, stream)) entries.forEach(note);
       }
     }
     // A set yields what is added meanwhile.
@@ -154,7 +154,7 @@ export class UserErasure {
   }
 
   async #eraseEvents(partition: SessionKeys): Promise<void> {
-    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) {
+    for await (const entries of this.#entriesOf(partition, 'events')) {
       // Others have ids alone.
       const withRecords = entries.filter((entry) => recordsIn(entry).length > 0);
       const theirs = withRecords.filter((entry) => this.#isTheirs(entry)).map(({ position }) => position);
@@ -164,7 +164,7 @@ export class UserErasure {
   }
 
   async #eraseLetters(partition: SessionKeys): Promise<void> {
-    for await (const entries of this.#entriesOf(partition, partition.deadLetters, LETTERS_PER_CALL)) {
+    for await (const entries of this.#entriesOf(partition, 'deadLetters')) {
       for (const entry of entries.filter((each) => this.#isTheirs(each))) {
         this.#erased.deadLetters++;
         if (!this.options.isRehearsal) await this.#streams.discardDeadLetter(partition, entry.position);
@@ -178,16 +178,10 @@ export class UserErasure {
     this.#erased.ledgers += await (isRehearsal ? this.client.exists(ledger) : this.client.unlink(ledger));
   }
 
-  /** The events and the dead letters, which may be there for longer. */
-  async *#allIn(partition: SessionKeys): AsyncIterable<StreamEntry> {
-    for await (const entries of this.#entriesOf(partition, partition.events, EVENTS_PER_CALL)) yield* entries;
-    for await (const entries of this.#entriesOf(partition, partition.deadLetters, LETTERS_PER_CALL)) yield* entries;
-  }
-
-  async *#entriesOf(partition: SessionKeys, stream: string, count: number): AsyncIterable<StreamEntry[]> {
+  async *#entriesOf(partition: SessionKeys, stream: 'events' | 'deadLetters'): AsyncIterable<StreamEntry[]> {
     let from = '-';
     for (;;) {
-      const entries = await this.client.xrange(stream, from, '+', 'COUNT', count);
+      const entries = await this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
       if (entries.length === 0) return;
       yield entries.map((entry) => toStreamEntry(partition, entry));
       this.look(entries.length);
@@ -225,12 +219,6 @@ export class UserErasure {
     this.#looked += count;
     this.options.onProgress(this.#looked);
   }
-}
-
-/** A key of another type in the place of the index lists nobody. */
-function noneIfStray(error: unknown): string[] {
-  if (isReply(error, 'WRONGTYPE')) return [];
-  throw error;
 }
 
 /** Whether a text has a JSON string, and not just the end of another one that has a quotation mark in it. */

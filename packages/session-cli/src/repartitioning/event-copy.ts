@@ -1,19 +1,21 @@
 import type { Redis } from 'ioredis';
 import {
   fieldOf,
+  type GroupState,
   groupStates,
   isLater,
+  type PartitionKeys,
   type Position,
   positionOf,
   positionText,
+  RETRIES_CONSUMER,
   toStreamEntry,
 } from '@nest-session/redis-events/internal';
 import type { SessionKeys, SessionPartitions } from '@nest-session/redis/internal';
-import { GroupCopy } from './group-copy.js';
 import { aside, scannedKeys } from './scanned-keys.js';
 
 const ENTRIES_PER_CALL = 100;
-const UNREAD: Position = [0, 0];
+const NOTHING: Position = [0, 0];
 
 interface Entry {
   readonly from: SessionKeys;
@@ -22,6 +24,13 @@ interface Entry {
   readonly fields: readonly Buffer[];
   /** The session id, or the text that replaces it. */
   readonly id: string;
+}
+
+/** An entry, and the partition, the stream and the position of its copy. */
+interface Copy extends Entry {
+  readonly to: SessionKeys;
+  readonly key: string;
+  readonly at: Position;
 }
 
 /**
@@ -48,10 +57,9 @@ export class EventCopy {
     const states = await groupStates((_, command) => command(this.client), this.from.all);
     const groups = states.map((state) => new GroupCopy(this.client, state));
     for (const group of groups) for (const keys of this.from.all) await group.read(keys);
-    for await (const entries of this.#inOrder(({ events }) => events)) {
-      const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ events }) => events) }));
-      await Promise.all(copies.map(({ entry, key, at }) => this.client.xadd(key, positionText(at), ...entry.fields)));
-      for (const { entry, to, at } of copies) for (const group of groups) group.note(entry, to, at);
+    for await (const copies of this.#copies('events')) {
+      await Promise.all(copies.map(({ key, at, fields }) => this.client.xadd(key, positionText(at), ...fields)));
+      for (const copy of copies) for (const group of groups) group.note(copy);
       report();
     }
     for (const group of groups) for (const keys of this.to.all) await group.write(keys, aside(keys, keys.events));
@@ -59,17 +67,16 @@ export class EventCopy {
 
   async #copyLetters(report: () => void): Promise<void> {
     const sizes = new Map<string, Map<string, number>>();
-    for await (const entries of this.#inOrder(({ deadLetters }) => deadLetters)) {
-      const copies = entries.map((entry) => ({ entry, ...this.#place(entry, ({ deadLetters }) => deadLetters) }));
-      const written = copies.map(({ entry: { fields }, key, at: [ms, sequence] }) => {
+    for await (const copies of this.#copies('deadLetters')) {
+      const written = copies.map(({ fields, key, at }) => {
         // The key and the fields are as scripts/library/dead-letters keeps them.
         const [group = '', handler = ''] = ['group', 'handler'].map((name) => valueOf(fields, name));
         const kind = `${group}\n${handler}`;
         const bytes = fields.reduce((sum, { length }) => sum + length, 100);
         const ofPartition = sizes.get(key) ?? new Map<string, number>();
         sizes.set(key, ofPartition.set(kind, (ofPartition.get(kind) ?? 0) + bytes));
-        const member = `${kind}\n${ms}-${String(sequence).padStart(6, '0')}\n${bytes}`;
-        return [this.client.xadd(key, `${ms}-${sequence}`, ...fields), this.client.zadd(`${key}:index`, 0, member)];
+        const member = `${kind}\n${at[0]}-${String(at[1]).padStart(6, '0')}\n${bytes}`;
+        return [this.client.xadd(key, positionText(at), ...fields), this.client.zadd(`${key}:index`, 0, member)];
       });
       await Promise.all(written.flat());
       report();
@@ -79,12 +86,12 @@ export class EventCopy {
 
   /** Copies the facts about groups and the wanted events to every partition, and the counts to the first one. */
   async #copyNotes(): Promise<void> {
-    const [first] = this.to.all as [SessionKeys];
-    const texts = { handlers: ({ handlers }: SessionKeys) => handlers, wanted: ({ wanted }: SessionKeys) => wanted };
-    for (const [kind, keyIn] of Object.entries(texts)) {
-      const all = await this.#merged(keyIn, (one, other) => (kind === 'wanted' ? union(one, other) : other));
-      if (all.size > 0) await Promise.all(this.to.all.map((keys) => this.client.hset(aside(keys, keyIn(keys)), all)));
+    const latest = (_: string, other: string) => other;
+    for (const [kind, both] of [['handlers', latest] as const, ['wanted', union] as const]) {
+      const all = await this.#merged((keys) => keys[kind], both);
+      if (all.size > 0) await Promise.all(this.to.all.map((keys) => this.client.hset(aside(keys, keys[kind]), all)));
     }
+    const [first] = this.to.all as [SessionKeys];
     const counts = [
       ({ dropped }: SessionKeys) => dropped,
       ({ lostDeadLetters }: SessionKeys) => lostDeadLetters,
@@ -117,34 +124,34 @@ export class EventCopy {
     return all;
   }
 
-  /** The partition, the stream and the position of a copy. A copy keeps its position unless it needs a later one. */
-  #place({ id, position }: Entry, streamIn: (keys: SessionKeys) => string) {
-    const to = this.to.of(id);
-    const key = aside(to, streamIn(to));
-    const last = this.#last.get(key) ?? UNREAD;
-    const at = isLater(position, last) ? position : ([last[0], last[1] + 1] as const);
-    this.#last.set(key, at);
-    return { to, key, at };
-  }
-
-  /** Reads the entries of a stream of every partition. The oldest comes first. */
-  async *#inOrder(streamIn: (keys: SessionKeys) => string): AsyncGenerator<Entry[]> {
-    const sources = this.from.all.map((keys) => this.#entries(keys, streamIn(keys)));
+  /** The entries of a stream of every partition, the oldest first, with the places of their copies. */
+  async *#copies(stream: 'events' | 'deadLetters'): AsyncGenerator<Copy[]> {
+    const sources = this.from.all.map((keys) => this.#entries(keys, keys[stream]));
     const heads = await Promise.all(sources.map(nextOf));
-    let batch: Entry[] = [];
+    let batch: Copy[] = [];
     for (;;) {
       let first = -1;
       for (const [i, head] of heads.entries()) {
         if (head && (first < 0 || isLater(heads[first]!.position, head.position))) first = i;
       }
       if (first < 0) break;
-      batch.push(heads[first]!);
+      batch.push(this.#place(heads[first]!, stream));
       heads[first] = await nextOf(sources[first]!);
       if (batch.length < ENTRIES_PER_CALL) continue;
       yield batch;
       batch = [];
     }
     if (batch.length > 0) yield batch;
+  }
+
+  /** A copy keeps its position unless it needs a later one. */
+  #place(entry: Entry, stream: 'events' | 'deadLetters'): Copy {
+    const to = this.to.of(entry.id);
+    const key = aside(to, to[stream]);
+    const last = this.#last.get(key) ?? NOTHING;
+    const at = isLater(entry.position, last) ? entry.position : ([last[0], last[1] + 1] as const);
+    this.#last.set(key, at);
+    return { ...entry, to, key, at };
   }
 
   async *#entries(from: SessionKeys, stream: string): AsyncGenerator<Entry> {
@@ -174,4 +181,90 @@ function union(one: string, other: string): string {
 async function nextOf<T>(source: AsyncGenerator<T, void>): Promise<T | undefined> {
   const { done, value } = await source.next();
   return done ? undefined : value;
+}
+
+const PENDING_PER_CALL = 1000;
+
+/** An event that a group has begun to handle, or has to handle although it has already handled later ones. */
+interface Pending {
+  readonly deliveries: number;
+  /** The record of its failures, as JSON. */
+  readonly record: string | undefined;
+  /** When to retry it, in epoch ms. */
+  readonly due: string;
+}
+
+const NEVER_DELIVERED: Pending = { deliveries: 0, record: undefined, due: '0' };
+
+/** The copies in a partition that a group has to know of. */
+interface Copies {
+  read: Position;
+  readonly pending: (readonly [position: Position, pending: Pending])[];
+  /** The copies that it has not read. */
+  unread: Position[];
+}
+
+/**
+ * Copies a group, with its state of the events of each partition, to the copies of these events in other partitions.
+ */
+class GroupCopy {
+  /** The pending events by partition and position. */
+  readonly #pending = new Map<PartitionKeys, ReadonlyMap<string, Pending>>();
+  readonly #copies = new Map<PartitionKeys, Copies>();
+  readonly #read: ReadonlyMap<PartitionKeys, Position>;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly state: GroupState,
+  ) {
+    this.#read = new Map([...state.lastDelivered].map(([keys, position]) => [keys, positionOf(position)]));
+  }
+
+  /** Reads the events of a partition that the group has begun to handle. */
+  async read(keys: PartitionKeys): Promise<void> {
+    const { name } = this.state;
+    if (!this.#read.has(keys)) return;
+    const records = await this.client.hgetall(keys.failing(name));
+    const retries = await this.client.zrange(keys.retries(name), '0', '-1', 'WITHSCORES');
+    const due = new Map(retries.map((position, i) => [position, retries[i + 1]!]));
+    const pending = new Map<string, Pending>();
+    for (let start = '-'; ;) {
+      const rows = await this.client.xpending(keys.events, name, start, '+', PENDING_PER_CALL);
+      for (const [position, , , deliveries] of rows as [string, string, number, number][]) {
+        pending.set(position, { deliveries, record: records[position], due: due.get(position) ?? '0' });
+        start = `(${position}`;
+      }
+      if (rows.length < PENDING_PER_CALL) break;
+    }
+    this.#pending.set(keys, pending);
+  }
+
+  /** Records the copy of an entry. Call it in the order of the copies. */
+  note({ from, position, to, at }: Copy): void {
+    const copies = this.#copies.get(to) ?? { read: NOTHING, pending: [], unread: [] };
+    this.#copies.set(to, copies);
+    if (isLater(position, this.#read.get(from) ?? NOTHING)) return void copies.unread.push(at);
+    // A group reads on from one position. Unread events before that position are delivered to it as retries.
+    for (const skipped of copies.unread) copies.pending.push([skipped, NEVER_DELIVERED]);
+    copies.unread = [];
+    copies.read = at;
+    const pending = this.#pending.get(from)?.get(positionText(position));
+    if (pending) copies.pending.push([at, pending]);
+  }
+
+  /** Creates the group in a partition whose events have been copied to a stream. */
+  async write(keys: PartitionKeys, stream: string): Promise<void> {
+    const { name } = this.state;
+    const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };
+    await this.client.xgroup('CREATE', stream, name, positionText(read), 'MKSTREAM');
+    for (const [at, { deliveries, record, due }] of pending) {
+      const position = positionText(at);
+      const options = ['RETRYCOUNT', deliveries, 'FORCE', 'JUSTID'] as const;
+      await Promise.all([
+        this.client.xclaim(stream, name, RETRIES_CONSUMER, 0, position, ...options),
+        this.client.zadd(aside(keys, keys.retries(name)), due, position),
+        record !== undefined && this.client.hset(aside(keys, keys.failing(name)), position, record),
+      ]);
+    }
+  }
 }

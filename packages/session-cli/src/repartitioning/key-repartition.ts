@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '@nest-session/redis-events/internal';
 import { ID_PATTERN, pages, type SessionKeys, type SessionPartitions } from '@nest-session/redis/internal';
-import { inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
+import { groupedBy, inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
 
 // The reply of PEXPIRETIME for a missing key.
 const NO_KEY = -2;
@@ -140,12 +140,8 @@ export class KeyRepartition {
 
   /** Groups the items that leave a partition by the partition that they move to. */
   #byPartition<T>(from: SessionKeys, items: readonly T[], idOf: (item: T) => string): Map<SessionKeys, T[]> {
-    const groups = new Map<SessionKeys, T[]>();
-    for (const item of items) {
-      const to = this.to.of(idOf(item));
-      if (to.prefix !== from.prefix) groups.set(to, [...(groups.get(to) ?? []), item]);
-    }
-    return groups;
+    const leaving = items.filter((item) => this.to.of(idOf(item)).prefix !== from.prefix);
+    return groupedBy(leaving, (item) => this.to.of(idOf(item)));
   }
 
   #stays({ prefix }: SessionKeys): boolean {

@@ -1,11 +1,56 @@
-import { SessionStoreError } from '@nest-session/core';
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { InvalidSessionOptionsError, SessionStoreError } from '@nest-session/core';
+import {
+  isReply,
+  LivingInstances,
+  partitionsByNode,
+  recordedPartitions,
+  refuse,
+  shownCount,
+  withConnections,
+} from '@nest-session/redis-events/internal';
+import {
+  type RedisSessionModuleOptions,
+  resolveRedisSessionOptions,
+  SessionPartitions,
+} from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
-import { LivingInstances, recordedPartitions, refuse, shownCount } from '@nest-session/redis-events/internal';
-import { SessionPartitions } from '@nest-session/redis/internal';
-import { checkRights } from './check-rights.js';
 import { EventCopy } from './event-copy.js';
 import { KeyRepartition } from './key-repartition.js';
-import { ALL_ASIDE, inBatches, inPlace, isAside, isOfEvents, type ScannedKey, scannedKeys } from './scanned-keys.js';
+import {
+  ALL_ASIDE,
+  aside,
+  inBatches,
+  inPlace,
+  isAside,
+  isOfEvents,
+  type ScannedKey,
+  scannedKeys,
+} from './scanned-keys.js';
+
+/**
+ * Moves all sessions and events of a namespace to another number of partitions while its applications are stopped. It
+ * also works on a Redis Cluster. `options` are those of `RedisSessionModule.forRoot()`, and `partitions` is ignored. No
+ * application starts until it has resolved. It can end at any time, even by a crash, and be run again. Resolves to the
+ * number of live sessions that it has moved, which is 0 if they were moved before.
+ * @throws InvalidSessionOptionsError if an application runs, or if there are not `from` partitions; SessionStoreError
+ *   if Redis cannot be reached, or fails, or if stray keys are in the way
+ */
+export async function repartition(
+  options: RedisSessionModuleOptions,
+  { from, to, signal, onProgress }: RepartitionOptions,
+): Promise<{ readonly moved: number }> {
+  if (from === to) {
+    throw new InvalidSessionOptionsError('RedisSessionModule', ['Options `from` and `to` must be different numbers.']);
+  }
+  const resolved = resolveRedisSessionOptions({ ...options, partitions: to });
+  const target = new SessionPartitions(resolved.namespace, resolved.partitions);
+  const name = `${hostname()}:${process.pid}:${randomUUID()}`;
+  return withConnections(resolved, ({ background }) =>
+    new RepartitionRun(background, target, name).run({ from, signal, onProgress }),
+  );
+}
 
 const KEYS_AT_ONCE = 50;
 
@@ -54,25 +99,21 @@ export class RepartitionRun {
     this.#instances = new LivingInstances({ run: (command) => command(client) }, to, name);
   }
 
-  async run({
-    from,
-    signal,
-    onProgress = () => undefined,
-  }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
-    const progress: { step: RepartitionProgress['step']; moved: number } = { step: 'events', moved: 0 };
-    const report = (moved = 0) => {
+  async run({ from, signal, onProgress }: Omit<RepartitionOptions, 'to'>): Promise<{ moved: number }> {
+    let total = 0;
+    const report = (step: RepartitionProgress['step'], moved = 0) => {
       signal?.throwIfAborted();
-      progress.moved += moved;
-      onProgress({ ...progress });
+      total += moved;
+      onProgress?.({ step, moved: total });
     };
     await this.#instances.sign();
     this.#instances.start();
     try {
       for (let next = await this.#begin(from); next !== undefined;) {
         const { old, step } = next;
-        if (step === 'keys') progress.step = 'sessions';
-        report();
-        await this.#do(step, new SessionPartitions(this.to.namespace, old), report);
+        const shown = step === 'keys' ? 'sessions' : 'events';
+        report(shown);
+        await this.#do(step, new SessionPartitions(this.to.namespace, old), (moved) => report(shown, moved));
         const following = STEPS[STEPS.indexOf(step) + 1];
         // An instance that had lost its connection may be back.
         await this.#refuseInstances();
@@ -82,9 +123,8 @@ export class RepartitionRun {
     } finally {
       await this.#instances.stop();
     }
-    progress.step = 'done';
-    report();
-    return { moved: progress.moved };
+    report('done');
+    return { moved: total };
   }
 
   /** Returns the next step, or undefined if all is done. From then on no instance starts. */
@@ -122,22 +162,16 @@ export class RepartitionRun {
       case 'drop':
         return this.#forEach(from, 'events*', isOfEvents, ({ key }) => this.client.unlink(key));
       case 'place':
-        return this.#forEach(this.to, ALL_ASIDE, isAside, (scanned) =>
-          this.client.rename(scanned.key, inPlace(scanned)),
-        );
-      case 'keys':
-        return this.#moveKeys(from, report);
+        return this.#forEach(this.to, ALL_ASIDE, isAside, (found) => this.client.rename(found.key, inPlace(found)));
+      case 'keys': {
+        const problems = await new KeyRepartition(this.client, from, this.to).run(report);
+        for (const [key, reason] of problems)
+          throw new SessionStoreError(
+            `${problems.size} keys have another type, for example ${JSON.stringify(key)}: ${reason}. Remove them, and run ` +
+              'this again to continue.',
+          );
+      }
     }
-  }
-
-  async #moveKeys(from: SessionPartitions, report: (moved: number) => void): Promise<void> {
-    const [problem, ...others] = await new KeyRepartition(this.client, from, this.to).run(report);
-    if (!problem) return;
-    const [key, reason] = problem;
-    throw new SessionStoreError(
-      `${others.length + 1} keys have another type, for example ${JSON.stringify(key)}: ${reason}. Remove them, and run ` +
-        'this again to continue.',
-    );
   }
 
   async #forEach(
@@ -164,5 +198,27 @@ export class RepartitionRun {
 
   async #record(partitions: string): Promise<void> {
     await this.client.hset(this.to.meta, 'partitions', partitions);
+  }
+}
+
+/**
+ * Sends each node the commands that a move needs and an application does not, so that a missing right is noticed before
+ * the move begins. They name a key that does not exist, and write nothing.
+ * @throws the error of ioredis for the first command that Redis denies
+ */
+async function checkRights(client: Redis, partitions: SessionPartitions): Promise<void> {
+  for (const [keys] of partitionsByNode(client, partitions.all).values()) {
+    const key = aside(keys!, `${keys!.prefix}rights`);
+    const tried = [
+      client.dump(key),
+      client.restore(key, 0, ''),
+      client.zscan(key, '0'),
+      client.xgroup('CREATE', key, 'none', '0'),
+      client.xclaim(key, 'none', 'none', 0, '0'),
+    ];
+    for (const reply of await Promise.allSettled<unknown>(tried)) {
+      // Redis compares the rights before the arguments.
+      if (reply.status === 'rejected' && isReply(reply.reason, 'NOPERM')) throw reply.reason as Error;
+    }
   }
 }

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
+import { isReply, nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import { pages, type SessionKeys } from '@nest-session/redis/internal';
 
 const SCANNED_PER_CALL = 500;
@@ -68,4 +68,24 @@ export async function inBatches<T>(
   act: (item: T) => Promise<unknown>,
 ): Promise<void> {
   for (let i = 0; i < items.length; i += size) await Promise.all(items.slice(i, i + size).map(act));
+}
+
+/** As `Map.groupBy()`, which Node.js 20 does not have. */
+export function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: Item) => Group): Map<Group, Item[]> {
+  const groups = new Map<Group, Item[]>();
+  for (const item of items) {
+    const group = groupOf(item);
+    const known = groups.get(group);
+    if (known) known.push(item);
+    else groups.set(group, [item]);
+  }
+  return groups;
+}
+
+/** A key of another type in the place of one of ours: what is read of it, by `catch()`, is this instead. */
+export function ifStray<T>(instead: T): (error: unknown) => T {
+  return (error) => {
+    if (isReply(error, 'WRONGTYPE')) return instead;
+    throw error;
+  };
 }

@@ -1,56 +1,37 @@
-import type { Redis } from 'ioredis';
 import type { PartitionKeys } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import type { VerificationScripts } from '../scripts/verification/verification.scripts.js';
-import { DAY, type FoundKey, type KeyKind, type Look, lookAt, MINUTE, withoutValues } from './key-kind.js';
+import { DAY, type FoundKey, type KeyKind, keys, type Look, MINUTE, PER_CALL } from './key-kind.js';
 
-const PER_CALL = 50;
+type Found = FoundKey<PartitionKeys>;
 
 /** The keys that every partition has: those of events, groups and dead letters. */
 export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind<PartitionKeys>[] {
-  const ofGroup = ({ partition, part }: FoundKey<PartitionKeys>) => {
-    return (positions: readonly string[]) => scripts.group(partition, part, positions);
-  };
+  const ofGroup = ({ partition, part }: Found, positions: readonly string[]) =>
+    scripts.group(partition, part, positions);
+  const bytes = async ({ partition }: Found) => ({ items: 1, problems: await scripts.letterRecords(partition, []) });
   return [
-    { name: /^cleanup$/, type: 'string', life: 10 * MINUTE },
-    {
-      name: /^events$/,
-      type: 'stream',
-      life: 'never',
-      contents: ({ partition }) => pendingEvents(client, scripts, partition),
-    },
-    {
-      name: /^events:failing:([^]+)$/,
-      type: 'hash',
-      life: 'never',
-      contents: (found) =>
-        lookAt((cursor) => withoutValues(client.hscan(found.key, cursor, 'COUNT', PER_CALL)), ofGroup(found)),
-    },
-    {
-      name: /^events:retries:([^]+)$/,
-      type: 'zset',
-      life: 'never',
-      contents: (found) =>
-        lookAt((cursor) => withoutValues(client.zscan(found.key, cursor, 'COUNT', PER_CALL)), ofGroup(found)),
-    },
-    { name: /^events:(?:handlers|wanted|thinned|dropped)$/, type: 'hash', life: 'never' },
-    { name: /^events:trimmed$/, type: 'string', life: 'never' },
-    { name: /^events:wanted:broadcast:[^]+$/, type: 'string', life: DAY },
-    { name: /^events:dead$/, type: 'stream', life: 'never', contents: ({ partition }) => letters(scripts, partition) },
-    {
-      name: /^events:dead:index$/,
-      type: 'zset',
-      life: 'never',
-      contents: (found) => letterIndex(client, scripts, found),
-    },
-    {
-      name: /^events:dead:sizes$/,
-      type: 'hash',
-      life: 'never',
-      contents: async function* ({ partition }) {
-        yield { items: 1, problems: await scripts.letterRecords(partition, []) };
+    keys(/^cleanup$/, 'string', 10 * MINUTE),
+    keys(/^events$/, 'stream', 'never', { contents: ({ partition }) => pendingEvents(client, scripts, partition) }),
+    keys(/^events:failing:([^]+)$/, 'hash', 'never', { items: ofGroup }),
+    keys(/^events:retries:([^]+)$/, 'zset', 'never', { items: ofGroup }),
+    keys(/^events:(?:handlers|wanted|thinned|dropped)$/, 'hash', 'never'),
+    keys(/^events:trimmed$/, 'string', 'never'),
+    keys(/^events:wanted:broadcast:[^]+$/, 'string', DAY),
+    keys(/^events:dead$/, 'stream', 'never', { contents: ({ partition }) => letters(scripts, partition) }),
+    keys(/^events:dead:index$/, 'zset', 'never', {
+      items: ({ partition }, members) => scripts.letterRecords(partition, members),
+      // The bytes of each kind are looked at where they are recorded, and here where that is gone.
+      contents: async function* (found) {
+        if ((await client.exists(`${found.partition.deadLetters}:sizes`)) === 0) yield bytes(found);
       },
-    },
-    { name: /^events:dead:(?:lost|unreported)$/, type: 'hash', life: 'never' },
+    }),
+    keys(/^events:dead:sizes$/, 'hash', 'never', {
+      contents: async function* (found) {
+        yield bytes(found);
+      },
+    }),
+    keys(/^events:dead:(?:lost|unreported)$/, 'hash', 'never'),
   ];
 }
 
@@ -59,7 +40,8 @@ async function* pendingEvents(
   scripts: VerificationScripts,
   partition: PartitionKeys,
 ): AsyncIterable<Look> {
-  for (const group of await groupsOf(client, partition)) {
+  const groups = (await client.xinfo('GROUPS', partition.events)) as string[][];
+  for (const group of groups.map((fields) => fields[fields.indexOf('name') + 1]!)) {
     let from = '-';
     for (;;) {
       const pending = (await client.xpending(partition.events, group, from, '+', PER_CALL)) as [string, ...unknown[]][];
@@ -69,25 +51,6 @@ async function* pendingEvents(
       from = `(${positions.at(-1)!}`;
     }
   }
-}
-
-async function groupsOf(client: Redis, { events }: PartitionKeys): Promise<string[]> {
-  const groups = (await client.xinfo('GROUPS', events)) as string[][];
-  return groups.map((fields) => fields[fields.indexOf('name') + 1]!);
-}
-
-/** The bytes of each kind are looked at where they are recorded, and here where that is gone. */
-async function* letterIndex(
-  client: Redis,
-  scripts: VerificationScripts,
-  { key, partition }: FoundKey<PartitionKeys>,
-): AsyncIterable<Look> {
-  yield* lookAt(
-    (cursor) => withoutValues(client.zscan(key, cursor, 'COUNT', PER_CALL)),
-    (members) => scripts.letterRecords(partition, members),
-  );
-  if ((await client.exists(`${partition.deadLetters}:sizes`)) > 0) return;
-  yield { items: 1, problems: await scripts.letterRecords(partition, []) };
 }
 
 async function* letters(scripts: VerificationScripts, partition: PartitionKeys): AsyncIterable<Look> {

@@ -1,17 +1,31 @@
-import type { Redis } from 'ioredis';
+import { DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
+import {
+  type Finding,
+  FindingCounter,
+  isReply,
+  Pace,
+  type PartitionKeys,
+  type Partitions,
+} from '@nest-session/redis-events/internal';
 import {
   keepingRules,
+  pages,
   type ResolvedRedisSessionOptions,
   type SessionPartitions,
   SessionScripts,
 } from '@nest-session/redis/internal';
-import { DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
-import { type Finding, FindingCounter, Pace } from '@nest-session/redis-events/internal';
-import { type Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
+import type { Redis } from 'ioredis';
+import { groupedBy, scannedKeys } from '../repartitioning/scanned-keys.js';
+import {
+  type ExpectedKey,
+  type Problem,
+  type Rule,
+  VerificationScripts,
+} from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds } from './deadline-kinds.js';
 import { eventKinds } from './event-kinds.js';
+import { type FoundKey, type KeyKind, type Look, PER_CALL } from './key-kind.js';
 import { sessionKinds } from './session-kinds.js';
-import { VerificationRun } from './verification-run.js';
 
 /** How a namespace is verified. */
 export interface VerifyOptions {
@@ -55,36 +69,121 @@ export async function verify(
   { repair = false, rate = RATE, signal, onProgress = () => undefined }: VerifyOptions = {},
 ): Promise<Verification> {
   const pace = new Pace(rate, signal);
-  const pass = (mends: boolean) => verifyOnce(store, pace, mends, () => onProgress(pace.passed));
-  const findings = await pass(repair);
-  let left = repair && findings.length > 0 ? await pass(true) : [];
-  for (let i = 2; i < MOST_PASSES && left.length > 0; i++) left = await pass(true);
+  const pass = async () => {
+    const counter = new FindingCounter<Rule>();
+    await verifyOnce(store, pace, repair, (problems) => {
+      counter.add(problems);
+      onProgress(pace.passed);
+    });
+    return counter.all;
+  };
+  const findings = await pass();
+  let left = repair && findings.length > 0 ? await pass() : [];
+  for (let i = 2; i < MOST_PASSES && left.length > 0; i++) left = await pass();
   return { findings, left, looked: pace.passed };
 }
+
+/** Receives what was found, from time to time. */
+type Tell = (problems: readonly Problem[]) => void;
 
 async function verifyOnce(
   { client, options, partitions }: VerifiedStore,
   pace: Pace,
   mends: boolean,
-  onProgress: () => void,
-): Promise<Finding<Rule>[]> {
+  tell: Tell,
+): Promise<void> {
   const scripts = new VerificationScripts(client, mends);
-  const counter = new FindingCounter<Rule>();
-  const tell: Parameters<VerificationRun<never>['run']>[0] = (problems) => {
-    counter.add(problems);
-    onProgress();
-  };
   const ofEvents = eventKinds(client, scripts);
   if (partitions instanceof DeadlinePartitions) {
-    const moves = mends ? new DeadlineScripts(client) : undefined;
-    const kinds = [...ofEvents, ...deadlineKinds({ client, partitions, scripts, moves })];
-    await new VerificationRun(client, partitions, kinds, scripts, pace).run(tell);
-  } else {
-    const { grace, events } = options;
-    const claims = mends ? new SessionScripts(client, partitions, keepingRules(options, partitions)) : undefined;
-    const rules = { grace, retention: events.retention };
-    const kinds = [...ofEvents, ...sessionKinds({ client, partitions, scripts, claims, rules })];
-    await new VerificationRun(client, partitions, kinds, scripts, pace).run(tell);
+    const kinds = deadlineKinds(client, partitions, scripts, mends ? new DeadlineScripts(client) : undefined);
+    return new Pass(client, partitions, [...ofEvents, ...kinds], scripts, pace, tell).run();
   }
-  return counter.all;
+  const claims = mends ? new SessionScripts(client, partitions, keepingRules(options, partitions)) : undefined;
+  const rules = { grace: options.grace, retention: options.events.retention };
+  const kinds = sessionKinds(client, partitions, scripts, claims, rules);
+  return new Pass(client, partitions, [...ofEvents, ...kinds], scripts, pace, tell).run();
+}
+
+/** A key, and its kind. */
+interface Classified<Keys extends PartitionKeys> {
+  readonly found: FoundKey<Keys>;
+  readonly kind: KeyKind<Keys>;
+}
+
+/** Looks at every key of a namespace once, beside whatever uses it. */
+class Pass<Keys extends PartitionKeys> {
+  constructor(
+    private readonly client: Redis,
+    private readonly partitions: Partitions<Keys>,
+    private readonly kinds: readonly KeyKind<Keys>[],
+    private readonly scripts: VerificationScripts,
+    private readonly pace: Pace,
+    private readonly tell: Tell,
+  ) {}
+
+  async run(): Promise<void> {
+    const { meta, instances, namespace } = this.partitions;
+    // Those that belong to no partition, and may be on two nodes.
+    const common: ExpectedKey[] = [
+      { key: meta, type: 'hash', life: 'never' },
+      { key: instances, type: 'zset', life: 'never' },
+    ];
+    for (const each of common) this.tell(await this.scripts.keys(`${namespace}:`, [each]));
+    for await (const keys of scannedKeys(this.client, this.partitions, '*')) {
+      await this.pace.pass(keys.length);
+      const known = keys.flatMap(({ key, partition, name }) => this.#classified(key, partition, name));
+      for (const [partition, its] of groupedBy(known, ({ found }) => found.partition)) {
+        for (let i = 0; i < its.length; i += PER_CALL) await this.#verify(partition, its.slice(i, i + PER_CALL));
+      }
+    }
+  }
+
+  #classified(key: string, partition: Keys, name: string): Classified<Keys>[] {
+    const kind = this.kinds.find((each) => each.name.test(name));
+    return kind ? [{ kind, found: { key, partition, part: kind.name.exec(name)![1] ?? '' } }] : [];
+  }
+
+  async #verify(partition: Keys, all: readonly Classified<Keys>[]): Promise<void> {
+    const expected = all.map(({ found: { key }, kind: { type, life } }) => ({ key, type, life }));
+    const problems = await this.scripts.keys(partition.prefix, expected);
+    this.tell(problems);
+    const strays = new Set(problems.filter(({ rule }) => rule === 'wrong-type').map(({ what }) => what));
+    for (const [kind, its] of groupedBy(all, (each) => each.kind)) {
+      const found = its.map((each) => each.found).filter(({ key }) => !strays.has(key));
+      const parts = found.map(({ part }) => part);
+      if (kind.verify && found.length > 0) this.tell(await kind.verify(partition, parts));
+      for (const each of found) await this.#look(kind, each);
+    }
+  }
+
+  async #look(kind: KeyKind<Keys>, found: FoundKey<Keys>): Promise<void> {
+    try {
+      if (kind.items) for await (const look of this.#items(kind, found)) await this.#note(look);
+      if (kind.contents) for await (const look of kind.contents(found)) await this.#note(look);
+    } catch (error) {
+      // Somebody has replaced, or removed, the key since it was looked at.
+      if (!isReply(error, 'WRONGTYPE') && !isReply(error, 'NOGROUP') && !isReply(error, 'ERR no such')) throw error;
+    }
+  }
+
+  async *#items({ type, items: verifyItems }: KeyKind<Keys>, found: FoundKey<Keys>): AsyncIterable<Look> {
+    const { key } = found;
+    const read = async (cursor: string): Promise<[string, string[]]> => {
+      if (type === 'set') return this.client.sscan(key, cursor, 'COUNT', PER_CALL);
+      const scan =
+        type === 'hash'
+          ? this.client.hscan(key, cursor, 'COUNT', PER_CALL)
+          : this.client.zscan(key, cursor, 'COUNT', PER_CALL);
+      const [next, entries] = await scan;
+      return [next, entries.filter((_, i) => i % 2 === 0)];
+    };
+    for await (const items of pages(read)) {
+      if (items.length > 0) yield { items: items.length, problems: await verifyItems!(found, items) };
+    }
+  }
+
+  async #note({ items, problems }: Look): Promise<void> {
+    this.tell(problems);
+    await this.pace.pass(items);
+  }
 }

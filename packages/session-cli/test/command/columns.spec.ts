@@ -1,4 +1,4 @@
-import { columns } from '../../src/command/columns.js';
+import { columns } from '../../src/command/shown.js';
 
 it('columns are as wide as their longest cells, of however many rows', () => {
   const rows = Array.from({ length: 200_000 }, (_, i) => [`letter ${i}`, i]);

@@ -6,7 +6,7 @@ import { IndexedSessionRepository, OnSessionEvent, SessionDeletedEvent } from '@
 import { LeakGuard, SteppableRedisServer, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { CHECK_NAMES } from '../../src/doctor/check-names.js';
+import { CHECK_NAMES } from '../../src/doctor/diagnosis.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { jsonOf, runCommand, startCommand } from '../support/command.process.js';
 import { documentedLines } from '../../../session-redis/test/support/documented.rights.js';

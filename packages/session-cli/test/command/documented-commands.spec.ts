@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { COMMANDS } from '../../src/command/commands.js';
-import { helpText, helpTextOf } from '../../src/command/help-text.js';
+import { helpText, helpTextOf } from '../../src/command/command-line.js';
 import { ADDRESS_FLAGS } from '../../src/command/address-flags.js';
-import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from '../../src/doctor/tried-commands.js';
+import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from '../../src/doctor/rights.check.js';
 import { documentedCommands, type RightsName } from '../../../session-redis/test/support/documented.rights.js';
 
 const docs = await readFile(new URL('../../../../docs/operating.md', import.meta.url), 'utf8');

@@ -4,11 +4,12 @@ import { eventually } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { RULES } from '../../src/verification/rules.js';
 import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
-import { type VerifiedStore, verify } from '../../src/verification/verify.js';
+import { type Verification, type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { hashOfValue } from '../../../session-redis/test/support/hash-of-value.js';
 import { exactDump, expectAlike } from '../../../session-redis/test/support/exact.dump.js';
 import { dump } from '../../../session-redis/test/support/store.dump.js';
 import { MINUTE, Store } from '../../../session-redis/test/support/store.fixture.js';
+import { calledCommand } from '../support/called.command.js';
 import { DEADLINE_PLANTS, DeadlinesToVerify, OTHER_DEADLINE_PLANTS } from './deadline-plants.js';
 import { EVENT_PLANTS, FURTHER_PLANTS, readOne, SESSION_PLANTS } from './session-plants.js';
 
@@ -210,6 +211,36 @@ describe.each([1, 4])('verify() of deadlines, partitions: %i', (partitions) => {
     },
   );
 });
+
+it('leaves nothing of an index that was replaced while 40 sessions name it, also where the look at it comes last', async () => {
+  const store = await Store.open();
+  try {
+    await store.client.hset(store.partitions.meta, { version: '3', partitions: 1, holds: 'sessions' });
+    const principal = await hashOfLastIndex(store);
+    const ids = await Promise.all(Array.from({ length: 40 }, () => store.create({}, { principal })));
+    const index = store.keys.index(PRINCIPAL_NAME_INDEX_NAME, principal);
+    await store.client.set(index, 'foreign');
+    const called = async (...words: string[]) =>
+      JSON.parse(await calledCommand(['verify', '--url', store.server.url, ...words])) as Verification;
+    // The sessions that were looked at before had no index that could get them.
+    const { findings, left } = await called('--repair');
+    expect([findings.map(({ rule }) => rule), left]).toEqual([expect.arrayContaining(['wrong-type']), []]);
+    expect((await store.client.zrange(index, '0', '-1')).toSorted()).toEqual(ids.toSorted());
+    expect((await called()).findings).toEqual([]);
+  } finally {
+    await store.close();
+  }
+});
+
+/** The hash of a name whose index comes behind almost all keys in a scan. */
+async function hashOfLastIndex({ client, keys }: Store): Promise<string> {
+  const hashes = Array.from({ length: 200 }, (_, i) => hashOfValue(`user-${i}`));
+  const names = hashes.map((hash) => keys.index(PRINCIPAL_NAME_INDEX_NAME, hash));
+  await client.mset(names.flatMap((name) => [name, '']));
+  const [, found] = await client.scan('0', 'COUNT', 1000);
+  await client.del(names);
+  return hashes[names.indexOf(found.filter((name) => names.includes(name)).at(-1)!)]!;
+}
 
 it('every rule has a plant', () => {
   const planted = Object.keys({ ...SESSION_PLANTS, ...EVENT_PLANTS, ...DEADLINE_PLANTS });

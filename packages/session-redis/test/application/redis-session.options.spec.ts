@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { InvalidSessionOptionsError } from '@nest-session/core';
-import { endingOptions } from '../../../session-cli/src/command/ending-options.js';
+import { endingOptions } from '../../../session-cli/src/command/end.command.js';
 import {
   type RedisSessionModuleOptions,
   resolveRedisSessionOptions,

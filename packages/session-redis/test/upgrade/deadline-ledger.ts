@@ -1,4 +1,4 @@
-import { groupedBy } from '../../../session-cli/src/verification/grouped-by.js';
+import { groupedBy } from '../../../session-cli/src/repartitioning/scanned-keys.js';
 import type { Answer } from './instance.js';
 
 export type DeadlineOperation =

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
+import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { LineRecorder } from '../../../session-redis/test/support/line.recorder.js';
 
@@ -74,6 +75,27 @@ it('a BullMqSessionTimer asks soon after its Redis accepts writes again, also ab
   } finally {
     await timer.stop();
     admin.disconnect();
+    await server.stop();
+  }
+});
+
+it('a BullMqSessionTimer keeps nothing of a job that is done, and can schedule the same id again', async () => {
+  const server = await RedisServer.start();
+  const connection = { host: '127.0.0.1', port: server.port };
+  const queue = new Queue('{session-ends}', { connection });
+  const timer = new BullMqSessionTimer({ connection });
+  const asked: string[] = [];
+  timer.start(async (id) => void asked.push(id));
+  const kept = async () => Object.values(await queue.getJobCounts()).reduce((sum, count) => sum + count, 0);
+  try {
+    for (let round = 1; round <= 2; round++) {
+      await eventually(() => timer.schedule('session', 10));
+      await eventually(() => expect(asked).toHaveLength(round));
+      await eventually(async () => expect(await kept()).toBe(0));
+    }
+    expect(await queue.getJob('session')).toBeUndefined();
+  } finally {
+    await Promise.all([timer.stop(), queue.close()]);
     await server.stop();
   }
 });

@@ -10,10 +10,8 @@ import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
 import { DEADLINE_SOURCES, type DeadlineKeys } from '@nest-session/deadlines/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
-/** What is wrong with a key. */
+// What is wrong with a key, a session and so on: the words that the script of each replies.
 type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
-
-/** What is wrong with a session. */
 type SessionProblem =
   | 'session-misplaced'
   | 'session-unreadable'
@@ -35,23 +33,16 @@ type MemberProblem =
   | 'member-of-ended-session'
   | 'member-twice';
 
-/** What is wrong with the bucket list. */
 type MinuteProblem = 'minute-without-bucket' | 'minute-misplaced';
 
-/** What is wrong with an index. */
 type IndexProblem = 'index-entry-without-session' | 'index-entry-unrecorded';
 
-/** What is wrong with the records of a group. */
 type GroupProblem = 'pending-without-event' | 'retry-not-scheduled' | 'failure-without-event';
 
-/** What is wrong with the records of dead letters. */
 type LetterProblem = 'letter-unrecorded';
-/** The same, seen from the records. */
 type LetterRecordProblem = 'letter-record-without-letter' | 'letter-bytes';
 
-/** What is wrong with a deadline. */
 type DeadlineProblem = 'deadline-misplaced' | 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
-/** What is wrong with what is due. */
 type DueProblem = 'due-without-deadline' | 'name-not-scheduled';
 
 /** The rules of the data model, each by the word for what breaks it. */
@@ -90,9 +81,10 @@ export interface MendingRules {
 }
 
 /**
- * Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well.
+ * Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well;
+ * hash: only whether they have a session hash.
  */
-export type SessionPlace = 'all' | 'misplaced' | 'copies';
+type SessionPlace = 'all' | 'misplaced' | 'copies' | 'hash';
 
 const ASIDE_FOR = 30 * 86_400_000;
 /** Milliseconds. The cleanup comes every minute, and an instance that takes over may need as long. */
@@ -134,17 +126,13 @@ export class VerificationScripts {
   }
 
   async sessions(
-    partition: SessionKeys,
+    { bucketList, events, prefix }: SessionKeys,
     ids: readonly string[],
-    rules: MendingRules,
+    { grace, retention }: MendingRules,
     place: SessionPlace = 'all',
   ): Promise<Problem[]> {
-    return this.#sessions(partition, ids, rules, place);
-  }
-
-  /** Only whether they have a session hash. */
-  async shadows(partition: SessionKeys, ids: readonly string[], rules: MendingRules): Promise<Problem[]> {
-    return this.#sessions(partition, ids, rules, 'hash');
+    const args = [this.#mends, prefix, grace, retention, place, ...ids];
+    return toProblems(await this.#scripts.verifySessions(2, bucketList, events, args));
   }
 
   /** `minute`: undefined for the sorted set of ends. */
@@ -198,16 +186,6 @@ export class VerificationScripts {
     const { names, deadLetters, prefix } = partition;
     const args = [this.#mends, prefix, name, mostBytes, ...members];
     return toProblems(await this.#scripts.verifyDue(3, partition.due(name), names, deadLetters, args));
-  }
-
-  async #sessions(
-    { bucketList, events, prefix }: SessionKeys,
-    ids: readonly string[],
-    { grace, retention }: MendingRules,
-    kind: SessionPlace | 'hash',
-  ): Promise<Problem[]> {
-    const args = [this.#mends, prefix, grace, retention, kind, ...ids];
-    return toProblems(await this.#scripts.verifySessions(2, bucketList, events, args));
   }
 }
 

@@ -1,19 +1,23 @@
 import {
   type CanActivate,
   type ExecutionContext,
+  ForbiddenException,
   Inject,
   Injectable,
   NotFoundException,
   type OnModuleInit,
   Scope,
+  SetMetadata,
   type Type,
 } from '@nestjs/common';
 import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
-import { HttpAdapterHost, ModuleRef, ModulesContainer } from '@nestjs/core';
-import { InvalidSessionOptionsError } from '@nest-session/core';
+import { HttpAdapterHost, ModuleRef, ModulesContainer, Reflector } from '@nestjs/core';
+import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
+import { isFromOtherOrigin, requestOf, requestSessionOf } from '@nest-session/core/internal';
+import { logger, SecurityReports } from '../audit/admin-actions.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { logger } from '../logging/session-admin.logger.js';
+import { type AdminRight, type ResolvedRights, resolveRights } from '../configuration/admin-rights.js';
 
 /** Lets in whom the guards of the application let in. No cache may keep the responses. */
 @Injectable()
@@ -118,3 +122,66 @@ function cannotInject(guard: Type<CanActivate>, error: unknown): string {
 const IS_OPEN =
   'whoever the global guards and your network let through can see and end the sessions of all users. Set the option ' +
   '`guards`, or limit it by `access`';
+
+const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
+const NOBODY: ReadonlySet<string> = new Set();
+
+/** Refuses actions that a page of another origin sends. `trustedOrigins` of the application are others here. */
+@Injectable()
+export class OriginGuard implements CanActivate {
+  constructor(@Inject(SecurityReports) private readonly reports: SecurityReports) {}
+
+  /** @throws CsrfError when it refuses the request */
+  canActivate(context: ExecutionContext): boolean {
+    const platform = context.switchToHttp().getRequest<object>();
+    const request = requestOf(platform);
+    if (SAFE_METHODS.includes(request.method)) return true;
+    if (!isFromOtherOrigin(request, platform, NOBODY)) return true;
+    const reason = 'cross-origin';
+    const { id: sessionId, principalName } = requestSessionOf(request)?.existing ?? {};
+    this.reports.report('refused-origin', { request, sessionId, principalName, reason });
+    throw new CsrfError(reason, 'A page of another origin sent this request');
+  }
+}
+
+const NEEDED_RIGHT = Symbol('NEEDED_RIGHT');
+
+/** The right that a handler needs. */
+export function Needs(right: AdminRight): MethodDecorator {
+  return SetMetadata(NEEDED_RIGHT, right);
+}
+
+const found = new WeakMap<object, NonNullable<ResolvedRights>>();
+
+/** Asks the option `access` what whoever sent the request may do. */
+@Injectable()
+export class AccessGuard implements CanActivate {
+  constructor(
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+    @Inject(Reflector) private readonly reflector: Reflector,
+  ) {}
+
+  /** @throws ForbiddenException that says what is not allowed */
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const request = context.switchToHttp().getRequest<object>();
+    const rights = resolveRights(await this.options.access(request));
+    if (!rights) throw new ForbiddenException('You have no access to the admin of sessions');
+    const needed = this.reflector.get<AdminRight | undefined>(NEEDED_RIGHT, context.getHandler());
+    if (needed && !rights[needed]) throw new ForbiddenException(`You may not ${ACTIONS[needed]}`);
+    found.set(requestOf(request), rights);
+    return true;
+  }
+}
+
+/** What the sender of a request may do that `AccessGuard` has let pass. */
+export function rightsOf(request: object): NonNullable<ResolvedRights> {
+  return found.get(requestOf(request))!;
+}
+
+const ACTIONS: Readonly<Record<AdminRight, string>> = {
+  end: 'end sessions',
+  replay: 'replay dead letters',
+  discard: 'discard dead letters',
+  removeGroup: 'remove groups',
+  cancelDeadline: 'cancel deadlines',
+};
