@@ -31,7 +31,7 @@ import { SessionEventGroups } from './session-events/session-event-groups.js';
  */
 export const STORE_PROVIDERS: Provider[] = [
   OutageLog,
-  { provide: REDIS_CONNECTIONS, inject: [CONNECTION_OPTIONS, OutageLog], useFactory: connectionsOf },
+  { provide: REDIS_CONNECTIONS, inject: [CONNECTION_OPTIONS, OutageLog], useFactory: createConnections },
   { provide: CONNECTIONS_TO_SHARE, inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS], useFactory: toShare },
   ...CONNECTION_PROVIDERS,
   { provide: Partitions, useExisting: SessionPartitions },
@@ -71,10 +71,6 @@ export const STORE_EXPORTS = [
   SESSION_HEALTH,
   SESSION_EVENT_GROUPS,
 ];
-
-function connectionsOf(options: ConnectionOptions, log: OutageLog): RedisConnections {
-  return createConnections(options, log);
-}
 
 function toShare(
   { connection: address }: ConnectionOptions,

@@ -1,6 +1,5 @@
 import { AttributeSerializer, type Duration } from '@nest-session/core';
 import { isSerializer, OptionReader } from '@nest-session/core/internal';
-import { CronTime, validateCronExpression } from 'cron';
 import {
   type EventDeliveryOptions,
   IN_URL,
@@ -14,10 +13,11 @@ import {
   type RedisAddressOptions,
   type ResolvedEventOptions,
 } from '@nest-session/redis-events/internal';
-import type { SessionEncryption } from '../encryption/session-encryption.js';
-import type { SessionTimer } from '../timers/session-timer.js';
+import { CronTime, validateCronExpression } from 'cron';
 import { type EncryptionOptions, readEncryption } from './encryption.options.js';
+import type { SessionEncryption } from '../encryption/session-encryption.js';
 import { type ExpirationStoreName, readExpirations, type ResolvedExpirations } from './expirations.options.js';
+import type { SessionTimer } from '../timers/session-timer.js';
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {

@@ -8,14 +8,13 @@ import {
   type ConnectionOptions,
   type GroupLag,
   GroupLagReader,
+  isAnswer,
   nodeMemory,
   OutageLog,
   Partitions,
   RequestConnection,
 } from '@nest-session/redis-events/internal';
 import { END_NOTIFICATIONS, type EndNotifications } from '../configuration/redis-session.tokens.js';
-import { failureWord } from './failure-word.js';
-import { RecentRise } from './recent-rise.js';
 
 /**
  * Looks whether sessions can be loaded, and whether all works that no request waits for. It is apart from Terminus,
@@ -93,4 +92,31 @@ function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupLa
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
+}
+
+/**
+ * The word that names the kind of a failure: a code of Node.js, such as `ECONNREFUSED`, or how an error of Redis
+ * begins, such as `WRONGPASS`. Everything else in an error may be an address or a name.
+ */
+export function failureWord(error: unknown): string | undefined {
+  const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
+  const text = typeof code === 'string' ? code : isAnswer(error) ? String(message) : '';
+  return /^[A-Z][A-Z0-9_]+(?= |$)/.exec(text)?.[0];
+}
+
+const HOUR = 3_600_000;
+
+/** Tells for an hour that a number has risen. */
+export class RecentRise {
+  #last: number | undefined;
+  /** Monotonic time. */
+  #risenAt = -Infinity;
+
+  /** Notes the number, and returns whether it has risen within the last hour. The first one is no rise. */
+  note(count: number): boolean {
+    const now = performance.now();
+    if (this.#last !== undefined && count > this.#last) this.#risenAt = now;
+    this.#last = count;
+    return now - this.#risenAt < HOUR;
+  }
 }

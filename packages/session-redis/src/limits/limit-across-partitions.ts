@@ -3,21 +3,21 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { TurnQueue } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import { LIMITED_SINCE, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { goesOn } from '../keys/goes-on.js';
+import { goesOn } from '../keys/forwarding-marks.js';
+import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import {
   type LedgerPlace,
   LedgerScripts,
   type PlaceFindings,
   type Reservation,
+  type ReservationRequest,
 } from '../scripts/limits/ledger.scripts.js';
-import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { SessionScripts, TakeOverReply } from '../scripts/session/session.scripts.js';
-import { PlaceRequest } from './place-request.js';
+import type { Room, SessionScripts, StoreReply, TakeOverReply } from '../scripts/session/session.scripts.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
@@ -254,4 +254,48 @@ export class LimitAcrossPartitions {
 
 function pairsOf(reply: readonly string[]): [string, string][] {
   return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!, reply[2 * i + 1]!]);
+}
+
+/** What the ledger needs to know of a change. */
+type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
+  readonly kind: 'create' | 'update';
+  readonly limit: SessionLimit;
+  readonly presentedIds?: readonly string[];
+};
+
+/** What a change, such as a sign-in, asks of the ledger of its principal. */
+export class PlaceRequest {
+  readonly limit: SessionLimit;
+  readonly id: string;
+  /** The id that the session has until then; undefined: it is new. */
+  readonly replaced: string | undefined;
+  /** Ids that the client presented and that opened nothing. */
+  readonly presentedIds: readonly string[];
+  /** The latest time to store the session, as the ledger last said: epoch milliseconds. */
+  latest = 0;
+  /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
+  wasKnown: boolean | undefined;
+  readonly #joins: boolean;
+
+  constructor(change: PlacedChange) {
+    this.limit = change.limit;
+    this.id = change.newId ?? change.id;
+    this.replaced = change.kind === 'update' ? change.id : undefined;
+    this.presentedIds = change.presentedIds ?? [];
+    this.#joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === change.limit.principal;
+  }
+
+  get principal(): string {
+    return this.limit.principal;
+  }
+
+  index(keys: SessionKeys): string {
+    return keys.index(PRINCIPAL_NAME_INDEX_NAME, this.limit.principal);
+  }
+
+  reservation(duration: number): ReservationRequest {
+    const { atMost, whenReached } = this.limit;
+    const { id, replaced } = this;
+    return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };
+  }
 }

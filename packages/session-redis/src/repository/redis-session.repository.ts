@@ -7,6 +7,7 @@ import type {
   SessionChange,
   SessionRecord,
   SessionRepositoryOptions,
+  UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
 import { redisTime, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
@@ -17,22 +18,19 @@ import {
   SessionEncryption,
   type StoredRecord,
 } from '../encryption/session-encryption.js';
-import { LimitedWrites } from '../limits/limited-writes.js';
-import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
-import { goesOn } from '../keys/goes-on.js';
+import { ScheduledEnds } from '../expiration/timed-sessions.js';
+import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
+import { goesOn, loadListed } from '../keys/forwarding-marks.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
+import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';
-import { loadListed } from './load-listed.js';
-import { raiseEpochs } from './raise-epochs.js';
+import type { Room, SessionScripts, StoreReply } from '../scripts/session/session.scripts.js';
+import { raiseEpochs, SessionEpochs } from './session-epochs.js';
 import { hasIndexEntry, lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
-import { ScheduledEnds } from './scheduled-ends.js';
-import { SessionEpochs } from './session-epochs.js';
-import { SessionIndexReader } from './session-index.reader.js';
-import { StrayIndexes } from './stray-indexes.js';
+
+/** A change that stores a session. */
+type StoringChange = CreateSession | UpdateSession;
 
 /** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
@@ -52,12 +50,13 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #partitions: SessionPartitions;
   readonly #encryption: SessionEncryption;
   readonly #epochs: SessionEpochs;
-  readonly #indexes: SessionIndexReader;
   readonly #listed: ListedSessions;
-  readonly #limited: LimitedWrites;
-  readonly #strayIndexes: StrayIndexes;
+  /** Undefined with one partition, where the scripts see all sessions of a principal. */
+  readonly #ledgers: LimitAcrossPartitions | undefined;
+  readonly #maxSessions: RedisRepositoryOptions['maxSessions'];
   readonly #extension: Pick<SessionExtension, 'takeover'>;
   readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
+
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
     @Inject(RequestConnection) connection: RequestConnection,
@@ -78,30 +77,19 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     this.#extension = extension;
     epochs.onRaise = () => extension.onEveryEnd?.();
     this.#ends = ends?.hasTimer ? ends : undefined;
-    this.#limited = new LimitedWrites(
-      (change, room) => this.#write(change, room),
-      // With one partition, the scripts see all sessions of a principal.
-      partitions.count > 1 ? limit : undefined,
-      options.maxSessions,
-    );
-    this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
-    this.#listed = new ListedSessions(connection, scripts, partitions);
-    this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
+    this.#ledgers = partitions.count > 1 ? limit : undefined;
+    this.#maxSessions = options.maxSessions;
+    this.#listed = new ListedSessions(connection, scripts, partitions, epochs);
     lookBy(this, (ids) => this.#lookAt(ids));
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
   protected load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
-    return ids.length <= LOADED_UNSEEN ? this.#loadAll(ids, only) : this.#loadLive(ids, only);
+    return ids.length <= LOADED_AT_SIGHT ? this.#loadAll(ids, only) : this.#loadLive(ids, only);
   }
 
+  /** One command in each of their partitions tells which ids are those of live sessions. */
   async #loadLive(ids: readonly string[], only: readonly string[] | undefined): Promise<SessionRecord[]> {
-    const live = await this.#liveOf(ids);
-    return live.length > 0 ? this.#loadAll(live, only) : [];
-  }
-
-  /** Returns the ids of live sessions among these. It takes one command in each of their partitions. */
-  async #liveOf(ids: readonly string[]): Promise<string[]> {
     const live = await Promise.all(
       this.#partitions.grouped(ids).map(async ([keys, its]) => {
         const shadows = its.map((id) => keys.shadow(id));
@@ -109,7 +97,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
         return its.filter((_, i) => found[i] !== null);
       }),
     );
-    return [...new Set(live.flat())];
+    return this.#loadAll([...new Set(live.flat())], only);
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
@@ -207,7 +195,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {
-    return this.#indexes.list(indexName, hashOfValue(value));
+    return this.#listed.list(indexName, hashOfValue(value));
   }
 
   protected override count(indexName: string, value: string): Promise<number> {
@@ -244,11 +232,40 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     if (indexes.size === 0 && !limit) return this.#writeOnce(change);
     // The ledger of a principal is made from the index, also for a session that only changes its id.
     const read = limit ? new Map([[PRINCIPAL_NAME_INDEX_NAME, limit.principal], ...indexes]) : indexes;
-    return this.#strayIndexes.outOfTheWayOf(read, () => this.#writeOnce(change));
+    return this.#listed.withoutStrayIndexes(read, () => this.#writeOnce(change));
   }
 
   #writeOnce(change: SessionChange): Promise<WriteReply> {
-    return this.#limited.include(change) ? this.#limited.make(change) : (this.#write(change) as Promise<WriteReply>);
+    return (this.#isLimited(change) ? this.#writeLimited(change) : this.#write(change)) as Promise<WriteReply>;
+  }
+
+  /**
+   * Whether the number of sessions of a principal limits a change; also of a session that may have a place in a ledger
+   * without this request knowing of it: its new id must get that place.
+   */
+  #isLimited(change: SessionChange): change is StoringChange {
+    if (change.kind !== 'create' && change.kind !== 'update') return false;
+    if (change.limit !== undefined) return true;
+    return this.#ledgers && this.#maxSessions ? 'newId' in change && change.newId !== undefined : false;
+  }
+
+  /** Makes such a change, in as many steps as that takes. */
+  async #writeLimited(first: StoringChange): Promise<WriteReply> {
+    for (let change = first; ;) {
+      const reply = await this.#writeWithRoom(change);
+      if (reply.outcome === 'unplaced') {
+        const { perPrincipal, whenReached } = this.#maxSessions ?? {};
+        const limit = change.limit ?? { atMost: perPrincipal!, whenReached: whenReached! };
+        change = { ...change, limit: { ...limit, principal: reply.principal } };
+      } else if (reply.outcome !== 'again' && reply.outcome !== 'late') return reply as WriteReply;
+    }
+  }
+
+  #writeWithRoom(change: StoringChange): Promise<StoreReply<WriteReply>> {
+    const { limit } = change;
+    if (!this.#ledgers) return this.#write(change);
+    if (!limit) return this.#write(change, NO_PRINCIPAL);
+    return this.#ledgers.write({ ...change, limit }, (room) => this.#write(change, room));
   }
 
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
@@ -292,9 +309,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 }
 
+// The place of a session that belongs to no principal, as far as the request knows.
+const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
 // How often a look-up reads an index while its sessions end.
 const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
 // How many sessions a call reads without checking that they are alive. A request with more tokens has probably made
 // them up, and must not cause a load for each.
-const LOADED_UNSEEN = 20;
+const LOADED_AT_SIGHT = 20;

@@ -1,11 +1,11 @@
 import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import { hiddenCommand, isReply, parsed } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
-import type { ListedSession } from '../scripts/session/listed-session.js';
+import type { ListedFields } from '../scripts/session/session.scripts.js';
 
 /** The fields of a session hash, besides the attributes, that a record needs. */
 const SESSION_FIELDS = [
@@ -105,7 +105,7 @@ export function lacksEnd({ timeToLive, maxInactiveInterval, absoluteTimeout }: S
 }
 
 /** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
-export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
+export function toListedInfo([id, ttl, ...fields]: ListedFields): SessionInfo | undefined {
   const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
   const [, , , authenticatedAt, device] = fields;
   const times = {

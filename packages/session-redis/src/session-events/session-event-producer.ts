@@ -29,8 +29,8 @@ import {
   type StreamEntry,
   textsIn,
 } from '@nest-session/redis-events/internal';
-import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { ofSessionModule } from '../configuration/of-session-module.js';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { toSessionRecord } from '../repository/session-hash.js';
 

@@ -10,7 +10,7 @@ import { SingleNode } from '../../../redis-events/src/connection/single-node.js'
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type LimitedChange, LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
-import type { Room } from '../../src/scripts/session/session-arguments.js';
+import type { Room } from '../../src/scripts/session/session.scripts.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';

@@ -6,7 +6,7 @@ import { RedisSessionRepository } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, SessionEventRecorder } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { ScheduledEnds } from '../../src/repository/scheduled-ends.js';
+import { ScheduledEnds } from '../../src/expiration/timed-sessions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { HandTimer } from '../support/hand.timer.js';

@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
-import { SCRIPT_SOURCES } from '../script-sources.js';
+import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 
 /** A place in the ledger of a principal. */
 export interface LedgerPlace {
