@@ -23,7 +23,7 @@ import type { ResolvedRedisSessionOptions } from './configuration/redis-session.
 import { REDIS_SESSION_OPTIONS } from './configuration/redis-session.tokens.js';
 import { shownDetails, shownFacts } from './configuration/start-facts.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
-import { TimedSessionListener } from './expiration/timed-sessions.js';
+import { TimedSessions } from './expiration/timed-sessions.js';
 import { OlderSessionSweeper, SessionEpochsListener } from './repository/session-epochs.js';
 
 /** What runs in the background, in the order in which it begins. */
@@ -31,7 +31,7 @@ function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions)
   return {
     foundation: [StoreConnections, LivingInstances],
     sources: [
-      TimedSessionListener,
+      TimedSessions,
       ...(notifications === 'auto' ? [ExpiredSessionListener] : []),
       PartitionSignals,
       CleanupJob,

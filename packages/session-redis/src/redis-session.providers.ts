@@ -39,7 +39,7 @@ import {
   SessionExpirationSweeper,
   SortedSetExpirationStore,
 } from './expiration/session-expiration.sweeper.js';
-import { ScheduledEnds, TimedSessionListener } from './expiration/timed-sessions.js';
+import { TimedSessions } from './expiration/timed-sessions.js';
 import { tracedPoller } from './expiration/traced-sweep.js';
 import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
@@ -100,7 +100,7 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   SessionEpochs,
   SessionEpochsListener,
   LimitAcrossPartitions,
-  ScheduledEnds,
+  TimedSessions,
   RedisSessionRepository,
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
   { provide: ForeignSessions, useClass: RedisForeignSessions },
@@ -114,7 +114,6 @@ export const REDIS_SESSION_PROVIDERS: Provider[] = [
   { provide: DuePoller, inject: [PartitionSignals, ...OF_SWEEPER], useFactory: poller },
   OlderSessionSweeper,
   ExpiredSessionListener,
-  TimedSessionListener,
   StartLog,
   SessionEventProducer,
   { provide: EventProducer, useExisting: SessionEventProducer },

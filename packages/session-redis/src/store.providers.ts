@@ -32,7 +32,14 @@ import { SessionEventGroups } from './session-events/session-event-groups.js';
 export const STORE_PROVIDERS: Provider[] = [
   OutageLog,
   { provide: REDIS_CONNECTIONS, inject: [CONNECTION_OPTIONS, OutageLog], useFactory: createConnections },
-  { provide: CONNECTIONS_TO_SHARE, inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS], useFactory: toShare },
+  {
+    provide: CONNECTIONS_TO_SHARE,
+    inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS],
+    useFactory: (
+      { connection: address }: ConnectionOptions,
+      { request, writes, background }: RedisConnections,
+    ): ConnectionsToShare => ({ address, connections: { request, writes, background } }),
+  },
   ...CONNECTION_PROVIDERS,
   { provide: Partitions, useExisting: SessionPartitions },
   keyEventListener(SHADOW_KEY_LISTENER, 'subscriber'),
@@ -71,10 +78,3 @@ export const STORE_EXPORTS = [
   SESSION_HEALTH,
   SESSION_EVENT_GROUPS,
 ];
-
-function toShare(
-  { connection: address }: ConnectionOptions,
-  { request, writes, background }: RedisConnections,
-): ConnectionsToShare {
-  return { address, connections: { request, writes, background } };
-}

@@ -5,6 +5,25 @@ import { bytesIn, DataKey, decryptAttribute, encryptAttribute, isEncrypted } fro
 import { KeyRing } from './key-ring.js';
 import { attributeProblem, DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
+/**
+ * What happens to values that are not encrypted, of sessions from before: the option `encryption.plainValues`. They are
+ * written, only read, or refused. Each write of an attribute encrypts it unless they are written.
+ */
+export const PLAIN_VALUES = ['write', 'read', 'refuse'] as const;
+export type PlainValues = (typeof PLAIN_VALUES)[number];
+export const PLAIN_VALUES_DEFAULT: PlainValues = 'read';
+
+/** Whether attributes are written without encryption. */
+export function writesPlain(plainValues: PlainValues): boolean {
+  return plainValues === 'write';
+}
+
+/** The encryption options of an application. */
+export interface EncryptionRules {
+  readonly ring: KeyRing;
+  readonly plainValues: PlainValues;
+}
+
 /** A session as it is stored in Redis. */
 export interface StoredRecord extends SessionRecord {
   readonly attributes: readonly (readonly [name: string, stored: string])[];
@@ -16,8 +35,6 @@ export interface StoredRecord extends SessionRecord {
 
 /** A session for a request. */
 export type LoadedRecord = SessionRecord & Pick<StoredRecord, 'index'>;
-
-type Creation = Pick<CreateSession, 'id' | 'attributes'>;
 
 /** The data key to store with a new session. */
 export interface NewDataKey {
@@ -32,7 +49,7 @@ export class SessionEncryption {
   /** Without a key, nothing is encrypted. */
   readonly hasKeys: boolean;
 
-  constructor(readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: PLAIN_VALUES_WITHOUT_KEYS }) {
+  constructor(readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {
     this.hasKeys = !rules.ring.isEmpty;
   }
 
@@ -41,10 +58,7 @@ export class SessionEncryption {
     const { id, attributes, dataKey } = record;
     if (dataKey === undefined && !this.hasKeys) return record;
     const memo = new EncryptedSession(this.rules, id, dataKey);
-    const texts = attributes.map(([name, stored]) => {
-      memo.note(name, stored);
-      return [name, memo.unread(name, stored)] as const;
-    });
+    const texts = attributes.map(([name, stored]) => [name, memo.unread(name, stored)] as const);
     return { ...record, attributes: texts, memo };
   }
 
@@ -55,29 +69,18 @@ export class SessionEncryption {
     return decrypted;
   }
 
-  create<T extends Creation, R extends EncryptedReply>(
+  /** Without keys it makes no other promise than `send`, so that applications without encryption pay nothing for it. */
+  create<T extends Pick<CreateSession, 'id' | 'attributes'>, R extends EncryptedReply>(
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
-    // Avoid another promise, so that applications without encryption pay nothing for it.
-    return this.hasKeys ? this.#create(change, send) : send(change);
+    return this.hasKeys ? new EncryptedSession(this.rules, change.id).create(change, send) : send(change);
   }
 
   save<R extends EncryptedReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
-    const session = this.#sessionOf(change);
-    return session ? this.#save(session, change, send) : send(change);
-  }
-
-  async #create<T extends Creation, R extends EncryptedReply>(
-    change: T,
-    send: (change: T & NewDataKey) => Promise<R>,
-  ): Promise<R> {
-    const session = new EncryptedSession(this.rules, change.id);
-    const attributes = session.encrypt(change.attributes);
-    const reply = await send({ ...change, attributes, dataKey: session.newDataKey });
-    if (reply.outcome !== 'created') return reply;
-    session.created(attributes);
-    return { ...reply, memo: session };
+    const { memo, id } = change;
+    if (memo instanceof EncryptedSession) return this.#save(memo, change, send);
+    return this.hasKeys ? this.#save(new EncryptedSession(this.rules, id), change, send) : send(change);
   }
 
   async #save<R extends EncryptedReply>(
@@ -100,17 +103,6 @@ export class SessionEncryption {
         'repeat the request',
     );
   }
-
-  #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {
-    if (memo instanceof EncryptedSession) return memo;
-    return this.hasKeys ? new EncryptedSession(this.rules, id) : undefined;
-  }
-}
-
-/** The encryption options of an application. */
-export interface EncryptionRules {
-  readonly ring: KeyRing;
-  readonly plainValues: PlainValues;
 }
 
 /** An update with the texts that Redis stores. */
@@ -119,8 +111,6 @@ export interface EncryptedUpdate extends UpdateSession {
   readonly dataKeys?: ReadonlyMap<string, string> | undefined;
 }
 
-type Expected = NonNullable<UpdateSession['expected']>;
-
 /** The reply of the store to a creation or an update. `current` is the text that a conflict found. */
 export interface EncryptedReply {
   readonly outcome: string;
@@ -128,7 +118,7 @@ export interface EncryptedReply {
 }
 
 /** Encrypts and decrypts the attributes of one session, from its load to its saves. */
-export class EncryptedSession {
+class EncryptedSession {
   /** The known texts in Redis. A compare-and-set sends exactly the stored text. */
   readonly #texts = new Map<string, string>();
   #dataKey: DataKey | undefined;
@@ -152,38 +142,27 @@ export class EncryptedSession {
     else for (const [name, stored] of this.#texts) this.#decrypt(name, stored);
   }
 
-  /** Records the text of an attribute in Redis. Undefined or null means that Redis has none. */
-  note(name: string, stored: string | undefined | null): void {
-    if (typeof stored === 'string') this.#texts.set(name, stored);
-    else this.#texts.delete(name);
-  }
-
   /**
-   * The text of an attribute, for the application. Reading it throws a SessionEncryptionError if it cannot be
+   * The text of an attribute in Redis, for the application. Reading it throws a SessionEncryptionError if it cannot be
    * decrypted.
    */
   unread(name: string, stored: string): UnreadText {
+    this.#texts.set(name, stored);
     return { bytes: bytesIn(stored), read: () => this.#read(name, stored) };
   }
 
-  /** Returns the texts to store. */
-  encrypt(attributes: AttributeChanges): AttributeChanges {
-    if (writesPlain(this.rules.plainValues)) return attributes;
-    const encrypted = new Map<string, string | null>();
-    for (const [name, text] of attributes)
-      encrypted.set(name, text === null ? null : encryptAttribute(this.#own, name, text));
-    return encrypted;
-  }
-
-  /** The data key to store when the session is created. */
-  get newDataKey(): string | undefined {
-    return writesPlain(this.rules.plainValues) ? undefined : this.rules.ring.wrap(this.#own, this.id);
-  }
-
-  /** Records that Redis has created the session with these texts. */
-  created(attributes: AttributeChanges): void {
-    for (const [name, stored] of attributes) this.note(name, stored);
+  /** Creates the session in Redis, with its data key. */
+  async create<T extends Pick<CreateSession, 'id' | 'attributes'>, R extends EncryptedReply>(
+    change: T,
+    send: (change: T & NewDataKey) => Promise<R>,
+  ): Promise<R> {
+    const attributes = this.#encrypt(change.attributes);
+    const dataKey = writesPlain(this.rules.plainValues) ? undefined : this.rules.ring.wrap(this.#own, this.id);
+    const reply = await send({ ...change, attributes, dataKey });
+    if (reply.outcome !== 'created') return reply;
+    this.#noteAll(attributes);
     if (this.#dataKey) this.#keyId = this.rules.ring.current;
+    return { ...reply, memo: this };
   }
 
   /** Returns the update with the texts that Redis stores. */
@@ -191,7 +170,7 @@ export class EncryptedSession {
     const { expected } = change;
     return {
       ...change,
-      attributes: this.encrypt(change.attributes),
+      attributes: this.#encrypt(change.attributes),
       dataKeys: this.#dataKeysOf(change),
       expected: expected && { name: expected.name, text: this.#storedText(expected.name, expected.text) },
     };
@@ -206,9 +185,9 @@ export class EncryptedSession {
     { attributes, dataKeys }: EncryptedUpdate,
     reply: R,
   ): R | undefined {
-    if (reply.outcome === 'conflict') return this.#settleConflict(change.expected!, reply);
+    if (reply.outcome === 'conflict') return this.#settleConflict(change, reply);
     if (reply.outcome !== 'saved' && reply.outcome !== 'forwarded') return reply;
-    for (const [name, stored] of attributes) this.note(name, stored);
+    this.#noteAll(attributes);
     // A forwarded save does not change a data key that Redis already has.
     if (dataKeys && (reply.outcome === 'saved' || this.#keyId === undefined)) this.#keyId = this.rules.ring.current;
     return reply;
@@ -219,6 +198,25 @@ export class EncryptedSession {
     if (wrapped !== undefined) return this.#open(wrapped, sessionId);
     this.#keyId = undefined;
     this.#laterId = sessionId;
+  }
+
+  /** The texts to store. */
+  #encrypt(attributes: AttributeChanges): AttributeChanges {
+    if (writesPlain(this.rules.plainValues)) return attributes;
+    const encrypted = new Map<string, string | null>();
+    for (const [name, text] of attributes)
+      encrypted.set(name, text === null ? null : encryptAttribute(this.#own, name, text));
+    return encrypted;
+  }
+
+  /** Records the text of an attribute in Redis. Undefined or null means that Redis has none. */
+  #note(name: string, stored: string | undefined | null): void {
+    if (typeof stored === 'string') this.#texts.set(name, stored);
+    else this.#texts.delete(name);
+  }
+
+  #noteAll(attributes: AttributeChanges): void {
+    for (const [name, stored] of attributes) this.#note(name, stored);
   }
 
   #read(name: string, stored: string): string {
@@ -245,7 +243,8 @@ export class EncryptedSession {
     return this.#keyId === ring.current ? undefined : this.#wrappedFor([id]);
   }
 
-  #settleConflict<R extends EncryptedReply>(expected: Expected, reply: R): R | undefined {
+  #settleConflict<R extends EncryptedReply>({ expected }: UpdateSession, reply: R): R | undefined {
+    const { name, text: expectedText } = expected!;
     const { current } = reply;
     if (current !== undefined && isEncrypted(current) && !this.#known) {
       // Another instance has encrypted the session since its load. The reply to an update with a data key contains its
@@ -253,15 +252,18 @@ export class EncryptedSession {
       this.#dataKey = DataKey.draw();
       return undefined;
     }
-    this.note(expected.name, current);
+    this.#note(name, current);
     if (current === undefined) return reply;
-    const text = this.#decrypt(expected.name, current);
+    const text = this.#decrypt(name, current);
     // If the plain texts are equal, another instance has only encrypted the same text again.
-    return text === expected.text ? undefined : { ...reply, current: text };
+    return text === expectedText ? undefined : { ...reply, current: text };
   }
 
   #decrypt(name: string, stored: string): string {
-    if (!isEncrypted(stored)) return readPlain(this.rules.plainValues, name, stored);
+    if (!isEncrypted(stored)) {
+      if (this.rules.plainValues !== 'refuse') return stored;
+      throw attributeProblem(name, "is not encrypted, and option `encryption.plainValues` is 'refuse'");
+    }
     const dataKey = this.#known;
     const text = dataKey && decryptAttribute(dataKey, name, stored);
     if (text === undefined) throw attributeProblem(name, 'cannot be decrypted: it was changed in Redis');
@@ -295,27 +297,4 @@ export class EncryptedSession {
     this.#dataKey = dataKey;
     this.#keyId = keyId;
   }
-}
-
-// Values that are not encrypted, of sessions from before: the option `encryption.plainValues`.
-
-/** What happens to plain values: they are written, only read, or refused. */
-export const PLAIN_VALUES = ['write', 'read', 'refuse'] as const;
-export type PlainValues = (typeof PLAIN_VALUES)[number];
-
-/** Each write of an attribute encrypts it, and the others can be read. */
-export const PLAIN_VALUES_DEFAULT: PlainValues = 'read';
-
-/** Without keys, nothing can be encrypted. */
-export const PLAIN_VALUES_WITHOUT_KEYS: PlainValues = 'write';
-
-/** Whether attributes are written without encryption. */
-export function writesPlain(plainValues: PlainValues): boolean {
-  return plainValues === 'write';
-}
-
-/** The text of an attribute that is not encrypted. @throws SessionEncryptionError when plain values are refused */
-export function readPlain(plainValues: PlainValues, name: string, stored: string): string {
-  if (plainValues !== 'refuse') return stored;
-  throw attributeProblem(name, "is not encrypted, and option `encryption.plainValues` is 'refuse'");
 }

@@ -67,12 +67,11 @@ export class SessionHealth implements HealthLook {
   }
 
   #problemsOf(groups: readonly GroupLag[], late: number): Record<string, boolean> {
+    const sum = (count: 'dropped' | 'lostDeadLetters') => groups.reduce((total, each) => total + each[count], 0);
     return {
       'A group is late': groups.some(({ oldestUnreadAge }) => oldestUnreadAge > late),
-      'Events were dropped within the last hour': this.#dropped.note(sum(groups.map((each) => each.dropped))),
-      'Dead letters were lost within the last hour': this.#lostDeadLetters.note(
-        sum(groups.map((each) => each.lostDeadLetters)),
-      ),
+      'Events were dropped within the last hour': this.#dropped.note(sum('dropped')),
+      'Dead letters were lost within the last hour': this.#lostDeadLetters.note(sum('lostDeadLetters')),
     };
   }
 
@@ -88,10 +87,6 @@ export class SessionHealth implements HealthLook {
 
 function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupLag): object {
   return { name, lag, oldestUnreadAge: Math.round(oldestUnreadAge / 1000), dropped, lostDeadLetters };
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
 }
 
 /**

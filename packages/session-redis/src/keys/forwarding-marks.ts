@@ -5,10 +5,16 @@ import type { SessionPartitions } from './session-partitions.js';
 // A chain of marks is short. The limit stops a planted circle.
 const MOST_MARKS = 15;
 
-/**
- * Whether the session of a former id goes on, as scripts/library/goes-on.lua decides it for the ids of one partition.
- */
-export async function goesOn(
+/** Whether the session of any of these former ids goes on, as scripts/library/goes-on.lua decides it in a partition. */
+export async function anyGoesOn(
+  connection: RequestConnection,
+  partitions: SessionPartitions,
+  formerIds: readonly string[],
+): Promise<boolean> {
+  return (await Promise.all(formerIds.map((id) => goesOn(connection, partitions, id)))).includes(true);
+}
+
+async function goesOn(
   connection: RequestConnection,
   partitions: SessionPartitions,
   formerId: string,

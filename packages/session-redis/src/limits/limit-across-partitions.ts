@@ -7,7 +7,7 @@ import { LIMITED_SINCE, RequestConnection, type ScriptsOn, scriptsOn } from '@ne
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { goesOn } from '../keys/forwarding-marks.js';
+import { anyGoesOn } from '../keys/forwarding-marks.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import {
@@ -24,6 +24,17 @@ export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: 
 
 /** Stores the session of a sign-in. */
 type Store = (room?: Room) => Promise<StoreReply<WriteReply>>;
+
+/** What a change, such as a sign-in, asks of the ledger of its principal. */
+interface PlaceRequest extends ReservationRequest {
+  readonly principal: string;
+  /** Ids that the client presented and that opened nothing. */
+  readonly presentedIds: readonly string[];
+  /** The latest time to store the session, as the ledger last said: epoch milliseconds. */
+  latest?: number;
+  /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
+  wasKnown?: boolean;
+}
 
 /** How a step answers that has stored nothing and is not made again: the place is not needed. */
 type NotStored = 'gone' | 'full' | 'unplaced' | 'revoked';
@@ -80,8 +91,19 @@ export class LimitAcrossPartitions {
   write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
-    const request = new PlaceRequest(change);
-    return this.#turns.run(request.principal, () => this.#write(request, store));
+    const { id, newId = id, kind, indexes } = { newId: undefined, ...change };
+    const { principal, atMost, whenReached } = change.limit;
+    const joins = indexes.get(PRINCIPAL_NAME_INDEX_NAME) === principal;
+    const request: PlaceRequest = {
+      id: newId,
+      replaced: kind === 'update' ? id : undefined,
+      atMost: joins ? atMost : undefined,
+      whenReached,
+      duration: this.#duration,
+      principal,
+      presentedIds: 'presentedIds' in change ? change.presentedIds : [],
+    };
+    return this.#turns.run(principal, () => this.#write(request, store));
   }
 
   async #write(request: PlaceRequest, store: Store): Promise<StoreReply<WriteReply>> {
@@ -97,7 +119,7 @@ export class LimitAcrossPartitions {
         // The script knows whether it was rotated. It stores nothing, because that time has passed.
         return store({ until: 0, principal: request.principal });
       }
-      const reply = await store({ until: request.latest, principal: request.principal });
+      const reply = await store({ until: request.latest!, principal: request.principal });
       const { outcome } = reply;
       // Not awaited: until then, the place only seems to be open.
       if (outcome === 'created' || outcome === 'saved') void this.#keep(request, ended);
@@ -114,8 +136,8 @@ export class LimitAcrossPartitions {
    */
   async takeOver(id: string, principal: string, store: () => Promise<TakeOverReply>): Promise<TakeOverReply> {
     if (this.partitions.count === 1) return store();
-    const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
-    const request = new PlaceRequest({ kind: 'create', id, limit, indexes: new Map() });
+    const whenReached = 'end-oldest';
+    const request: PlaceRequest = { id, whenReached, duration: this.#duration, principal, presentedIds: [] };
     await this.#makeRoom(request, this.now() + this.#patience);
     const outcome = await store();
     if (outcome === 'created') void this.#keep(request, []);
@@ -155,8 +177,9 @@ export class LimitAcrossPartitions {
   }
 
   async #reserve(request: PlaceRequest, findings: PlaceFindings): Promise<Reservation> {
-    const since = (this.#since ??= await this.#limitedSince());
-    const reservation = { ...request.reservation(this.#duration), since };
+    const { meta } = this.partitions;
+    this.#since ??= (await this.connection.run((client) => client.hget(meta, LIMITED_SINCE), meta)) ?? undefined;
+    const reservation = { ...request, since: this.#since };
     const place = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, findings), request);
     if (place.word === 'room') {
       request.latest = place.latest;
@@ -165,20 +188,14 @@ export class LimitAcrossPartitions {
     return place;
   }
 
-  async #limitedSince(): Promise<string | undefined> {
-    const { meta } = this.partitions;
-    return (await this.connection.run((client) => client.hget(meta, LIMITED_SINCE), meta)) ?? undefined;
-  }
-
   /** All that the indexes list, with the times of the sign-ins. */
-  async #sessionsOf(request: PlaceRequest): Promise<[id: string, at: string][]> {
-    const replies = await Promise.all(
-      this.partitions.all.map((keys) => {
-        const index = request.index(keys);
-        return this.connection.run((client) => client.zrange(index, '0', '-1', 'WITHSCORES'), index);
-      }),
+  async #sessionsOf({ principal }: PlaceRequest): Promise<[id: string, at: string][]> {
+    const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
+      client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal), '0', '-1', 'WITHSCORES'),
     );
-    return replies.flatMap((reply) => pairsOf(reply));
+    return replies.flatMap((reply) =>
+      Array.from({ length: reply.length / 2 }, (_, i): [string, string] => [reply[2 * i]!, reply[2 * i + 1]!]),
+    );
   }
 
   /** Monotonic time in milliseconds. */
@@ -193,14 +210,10 @@ export class LimitAcrossPartitions {
 
   /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
   async #isGone({ replaced, presentedIds }: PlaceRequest): Promise<boolean> {
-    if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
     // It is not created where the client presents a token that was just replaced.
-    const marks = presentedIds.map((id) => goesOn(this.connection, this.partitions, id));
-    return (await Promise.all(marks)).includes(true);
-  }
-
-  async #isThere(key: string): Promise<boolean> {
-    return (await this.connection.run((client) => client.exists(key), key)) > 0;
+    if (replaced === undefined) return anyGoesOn(this.connection, this.partitions, presentedIds);
+    const shadow = this.partitions.of(replaced).shadow(replaced);
+    return (await this.connection.run((client) => client.exists(shadow), shadow)) === 0;
   }
 
   /** Ends a session of the principal. Afterwards it is over, whoever has ended it. */
@@ -211,11 +224,11 @@ export class LimitAcrossPartitions {
   }
 
   /** The ids of those sessions that are live. */
-  async #find(request: PlaceRequest, places: readonly LedgerPlace[]): Promise<ReadonlySet<string>> {
+  async #find({ principal }: PlaceRequest, places: readonly LedgerPlace[]): Promise<ReadonlySet<string>> {
     const live = await Promise.all(
       this.partitions.grouped(places.map(({ id }) => id)).map(([keys, ids]) => {
-        const look = (client: Redis) => this.#scripts(client).find(keys, request.index(keys), ids);
-        return this.connection.run(look, keys.prefix);
+        const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, principal);
+        return this.connection.run((client) => this.#scripts(client).find(keys, index, ids), keys.prefix);
       }),
     );
     return new Set(live.flat());
@@ -249,53 +262,5 @@ export class LimitAcrossPartitions {
   /** Asks the ledger of a principal. */
   #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
     return this.connection.write((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
-  }
-}
-
-function pairsOf(reply: readonly string[]): [string, string][] {
-  return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!, reply[2 * i + 1]!]);
-}
-
-/** What the ledger needs to know of a change. */
-type PlacedChange = Pick<UpdateSession, 'id' | 'newId' | 'indexes'> & {
-  readonly kind: 'create' | 'update';
-  readonly limit: SessionLimit;
-  readonly presentedIds?: readonly string[];
-};
-
-/** What a change, such as a sign-in, asks of the ledger of its principal. */
-export class PlaceRequest {
-  readonly limit: SessionLimit;
-  readonly id: string;
-  /** The id that the session has until then; undefined: it is new. */
-  readonly replaced: string | undefined;
-  /** Ids that the client presented and that opened nothing. */
-  readonly presentedIds: readonly string[];
-  /** The latest time to store the session, as the ledger last said: epoch milliseconds. */
-  latest = 0;
-  /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
-  wasKnown: boolean | undefined;
-  readonly #joins: boolean;
-
-  constructor(change: PlacedChange) {
-    this.limit = change.limit;
-    this.id = change.newId ?? change.id;
-    this.replaced = change.kind === 'update' ? change.id : undefined;
-    this.presentedIds = change.presentedIds ?? [];
-    this.#joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === change.limit.principal;
-  }
-
-  get principal(): string {
-    return this.limit.principal;
-  }
-
-  index(keys: SessionKeys): string {
-    return keys.index(PRINCIPAL_NAME_INDEX_NAME, this.limit.principal);
-  }
-
-  reservation(duration: number): ReservationRequest {
-    const { atMost, whenReached } = this.limit;
-    const { id, replaced } = this;
-    return { id, replaced, atMost: this.#joins ? atMost : undefined, whenReached, duration };
   }
 }

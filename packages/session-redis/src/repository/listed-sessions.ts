@@ -45,8 +45,8 @@ export class ListedSessions {
   }
 
   /**
-   * Reads the live sessions page by page, without their attributes. The latest sign-in comes first. It holds one page of
-   * each partition in memory.
+   * Reads the live sessions page by page, without their attributes. The latest sign-in comes first. One page of each
+   * partition is in memory.
    */
   async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
     const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));

@@ -10,7 +10,7 @@ import { isReply, RequestConnection, type ScriptsOn } from '@nest-session/redis-
 import type { Redis } from 'ioredis';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
-import { ScheduledEnds } from '../expiration/timed-sessions.js';
+import { TimedSessions } from '../expiration/timed-sessions.js';
 import { hashedIndexes } from './hashed-indexes.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
@@ -36,7 +36,7 @@ export class RedisForeignSessions extends ForeignSessions {
     @Inject(SESSION_REPOSITORY_OPTIONS) private readonly options: RedisRepositoryOptions,
     @Inject(LimitAcrossPartitions) private readonly limit: LimitAcrossPartitions,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
-    @Inject(ScheduledEnds) private readonly ends?: Pick<ScheduledEnds, 'begin'>,
+    @Inject(TimedSessions) private readonly ends?: Pick<TimedSessions, 'begin'>,
   ) {
     super();
     this.#listed = new ListedSessions(connection, scripts, partitions);

@@ -18,9 +18,9 @@ import {
   SessionEncryption,
   type StoredRecord,
 } from '../encryption/session-encryption.js';
-import { ScheduledEnds } from '../expiration/timed-sessions.js';
+import { TimedSessions } from '../expiration/timed-sessions.js';
 import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
-import { goesOn, loadListed } from '../keys/forwarding-marks.js';
+import { anyGoesOn, loadListed } from '../keys/forwarding-marks.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
@@ -55,7 +55,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   readonly #ledgers: LimitAcrossPartitions | undefined;
   readonly #maxSessions: RedisRepositoryOptions['maxSessions'];
   readonly #extension: Pick<SessionExtension, 'takeover'>;
-  readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
+  readonly #ends: Pick<TimedSessions, 'following'> | undefined;
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
@@ -66,7 +66,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     @Inject(SessionEpochs) epochs = new SessionEpochs(),
     @Inject(LimitAcrossPartitions) limit?: LimitAcrossPartitions,
     @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
-    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following' | 'hasTimer'>,
+    @Inject(TimedSessions) ends?: Pick<TimedSessions, 'following' | 'hasTimer'>,
   ) {
     super(options);
     this.#connection = connection;
@@ -302,8 +302,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     if (elsewhere.length === 0) return this.#encryption.create(change, store);
     // The script cannot read these marks. Reading them before is enough: a session that is rotated later was still
     // found under its old id when this request looked it up.
-    const marks = elsewhere.map((presented) => goesOn(this.#connection, this.#partitions, presented));
-    if ((await Promise.all(marks)).includes(true)) return { outcome: 'gone' };
+    if (await anyGoesOn(this.#connection, this.#partitions, elsewhere)) return { outcome: 'gone' };
     proceed();
     return this.#encryption.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, store);
   }

@@ -7,6 +7,7 @@ import {
   InjectConnection,
   nodeWith,
   partitionsByNode,
+  redisTime,
   PartitionSignals,
   type RequestConnection,
   type ScriptsOn,
@@ -130,15 +131,10 @@ export class SessionEpochsListener implements BackgroundService {
   }
 
   #isDue(keys: SessionKeys): boolean {
-    const askedAt = this.#followed.get(keys);
-    if (
-      askedAt === undefined ||
-      askedAt < this.signals.heardSince(keys) ||
-      performance.now() - askedAt >= SLOW_INTERVAL
-    )
-      return true;
+    const askedAt = this.#followed.get(keys) ?? -Infinity;
+    const isKnown = askedAt >= this.signals.heardSince(keys) && performance.now() - askedAt < SLOW_INTERVAL;
     // Another instance may end the last session, so keep reading.
-    return this.epochs.pending(keys) !== undefined;
+    return !isKnown || this.epochs.pending(keys) !== undefined;
   }
 
   /** Never rejects. */
@@ -198,9 +194,7 @@ export class OlderSessionSweeper implements BackgroundService {
   readonly #clean = new Map<SessionKeys, number>();
   readonly #stopping = new AbortController();
 
-  readonly #loop = new PollingLoop('The end of every session', INTERVAL, () =>
-    this.runOnce({ signal: this.#stopping.signal }),
-  );
+  readonly #loop = new PollingLoop('The end of every session', INTERVAL, () => this.runOnce(this.#stopping));
 
   constructor(
     @InjectConnection('background') private readonly client: Redis,
@@ -223,24 +217,20 @@ export class OlderSessionSweeper implements BackgroundService {
 
   /** Makes a pass over each partition with sessions that may have to be ended. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ readonly ended: number }> {
-    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
-    const counts = await Promise.all(nodes.map((its) => this.#endIn(its, signal)));
-    return { ended: counts.reduce((sum, count) => sum + count, 0) };
-  }
-
-  async #endIn(partitions: readonly SessionKeys[], signal: AbortSignal | undefined): Promise<number> {
     let ended = 0;
-    for (const keys of partitions) {
-      const epoch = this.epochs.pending(keys);
-      if (epoch === undefined || signal?.aborted) continue;
-      // A request that loaded its session before the epoch was raised can rotate it past a scan.
-      const isLast = (await this.#sinceRaise(keys, epoch)) >= FORWARDING_TIME;
-      if (isLast || this.#clean.get(keys) !== epoch) ended += await this.#pass(keys, epoch, isLast, signal);
-    }
-    return ended;
+    const endIn = async (partitions: readonly SessionKeys[]) => {
+      for (const keys of partitions) if (!signal?.aborted) ended += await this.#pass(keys, signal);
+    };
+    await Promise.all([...partitionsByNode(this.client, this.partitions.all).values()].map(endIn));
+    return { ended };
   }
 
-  async #pass(keys: SessionKeys, epoch: number, isLast: boolean, signal: AbortSignal | undefined): Promise<number> {
+  async #pass(keys: SessionKeys, signal: AbortSignal | undefined): Promise<number> {
+    const epoch = this.epochs.pending(keys);
+    if (epoch === undefined) return 0;
+    // A request that loaded its session before the epoch was raised can rotate it past a scan.
+    const isLast = (await this.#sinceRaise(keys, epoch)) >= FORWARDING_TIME;
+    if (!isLast && this.#clean.get(keys) === epoch) return 0;
     let ended = 0;
     const paced = <T>(call: () => Promise<T>) => this.limiter.run(call, keys.prefix);
     for await (const ids of storedSessionIds(this.client, keys, paced)) {
@@ -258,10 +248,8 @@ export class OlderSessionSweeper implements BackgroundService {
 
   /** How long ago an epoch was raised, in milliseconds. It may be of a time that was long ago even then. */
   async #sinceRaise(keys: SessionKeys, epoch: number): Promise<number> {
-    const [[now], raised] = await Promise.all([
-      nodeWith(this.client, keys.prefix).time(),
-      this.client.hget(keys.epoch, 'raised'),
-    ]);
-    return Number(now) * 1000 - Number(raised ?? epoch);
+    const asked = this.client.hget(keys.epoch, 'raised');
+    const [now, raised] = await Promise.all([redisTime(nodeWith(this.client, keys.prefix)), asked]);
+    return now - Number(raised ?? epoch);
   }
 }

@@ -55,18 +55,16 @@ if refusal then return refusal end
 
 local set = change.set
 if grace ~= '' then
-  -- include: clock, session-timeouts, set-end, member
+  -- include: clock, session-timeouts, renewal
   local accessed, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
   local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
-  local is_over, is_elsewhere, is_in_bucket, due = ends_at and ends_at <= now, is_misplaced(prefix, id, bucket, ends_at, now)
-  if is_over or is_elsewhere then
-    -- include: end-changed, rebucket
-    local partition = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }
-    local session = { id = id, key = key, shadow = shadow, bucket = bucket, is_in_bucket = is_in_bucket, due = due }
-    if is_over then end_changed(partition, session, change, retention, now) return reply end
-    rebucket(partition, session, ends_at, now)
+  if ends_at and ends_at <= now then
+    -- include: end-changed
+    local partition, session = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }, { id = id, key = key, shadow = shadow, bucket = bucket }
+    end_changed(partition, session, change, retention, now)
+    return reply
   end
-  set_end(key, shadow, ends_at, grace)
+  renew(prefix, KEYS[1], KEYS[2], id, key, shadow, bucket, ends_at, now, grace)
   -- A slow request must not undo a later one.
   if not accessed or accessed < now then set[#set + 1], set[#set + 2] = 'lastAccessedTime', now end
 end

@@ -74,16 +74,8 @@ export interface Room {
   readonly principal: string;
 }
 
-/** A live session in an index: its id, PTTL of its shadow key, and five fields of its session hash. */
-export type ListedFields = [
-  id: string,
-  ttl: number,
-  creationTime: string | null,
-  lastAccessedTime: string | null,
-  maxInactiveInterval: string | null,
-  authenticatedAt: string | null,
-  device: string | null,
-];
+/** A live session in an index: its id, PTTL of its shadow key, and the fields that list-sessions reads of its hash. */
+export type ListedFields = [id: string, ttl: number, ...texts: (string | null)[]];
 
 type Arguments = (string | number)[];
 
@@ -168,7 +160,8 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = newKeysOf(partition, id);
     for (const presented of presentedIds) keys.push(partition.forwardingMark(presented));
-    const args = [...this.#argumentsOfChange(partition, id), maxInactiveInterval, absoluteTimeout];
+    const args = this.#argumentsOfChange(partition, id);
+    args.push(maxInactiveInterval, absoluteTimeout);
     args.push(signsIn ? whoOf(change, change.dataKey) : '', limitArgument(change, room), ageOf(change), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
