@@ -19,8 +19,7 @@ import {
 } from '@nest-session/redis-events/internal';
 import { SHADOW_KEY_LISTENER } from './configuration/redis-session.tokens.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import { RedisSessionReader } from './health/redis-session.reader.js';
-import { SessionHealth } from './health/session-health.js';
+import { RedisSessionReader, SessionHealth } from './health/session-health.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 

@@ -50,8 +50,8 @@ const LONGEST_TURN = 100;
 const LONGEST_WAIT = 10;
 
 /**
- * Limits the sessions of a principal where these are in several partitions, so that no script sees them all; with one
- * partition, scripts/library/limit-in-one-partition.lua does. The ledger of a principal has a place for each of its
+ * The rule of `sessionsToEnd()` in session-core where the sessions of a principal are in several partitions, so that no
+ * script sees them all; with one partition, scripts/library/limit-in-one-partition.lua has it. The ledger of a principal has a place for each of its
  * sessions, and no more places that stay than the limit allows. A sign-in
  *
  * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in

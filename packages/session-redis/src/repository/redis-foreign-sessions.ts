@@ -11,7 +11,7 @@ import type { Redis } from 'ioredis';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
 import { TimedSessions } from '../expiration/timed-sessions.js';
-import { hashedIndexes } from './hashed-indexes.js';
+import { hashedIndexes } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';

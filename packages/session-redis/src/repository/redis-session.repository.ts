@@ -19,9 +19,8 @@ import {
   type StoredRecord,
 } from '../encryption/session-encryption.js';
 import { TimedSessions } from '../expiration/timed-sessions.js';
-import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
+import { hashOfValue, type SessionKeys, withHashedIndexes } from '../keys/session-keys.js';
 import { anyGoesOn, loadListed } from '../keys/forwarding-marks.js';
-import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';
@@ -102,19 +101,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   /** Loads the live sessions with these ids, in one round trip. */
   #loadAll(ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
-    const byPartition = this.#partitions.grouped(ids);
-    const [[keys] = [], ...others] = byPartition;
-    return keys && others.length === 0 ? this.#loadIn(keys, ids, only) : this.#loadFrom(byPartition, ids, only);
-  }
-
-  async #loadFrom(
-    byPartition: readonly (readonly [SessionKeys, readonly string[]])[],
-    ids: readonly string[],
-    only: readonly string[] | undefined,
-  ): Promise<LoadedRecord[]> {
-    const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its, only)));
-    const records = new Map(found.flat().map((record) => [record.id, record]));
-    return ids.flatMap((id) => records.get(id) ?? []);
+    const loads = this.#partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, only));
+    if (loads.length === 1) return loads[0]!;
+    return Promise.all(loads).then((found) => {
+      const records = new Map(found.flat().map((record) => [record.id, record]));
+      return ids.flatMap((id) => records.get(id) ?? []);
+    });
   }
 
   /** A session without its key is shown beside the others, and says what cannot be read when that is read. */

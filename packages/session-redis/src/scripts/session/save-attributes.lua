@@ -23,11 +23,9 @@
   Returns
     {'saved'}
     {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone', word}      there is no live session; `word`: that of the forwarding mark that leads nowhere, missing without
-                        one. Or the save is forwarded and its condition is false: the old token must not read anything
-                        any more
-    {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
-    {'full', bound}     the session would hold more than this bound allows, and more than before
+    {'gone', word}      there is no live session, or the save is forwarded and its condition is false: see change-session
+    {'conflict', text}  as in change-session
+    {'full', bound}     as in change-session
 ]]
 -- include: arguments, live-session
 local prefix, asked_id, grace, retention, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
