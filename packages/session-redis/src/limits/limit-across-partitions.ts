@@ -91,12 +91,11 @@ export class LimitAcrossPartitions {
   write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
-    const { id, newId = id, kind, indexes } = { newId: undefined, ...change };
     const { principal, atMost, whenReached } = change.limit;
-    const joins = indexes.get(PRINCIPAL_NAME_INDEX_NAME) === principal;
+    const joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === principal;
     const request: PlaceRequest = {
-      id: newId,
-      replaced: kind === 'update' ? id : undefined,
+      id: ('newId' in change && change.newId) || change.id,
+      replaced: change.kind === 'update' ? change.id : undefined,
       atMost: joins ? atMost : undefined,
       whenReached,
       duration: this.#duration,

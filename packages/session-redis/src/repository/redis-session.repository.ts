@@ -31,6 +31,8 @@ import { hasIndexEntry, lacksEnd, NO_KEY, readSession, toLiveRecord } from './se
 /** A change that stores a session. */
 type StoringChange = CreateSession | UpdateSession;
 
+type Extension = Pick<SessionExtension, 'takeover' | 'onEveryEnd'>;
+
 /** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
   /** @default none */
@@ -44,40 +46,28 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
-  readonly #connection: RequestConnection;
-  readonly #scripts: ScriptsOn<SessionScripts>;
-  readonly #partitions: SessionPartitions;
   readonly #encryption: SessionEncryption;
-  readonly #epochs: SessionEpochs;
   readonly #listed: ListedSessions;
   /** Undefined with one partition, where the scripts see all sessions of a principal. */
   readonly #ledgers: LimitAcrossPartitions | undefined;
-  readonly #maxSessions: RedisRepositoryOptions['maxSessions'];
-  readonly #extension: Pick<SessionExtension, 'takeover'>;
   readonly #ends: Pick<TimedSessions, 'following'> | undefined;
 
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
-    @Inject(RequestConnection) connection: RequestConnection,
-    @Inject(REQUEST_SESSION_SCRIPTS) scripts: ScriptsOn<SessionScripts>,
-    @Inject(SessionPartitions) partitions: SessionPartitions,
-    @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
-    @Inject(SessionEpochs) epochs = new SessionEpochs(),
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly scripts: ScriptsOn<SessionScripts>,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(SESSION_REPOSITORY_OPTIONS) private readonly rules: RedisRepositoryOptions = {},
+    @Inject(SessionEpochs) private readonly epochs = new SessionEpochs(),
     @Inject(LimitAcrossPartitions) limit?: LimitAcrossPartitions,
-    @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
+    @Optional() @Inject(SessionExtension) private readonly extension: Extension = {},
     @Inject(TimedSessions) ends?: Pick<TimedSessions, 'following' | 'hasTimer'>,
   ) {
-    super(options);
-    this.#connection = connection;
-    this.#scripts = scripts;
-    this.#partitions = partitions;
-    this.#encryption = options.encryption ?? new SessionEncryption();
-    this.#epochs = epochs;
-    this.#extension = extension;
+    super(rules);
+    this.#encryption = rules.encryption ?? new SessionEncryption();
     epochs.onRaise = () => extension.onEveryEnd?.();
     this.#ends = ends?.hasTimer ? ends : undefined;
     this.#ledgers = partitions.count > 1 ? limit : undefined;
-    this.#maxSessions = options.maxSessions;
     this.#listed = new ListedSessions(connection, scripts, partitions, epochs);
     lookBy(this, (ids) => this.#lookAt(ids));
   }
@@ -90,9 +80,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   /** One command in each of their partitions tells which ids are those of live sessions. */
   async #loadLive(ids: readonly string[], only: readonly string[] | undefined): Promise<SessionRecord[]> {
     const live = await Promise.all(
-      this.#partitions.grouped(ids).map(async ([keys, its]) => {
+      this.partitions.grouped(ids).map(async ([keys, its]) => {
         const shadows = its.map((id) => keys.shadow(id));
-        const found = await this.#connection.run((client) => client.mget(shadows), keys.prefix);
+        const found = await this.connection.run((client) => client.mget(shadows), keys.prefix);
         return its.filter((_, i) => found[i] !== null);
       }),
     );
@@ -101,7 +91,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   /** Loads the live sessions with these ids, in one round trip. */
   #loadAll(ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
-    const loads = this.#partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, only));
+    const loads = this.partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, only));
     if (loads.length === 1) return loads[0]!;
     return Promise.all(loads).then((found) => {
       const records = new Map(found.flat().map((record) => [record.id, record]));
@@ -112,7 +102,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   /** A session without its key is shown beside the others, and says what cannot be read when that is read. */
   async #lookAt(ids: readonly string[]): Promise<LoadedRecord[]> {
     const open = (record: StoredRecord) => this.#encryption.decrypted(record);
-    const found = this.#partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, undefined, open));
+    const found = this.partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, undefined, open));
     return (await Promise.all(found)).flat();
   }
 
@@ -122,15 +112,15 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     only?: readonly string[],
     open = (record: StoredRecord) => this.#encryption.loaded(record),
   ): Promise<LoadedRecord[]> {
-    const replies = await this.#connection.run((client) => {
-      const asked = this.#epochs.isStale(keys) ? [this.#epochs.ask(client, keys)] : [];
+    const replies = await this.connection.run((client) => {
+      const asked = this.epochs.isStale(keys) ? [this.epochs.ask(client, keys)] : [];
       return Promise.all([...ids.flatMap((id) => readSession(client, keys, id, only)), ...asked]);
     }, keys.prefix);
     const records = ids.map((id, i) => {
       const fields = replies[2 * i] as string[];
       const ttl = replies[2 * i + 1] as number;
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
-      return record && !this.#epochs.ends(keys, record) ? open(record) : undefined;
+      return record && !this.epochs.ends(keys, record) ? open(record) : undefined;
     });
     const live = records.filter((record) => record !== undefined);
     return live.some(lacksEnd) ? this.#withoutStrays(keys, live) : live;
@@ -141,7 +131,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
    */
   async #withoutStrays(keys: SessionKeys, records: LoadedRecord[]): Promise<LoadedRecord[]> {
     const doubtful = records.filter(lacksEnd);
-    const types = await this.#connection.run(
+    const types = await this.connection.run(
       (client) => Promise.all(doubtful.map(({ id }) => client.type(keys.shadow(id)))),
       keys.prefix,
     );
@@ -152,12 +142,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const hash = hashOfValue(value);
     const found = new Map<string, LoadedRecord>();
     const source = {
-      connection: this.#connection,
-      grouped: (ids: readonly string[]) => this.#partitions.grouped(ids),
+      connection: this.connection,
+      grouped: (ids: readonly string[]) => this.partitions.grouped(ids),
       load: (ids: readonly string[]) => this.#loadAll(ids),
     };
     for (let reads = 1; ; reads++) {
-      const listed = await this.#connection.runInAll(this.#partitions, (client, keys) =>
+      const listed = await this.connection.runInAll(this.partitions, (client, keys) =>
         client.zrange(keys.index(indexName, hash), '0', '-1'),
       );
       const ids = [...new Set(listed.flat())];
@@ -176,14 +166,14 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       }
       // The session has ended since the first of the two reads; or an outage was longer than the grace period and hid
       // its end. In both cases the id never comes back.
-      await this.#connection.runInAll(this.#partitions, (client, keys) =>
+      await this.connection.runInAll(this.partitions, (client, keys) =>
         client.zrem(keys.index(indexName, hash), ...dead),
       );
     }
   }
 
   protected override async readClock(): Promise<number> {
-    return this.#connection.run(redisTime);
+    return this.connection.run(redisTime);
   }
 
   protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {
@@ -196,20 +186,20 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
     // Do this first: what was stored before is listed, and what comes later is refused.
-    const takesOver = this.#extension.takeover !== undefined;
+    const takesOver = this.extension.takeover !== undefined;
     if (takesOver || indexName === PRINCIPAL_NAME_INDEX_NAME)
       await this.#listed.refuseBegun(indexName, hashOfValue(value), takesOver);
     return this.#listed.end(indexName, hashOfValue(value), except);
   }
 
   protected override async endEvery(): Promise<void> {
-    await raiseEpochs(this.#connection, this.#scripts, this.#partitions);
-    await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
+    await raiseEpochs(this.connection, this.scripts, this.partitions);
+    await this.connection.runInAll(this.partitions, (client, keys) => this.epochs.ask(client, keys));
   }
 
   /** A single script rotates a session. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.inSamePartition(id, replaced);
+    return this.partitions.inSamePartition(id, replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
@@ -238,7 +228,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   #isLimited(change: SessionChange): change is StoringChange {
     if (change.kind !== 'create' && change.kind !== 'update') return false;
     if (change.limit !== undefined) return true;
-    return this.#ledgers && this.#maxSessions ? 'newId' in change && change.newId !== undefined : false;
+    return this.#ledgers && this.rules.maxSessions ? 'newId' in change && change.newId !== undefined : false;
   }
 
   /** Makes such a change, in as many steps as that takes. */
@@ -246,7 +236,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     for (let change = first; ;) {
       const reply = await this.#writeWithRoom(change);
       if (reply.outcome === 'unplaced') {
-        const { perPrincipal, whenReached } = this.#maxSessions ?? {};
+        const { perPrincipal, whenReached } = this.rules.maxSessions ?? {};
         const limit = change.limit ?? { atMost: perPrincipal!, whenReached: whenReached! };
         change = { ...change, limit: { ...limit, principal: reply.principal } };
       } else if (reply.outcome !== 'again' && reply.outcome !== 'late') return reply as WriteReply;
@@ -261,15 +251,15 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
-    const { prefix } = this.#partitions.of(change.id);
+    const { prefix } = this.partitions.of(change.id);
     if (change.kind === 'touch') {
       // No request waits for it.
-      return this.#connection.write((client) => this.#scripts(client).touch(change.id), prefix, {
+      return this.connection.write((client) => this.scripts(client).touch(change.id), prefix, {
         awaitsReplicas: false,
       });
     }
-    return this.#connection.write<StoreReply<WriteReply>>((client, proceed) => {
-      const scripts = this.#scripts(client);
+    return this.connection.write<StoreReply<WriteReply>>((client, proceed) => {
+      const scripts = this.scripts(client);
       switch (change.kind) {
         case 'create':
           return this.#create(change, proceed, (creation) => scripts.create(creation, room));
@@ -294,7 +284,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     if (elsewhere.length === 0) return this.#encryption.create(change, store);
     // The script cannot read these marks. Reading them before is enough: a session that is rotated later was still
     // found under its old id when this request looked it up.
-    if (await anyGoesOn(this.#connection, this.#partitions, elsewhere)) return { outcome: 'gone' };
+    if (await anyGoesOn(this.connection, this.partitions, elsewhere)) return { outcome: 'gone' };
     proceed();
     return this.#encryption.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, store);
   }
