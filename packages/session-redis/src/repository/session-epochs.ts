@@ -21,7 +21,7 @@ import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /** Milliseconds between two reads of an epoch, and between two confirmations if signals would report a change. */
-export const EPOCH_INTERVAL = 1000;
+const EPOCH_INTERVAL = 1000;
 // Milliseconds for which a known epoch is trusted.
 const LEASE = 2000;
 
