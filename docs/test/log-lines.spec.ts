@@ -12,7 +12,7 @@ interface Row {
 }
 
 /** The message of an error that has a line of its own. */
-const MESSAGE_OF_ERROR = { path: 'packages/session-redis/src/encryption/encrypted-session.ts', text: '...' };
+const MESSAGE_OF_ERROR = { path: 'packages/session-redis/src/encryption/session-encryption.ts', text: '...' };
 
 let rows: Row[];
 let lines: LogLine[];

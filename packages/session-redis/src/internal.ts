@@ -16,36 +16,32 @@ export {
   SHADOW_KEY_LISTENER,
 } from './configuration/redis-session.tokens.js';
 export { shownDetails, shownFacts } from './configuration/start-facts.js';
-export { pages, type ReadPage } from './expiration/scan-pages.js';
-export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-export { tracedPoller } from './expiration/traced-sweep.js';
-export { countSessions } from './health/redis-session.reader.js';
-export { ID_PATTERN } from './keys/id-pattern.js';
-export { ATTRIBUTE_FIELD, SessionKeys } from './keys/session-keys.js';
-export { SessionPartitions } from './keys/session-partitions.js';
-export { hashOfPrincipal, hashOfValue } from './repository/hashed-indexes.js';
-export { leaveRevocationMark } from './repository/leave-revocation-mark.js';
-export { ListedSessions } from './repository/listed-sessions.js';
-export { loadListed } from './repository/load-listed.js';
-export { raiseEpochs } from './repository/raise-epochs.js';
-export { hasIndexEntry, NO_KEY, toListedInfo } from './repository/session-hash.js';
-export { SCRIPT_SOURCES, sourcesIn } from './scripts/script-sources.js';
-export { keepingRules } from './scripts/session/keeping-rules.js';
-export {
-  ageOf,
-  howToLeave,
-  pushChange,
-  type ScriptReply,
-  toCreateReply,
-  toEndReply,
-  toUpdateReply,
-} from './scripts/session/session-arguments.js';
-export { SessionScripts } from './scripts/session/session.scripts.js';
 export { type EncryptionOptions, readEncryption } from './configuration/encryption.options.js';
 export { decrypt, encrypt } from './encryption/aes-gcm.js';
 export { DataKey } from './encryption/data-key.js';
-export type { EncryptionRules } from './encryption/encrypted-session.js';
-export { writesPlain } from './encryption/plain-values.js';
-export { tracedPass } from './expiration/traced-sweep.js';
+export { type EncryptionRules, writesPlain } from './encryption/session-encryption.js';
+export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+export { tracedPass, tracedPoller } from './expiration/traced-sweep.js';
+export { countSessions } from './health/session-health.js';
+export { loadListed } from './keys/forwarding-marks.js';
+export { pages, type ReadPage } from './keys/scan-pages.js';
+export { ATTRIBUTE_FIELD, ID_PATTERN, SessionKeys } from './keys/session-keys.js';
+export { SessionPartitions } from './keys/session-partitions.js';
+export { hashOfPrincipal, hashOfValue } from './keys/session-keys.js';
+export { leaveRevocationMark, ListedSessions } from './repository/listed-sessions.js';
+export { raiseEpochs } from './repository/session-epochs.js';
+export { hasIndexEntry, NO_KEY, toListedInfo } from './repository/session-hash.js';
+export { SCRIPT_SOURCES, sourcesIn } from './scripts/script-sources.js';
+export {
+  ageOf,
+  howToLeave,
+  keepingRules,
+  pushChange,
+  type ScriptReply,
+  SessionScripts,
+  toCreateReply,
+  toEndReply,
+  toUpdateReply,
+} from './scripts/session/session.scripts.js';
 export { SESSION_ENTRIES, SessionEventProducer } from './session-events/session-event-producer.js';
 export { STORE_EXPORTS, STORE_PROVIDERS } from './store.providers.js';

@@ -9,12 +9,12 @@ import {
 import { ModulesContainer } from '@nestjs/core';
 import { ApplicationSerializer, assertConfiguredOnce, isSerializer } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import {
   REDIS_SESSION_MODULE_OPTIONS,
   RedisSessionModuleDefinition,
   type RedisSessionModuleOptions,
 } from './configuration/redis-session.options.js';
+import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
 import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
 import { RedisSessionRepository } from './repository/redis-session.repository.js';
 import { STORE_EXPORTS } from './store.providers.js';

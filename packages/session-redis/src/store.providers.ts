@@ -19,8 +19,7 @@ import {
 } from '@nest-session/redis-events/internal';
 import { SHADOW_KEY_LISTENER } from './configuration/redis-session.tokens.js';
 import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-import { RedisSessionReader } from './health/redis-session.reader.js';
-import { SessionHealth } from './health/session-health.js';
+import { RedisSessionReader, SessionHealth } from './health/session-health.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 
@@ -31,8 +30,15 @@ import { SessionEventGroups } from './session-events/session-event-groups.js';
  */
 export const STORE_PROVIDERS: Provider[] = [
   OutageLog,
-  { provide: REDIS_CONNECTIONS, inject: [CONNECTION_OPTIONS, OutageLog], useFactory: connectionsOf },
-  { provide: CONNECTIONS_TO_SHARE, inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS], useFactory: toShare },
+  { provide: REDIS_CONNECTIONS, inject: [CONNECTION_OPTIONS, OutageLog], useFactory: createConnections },
+  {
+    provide: CONNECTIONS_TO_SHARE,
+    inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS],
+    useFactory: (
+      { connection: address }: ConnectionOptions,
+      { request, writes, background }: RedisConnections,
+    ): ConnectionsToShare => ({ address, connections: { request, writes, background } }),
+  },
   ...CONNECTION_PROVIDERS,
   { provide: Partitions, useExisting: SessionPartitions },
   keyEventListener(SHADOW_KEY_LISTENER, 'subscriber'),
@@ -71,14 +77,3 @@ export const STORE_EXPORTS = [
   SESSION_HEALTH,
   SESSION_EVENT_GROUPS,
 ];
-
-function connectionsOf(options: ConnectionOptions, log: OutageLog): RedisConnections {
-  return createConnections(options, log);
-}
-
-function toShare(
-  { connection: address }: ConnectionOptions,
-  { request, writes, background }: RedisConnections,
-): ConnectionsToShare {
-  return { address, connections: { request, writes, background } };
-}

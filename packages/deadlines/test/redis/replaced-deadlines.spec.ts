@@ -6,7 +6,7 @@ import { RequestConnection } from '../../../redis-events/src/connection/request.
 import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
 import { RedisDeadlineStore } from '../../src/redis/redis-deadline.store.js';
 import { DeadlineEncryption } from '../../src/redis/deadline-encryption.js';
-import type { PlainValues } from '../../../session-redis/src/encryption/plain-values.js';
+import type { PlainValues } from '../../../session-redis/src/encryption/session-encryption.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/redis/deadline-keys.js';
 import { DeadlineScripts, type DeadlineToWrite } from '../../src/scripts/deadlines/deadline.scripts.js';
 import { KeyRing } from '../../../session-redis/src/encryption/key-ring.js';

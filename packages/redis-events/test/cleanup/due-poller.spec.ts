@@ -16,7 +16,7 @@ import { HandClock } from '../../../session-redis/test/support/hand-clock.js';
 import { HandSignals } from '../../../session-redis/test/support/hand-signals.js';
 import { LineRecorder } from '../../../session-redis/test/support/line.recorder.js';
 import { Store } from '../../../session-redis/test/support/store.fixture.js';
-import { SortedSetExpirationStore } from '../../../session-redis/src/expiration/sorted-set-expiration.store.js';
+import { SortedSetExpirationStore } from '../../../session-redis/src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 
 LeakGuard.install();

@@ -3,7 +3,7 @@ import * as ownAttributes from '../../../session-core/src/session/attribute-name
 import { Store } from '../../../session-redis/test/support/store.fixture.js';
 import { ALL_SCRIPTS, SCRIPT_FOLDERS, scriptOf, sourcesIn } from '../support/all.scripts.js';
 
-const declaring = /(\.scripts|session-arguments)\.ts$/;
+const declaring = /\.scripts\.ts$/;
 /** The declarations of outcomes: beside the scripts, with the cleanup, and in core for those of a store. */
 const declarations = [
   ...SCRIPT_FOLDERS.flatMap((folder) => {
@@ -35,6 +35,9 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/end-sessions': null,
   'session/raise-epoch': null,
   'session/end-older-sessions': null,
+  'session/finish-epoch': null,
+  'session/leave-revocation-mark': null,
+  'session/leave-takeover-mark': null,
   'session/set-aside-index': null,
   'session/claim-expired': 'ClaimOutcome',
   'session/claim-due': 'ClaimOutcome',

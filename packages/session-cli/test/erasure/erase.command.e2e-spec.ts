@@ -16,7 +16,7 @@ import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
-import { hashOfPrincipal } from '../../../session-redis/src/repository/hashed-indexes.js';
+import { hashOfPrincipal } from '../../../session-redis/src/keys/session-keys.js';
 import { verify } from '../../src/verification/verify.js';
 import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
 import { everything } from '../../../session-redis/test/support/everything.js';

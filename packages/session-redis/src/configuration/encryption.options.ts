@@ -1,7 +1,6 @@
 import { isGuessableKey, type OptionReader } from '@nest-session/core/internal';
 import { isKeyId, KeyRing, type KeyRingScope, type RingKey } from '../encryption/key-ring.js';
-import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT } from '../encryption/plain-values.js';
-import { SessionEncryption } from '../encryption/session-encryption.js';
+import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT, SessionEncryption } from '../encryption/session-encryption.js';
 
 /** A key of the option `encryption.keys`. */
 export interface EncryptionKey {

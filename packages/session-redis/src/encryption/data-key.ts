@@ -1,4 +1,5 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { decrypt, encrypt, sizeOfData } from './aes-gcm.js';
 
 /**
  * The key that encrypts the attributes of one session. It stays with the session when the session is rotated, and is
@@ -19,4 +20,32 @@ export class DataKey {
   static draw(): DataKey {
     return new DataKey(randomBytes(9).toString('base64url'), randomBytes(32));
   }
+}
+
+// No text of JSON or devalue begins with it: the only letters that they begin with are those of `true`, `false`,
+// `null`.
+const PREFIX = 'enc1:';
+
+/** Whether the stored text of an attribute is encrypted. */
+export function isEncrypted(stored: string): boolean {
+  return stored.startsWith(PREFIX);
+}
+
+/** The size of the plain text of a stored text, in bytes. */
+export function bytesIn(stored: string): number {
+  return isEncrypted(stored) ? sizeOfData(stored.length - PREFIX.length) : Buffer.byteLength(stored);
+}
+
+/** Encrypts the text of an attribute. Only an attribute of this name can decrypt it. */
+export function encryptAttribute(dataKey: DataKey, name: string, text: string): string {
+  return PREFIX + encrypt(dataKey.key, associatedData(dataKey, name), text);
+}
+
+/** Decrypts a text. Returns undefined if it was not encrypted with this key for an attribute of this name. */
+export function decryptAttribute(dataKey: DataKey, name: string, stored: string): string | undefined {
+  return decrypt(dataKey.key, associatedData(dataKey, name), stored.slice(PREFIX.length))?.toString('utf8');
+}
+
+function associatedData({ id }: DataKey, name: string): string {
+  return `${id}:${name}`;
 }

@@ -57,36 +57,23 @@ export class KeyRing {
     const { kind } = this.scope;
     const [, id, keyId, text] = FORM.exec(wrapped) ?? [];
     if (id === undefined || keyId === undefined || text === undefined)
-      throw new SessionEncryptionError(malformed(kind));
+      throw new SessionEncryptionError(`The data key of an encrypted ${kind} is malformed: it was changed in Redis`);
     const key = this.#keys.get(keyId);
-    if (!key) throw new SessionEncryptionError(missing(kind, keyId), { keyId });
+    if (!key) {
+      const missing = `A ${kind} is encrypted under the key "${keyId}", but option \`encryption.keys\` lacks it: `;
+      throw new SessionEncryptionError(`${missing}add it behind the first key`, { keyId });
+    }
     const bytes = decrypt(key, this.#associated(id, keyId, ownerId), text);
-    if (!bytes) throw new SessionEncryptionError(wrong(kind, keyId), { keyId });
-    return { dataKey: new DataKey(id, bytes), keyId };
+    if (bytes) return { dataKey: new DataKey(id, bytes), keyId };
+    throw new SessionEncryptionError(
+      `The data key of a ${kind} cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`. Either ` +
+        `this key has other bytes than the key that encrypted it, or the ${kind} was changed in Redis, or copied from ` +
+        'another namespace',
+      { keyId },
+    );
   }
 
   #associated(...ids: readonly string[]): string {
     return JSON.stringify([this.scope.kind, this.scope.namespace, ...ids]);
   }
-}
-
-type Owner = KeyRingScope['kind'];
-
-function malformed(what: Owner): string {
-  return `The data key of an encrypted ${what} is malformed: it was changed in Redis`;
-}
-
-function missing(what: Owner, keyId: string): string {
-  return (
-    `A ${what} is encrypted under the key "${keyId}", but option \`encryption.keys\` lacks it: ` +
-    'add it behind the first key'
-  );
-}
-
-function wrong(what: Owner, keyId: string): string {
-  return (
-    `The data key of a ${what} cannot be decrypted with the key "${keyId}" of option \`encryption.keys\`. Either ` +
-    `this key has other bytes than the key that encrypted it, or the ${what} was changed in Redis, or copied from ` +
-    'another namespace'
-  );
 }

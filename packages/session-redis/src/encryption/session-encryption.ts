@@ -1,13 +1,28 @@
-import type { CreateSession, SessionRecord, UpdateSession } from '@nest-session/core/store';
-import {
-  type EncryptedReply,
-  EncryptedSession,
-  type EncryptedUpdate,
-  type EncryptionRules,
-} from './encrypted-session.js';
+import type { UnreadText } from '@nest-session/core/internal';
+import type { AttributeChanges, CreateSession, SessionRecord, UpdateSession } from '@nest-session/core/store';
+import { logger } from '@nest-session/redis-events/internal';
+import { bytesIn, DataKey, decryptAttribute, encryptAttribute, isEncrypted } from './data-key.js';
 import { KeyRing } from './key-ring.js';
-import { PLAIN_VALUES_WITHOUT_KEYS } from './plain-values.js';
-import { DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
+import { attributeProblem, DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
+
+/**
+ * What happens to values that are not encrypted, of sessions from before: the option `encryption.plainValues`. They are
+ * written, only read, or refused. Each write of an attribute encrypts it unless they are written.
+ */
+export const PLAIN_VALUES = ['write', 'read', 'refuse'] as const;
+export type PlainValues = (typeof PLAIN_VALUES)[number];
+export const PLAIN_VALUES_DEFAULT: PlainValues = 'read';
+
+/** Whether attributes are written without encryption. */
+export function writesPlain(plainValues: PlainValues): boolean {
+  return plainValues === 'write';
+}
+
+/** The encryption options of an application. */
+export interface EncryptionRules {
+  readonly ring: KeyRing;
+  readonly plainValues: PlainValues;
+}
 
 /** A session as it is stored in Redis. */
 export interface StoredRecord extends SessionRecord {
@@ -20,8 +35,6 @@ export interface StoredRecord extends SessionRecord {
 
 /** A session for a request. */
 export type LoadedRecord = SessionRecord & Pick<StoredRecord, 'index'>;
-
-type Creation = Pick<CreateSession, 'id' | 'attributes'>;
 
 /** The data key to store with a new session. */
 export interface NewDataKey {
@@ -36,7 +49,7 @@ export class SessionEncryption {
   /** Without a key, nothing is encrypted. */
   readonly hasKeys: boolean;
 
-  constructor(readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: PLAIN_VALUES_WITHOUT_KEYS }) {
+  constructor(readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {
     this.hasKeys = !rules.ring.isEmpty;
   }
 
@@ -45,10 +58,7 @@ export class SessionEncryption {
     const { id, attributes, dataKey } = record;
     if (dataKey === undefined && !this.hasKeys) return record;
     const memo = new EncryptedSession(this.rules, id, dataKey);
-    const texts = attributes.map(([name, stored]) => {
-      memo.note(name, stored);
-      return [name, memo.unread(name, stored)] as const;
-    });
+    const texts = attributes.map(([name, stored]) => [name, memo.unread(name, stored)] as const);
     return { ...record, attributes: texts, memo };
   }
 
@@ -59,29 +69,18 @@ export class SessionEncryption {
     return decrypted;
   }
 
-  create<T extends Creation, R extends EncryptedReply>(
+  /** Without keys it makes no other promise than `send`, so that applications without encryption pay nothing for it. */
+  create<T extends Pick<CreateSession, 'id' | 'attributes'>, R extends EncryptedReply>(
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
   ): Promise<R> {
-    // Avoid another promise, so that applications without encryption pay nothing for it.
-    return this.hasKeys ? this.#create(change, send) : send(change);
+    return this.hasKeys ? new EncryptedSession(this.rules, change.id).create(change, send) : send(change);
   }
 
   save<R extends EncryptedReply>(change: UpdateSession, send: (change: EncryptedUpdate) => Promise<R>): Promise<R> {
-    const session = this.#sessionOf(change);
-    return session ? this.#save(session, change, send) : send(change);
-  }
-
-  async #create<T extends Creation, R extends EncryptedReply>(
-    change: T,
-    send: (change: T & NewDataKey) => Promise<R>,
-  ): Promise<R> {
-    const session = new EncryptedSession(this.rules, change.id);
-    const attributes = session.encrypt(change.attributes);
-    const reply = await send({ ...change, attributes, dataKey: session.newDataKey });
-    if (reply.outcome !== 'created') return reply;
-    session.created(attributes);
-    return { ...reply, memo: session };
+    const { memo, id } = change;
+    if (memo instanceof EncryptedSession) return this.#save(memo, change, send);
+    return this.hasKeys ? this.#save(new EncryptedSession(this.rules, id), change, send) : send(change);
   }
 
   async #save<R extends EncryptedReply>(
@@ -104,9 +103,198 @@ export class SessionEncryption {
         'repeat the request',
     );
   }
+}
 
-  #sessionOf({ memo, id }: UpdateSession): EncryptedSession | undefined {
-    if (memo instanceof EncryptedSession) return memo;
-    return this.hasKeys ? new EncryptedSession(this.rules, id) : undefined;
+/** An update with the texts that Redis stores. */
+export interface EncryptedUpdate extends UpdateSession {
+  /** The data key to store, wrapped for each id that the session may have. */
+  readonly dataKeys?: ReadonlyMap<string, string> | undefined;
+}
+
+/** The reply of the store to a creation or an update. `current` is the text that a conflict found. */
+export interface EncryptedReply {
+  readonly outcome: string;
+  readonly current?: string | undefined;
+}
+
+/** Encrypts and decrypts the attributes of one session, from its load to its saves. */
+class EncryptedSession {
+  /** The known texts in Redis. A compare-and-set sends exactly the stored text. */
+  readonly #texts = new Map<string, string>();
+  #dataKey: DataKey | undefined;
+  /** The id of the key that wraps the data key in Redis; undefined while no data key is known to be there. */
+  #keyId: string | undefined;
+  /** The id after a rotation by another request, if the data key has to be stored under it. */
+  #laterId: string | undefined;
+  /** The attributes that were logged as unreadable. */
+  readonly #logged = new Set<string>();
+
+  /** @param wrapped the stored data key, if the session had one when it was loaded */
+  constructor(
+    private readonly rules: EncryptionRules,
+    private readonly id: string,
+    private readonly wrapped?: string,
+  ) {}
+
+  /** @throws SessionEncryptionError if this instance cannot decrypt any attribute of the session */
+  assertReadable(): void {
+    if (this.wrapped !== undefined) this.#open(this.wrapped, this.id);
+    else for (const [name, stored] of this.#texts) this.#decrypt(name, stored);
+  }
+
+  /**
+   * The text of an attribute in Redis, for the application. Reading it throws a SessionEncryptionError if it cannot be
+   * decrypted.
+   */
+  unread(name: string, stored: string): UnreadText {
+    this.#texts.set(name, stored);
+    return { bytes: bytesIn(stored), read: () => this.#read(name, stored) };
+  }
+
+  /** Creates the session in Redis, with its data key. */
+  async create<T extends Pick<CreateSession, 'id' | 'attributes'>, R extends EncryptedReply>(
+    change: T,
+    send: (change: T & NewDataKey) => Promise<R>,
+  ): Promise<R> {
+    const attributes = this.#encrypt(change.attributes);
+    const dataKey = writesPlain(this.rules.plainValues) ? undefined : this.rules.ring.wrap(this.#own, this.id);
+    const reply = await send({ ...change, attributes, dataKey });
+    if (reply.outcome !== 'created') return reply;
+    this.#noteAll(attributes);
+    if (this.#dataKey) this.#keyId = this.rules.ring.current;
+    return { ...reply, memo: this };
+  }
+
+  /** Returns the update with the texts that Redis stores. */
+  updateOf(change: UpdateSession): EncryptedUpdate {
+    const { expected } = change;
+    return {
+      ...change,
+      attributes: this.#encrypt(change.attributes),
+      dataKeys: this.#dataKeysOf(change),
+      expected: expected && { name: expected.name, text: this.#storedText(expected.name, expected.text) },
+    };
+  }
+
+  /**
+   * Records the result of an update, and returns the reply with plain texts. Returns undefined if the update has to be
+   * repeated with what the reply has shown.
+   */
+  settle<R extends EncryptedReply>(
+    change: UpdateSession,
+    { attributes, dataKeys }: EncryptedUpdate,
+    reply: R,
+  ): R | undefined {
+    if (reply.outcome === 'conflict') return this.#settleConflict(change, reply);
+    if (reply.outcome !== 'saved' && reply.outcome !== 'forwarded') return reply;
+    this.#noteAll(attributes);
+    // A forwarded save does not change a data key that Redis already has.
+    if (dataKeys && (reply.outcome === 'saved' || this.#keyId === undefined)) this.#keyId = this.rules.ring.current;
+    return reply;
+  }
+
+  /** Takes over the data key of the session in Redis. If there is none, records the later id of the session. */
+  adopt({ sessionId, wrapped }: DataKeyConflictError): void {
+    if (wrapped !== undefined) return this.#open(wrapped, sessionId);
+    this.#keyId = undefined;
+    this.#laterId = sessionId;
+  }
+
+  /** The texts to store. */
+  #encrypt(attributes: AttributeChanges): AttributeChanges {
+    if (writesPlain(this.rules.plainValues)) return attributes;
+    const encrypted = new Map<string, string | null>();
+    for (const [name, text] of attributes)
+      encrypted.set(name, text === null ? null : encryptAttribute(this.#own, name, text));
+    return encrypted;
+  }
+
+  /** Records the text of an attribute in Redis. Undefined or null means that Redis has none. */
+  #note(name: string, stored: string | undefined | null): void {
+    if (typeof stored === 'string') this.#texts.set(name, stored);
+    else this.#texts.delete(name);
+  }
+
+  #noteAll(attributes: AttributeChanges): void {
+    for (const [name, stored] of attributes) this.#note(name, stored);
+  }
+
+  #read(name: string, stored: string): string {
+    try {
+      return this.#decrypt(name, stored);
+    } catch (error) {
+      // Log it here, because Nest logs no HTTP exception that a handler throws.
+      if (!this.#logged.has(name)) logger.error((error as Error).message);
+      this.#logged.add(name);
+      throw error;
+    }
+  }
+
+  #dataKeysOf({ id, newId }: UpdateSession): ReadonlyMap<string, string> | undefined {
+    const { ring, plainValues } = this.rules;
+    const dataKey = this.#known;
+    if (this.#keyId === undefined) {
+      // A session needs no data key until another instance encrypts it.
+      if (!dataKey && writesPlain(plainValues)) return undefined;
+      // A save that ends the session keeps its id.
+      return this.#wrappedFor([id, newId, this.#laterId]);
+    }
+    if (newId !== undefined) return this.#wrappedFor([newId]);
+    return this.#keyId === ring.current ? undefined : this.#wrappedFor([id]);
+  }
+
+  #settleConflict<R extends EncryptedReply>({ expected }: UpdateSession, reply: R): R | undefined {
+    const { name, text: expectedText } = expected!;
+    const { current } = reply;
+    if (current !== undefined && isEncrypted(current) && !this.#known) {
+      // Another instance has encrypted the session since its load. The reply to an update with a data key contains its
+      // key.
+      this.#dataKey = DataKey.draw();
+      return undefined;
+    }
+    this.#note(name, current);
+    if (current === undefined) return reply;
+    const text = this.#decrypt(name, current);
+    // If the plain texts are equal, another instance has only encrypted the same text again.
+    return text === expectedText ? undefined : { ...reply, current: text };
+  }
+
+  #decrypt(name: string, stored: string): string {
+    if (!isEncrypted(stored)) {
+      if (this.rules.plainValues !== 'refuse') return stored;
+      throw attributeProblem(name, "is not encrypted, and option `encryption.plainValues` is 'refuse'");
+    }
+    const dataKey = this.#known;
+    const text = dataKey && decryptAttribute(dataKey, name, stored);
+    if (text === undefined) throw attributeProblem(name, 'cannot be decrypted: it was changed in Redis');
+    return text;
+  }
+
+  #wrappedFor(ids: readonly (string | undefined)[]): ReadonlyMap<string, string> {
+    const { ring } = this.rules;
+    return new Map(ids.filter((id) => id !== undefined).map((id) => [id, ring.wrap(this.#own, id)]));
+  }
+
+  /** The stored text that Redis is expected to have for a plain text of an attribute. */
+  #storedText(name: string, text: string | undefined): string | undefined {
+    const stored = this.#texts.get(name);
+    // An unknown text causes a conflict, and the reply contains the stored text.
+    return stored !== undefined && text !== undefined && this.#decrypt(name, stored) === text ? stored : text;
+  }
+
+  /** The data key of the session, if it is known. */
+  get #known(): DataKey | undefined {
+    if (!this.#dataKey && this.wrapped !== undefined) this.#open(this.wrapped, this.id);
+    return this.#dataKey;
+  }
+
+  get #own(): DataKey {
+    return this.#known ?? (this.#dataKey = DataKey.draw());
+  }
+
+  #open(wrapped: string, id: string): void {
+    const { dataKey, keyId } = this.rules.ring.unwrap(wrapped, id);
+    this.#dataKey = dataKey;
+    this.#keyId = keyId;
   }
 }

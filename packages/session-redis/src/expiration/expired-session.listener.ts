@@ -23,7 +23,7 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
-import { foundInCall, tracedSweep } from './traced-sweep.js';
+import { tracedClaims } from './traced-sweep.js';
 
 // Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
 // differ at random: what one instance has claimed costs the others little.
@@ -45,7 +45,6 @@ export class ExpiredSessionListener implements BackgroundService {
   #know!: (state: KeyspaceState) => void;
   /** Resolves when it is known for the first time whether Redis announces expired sessions. */
   readonly firstState = new Promise<KeyspaceState>((resolve) => (this.#know = resolve));
-  readonly #batchSize: number;
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
   readonly #failures = new FailureLog(
@@ -64,12 +63,10 @@ export class ExpiredSessionListener implements BackgroundService {
     @Inject(SHADOW_KEY_LISTENER) private readonly notifications: KeyspaceNotificationListener,
     @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
-    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
     @Inject(SessionExpirationSweeper) private readonly sweeper: Pick<SessionExpirationSweeper, 'pass'>,
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
-  ) {
-    this.#batchSize = batchSize;
-  }
+  ) {}
 
   /** Whether Redis announces expired sessions, or expired keys, which sessions are among. */
   get state(): KeyspaceState {
@@ -77,17 +74,10 @@ export class ExpiredSessionListener implements BackgroundService {
   }
 
   start(): void {
-    this.notifications.listen({
-      // Not the channel of `expired`, which also carries the keys of all other applications. With four instances, each
-      // stray key would cost Redis 1.1 µs instead of 0.6 µs and each instance 2.1 µs and 107 bytes instead of
-      // nothing; 300,000 at once overflow the output buffer.
-      keys: this.partitions.shadows,
-      events: 'expired',
-      canary: this.partitions.canaries,
-      handler: ({ key }) => this.#collect(key),
-      onGap: () => this.#catchUp(),
-      onHealth: (health) => this.#report(health),
-    });
+    // Not the channel of `expired`, which also carries the keys of all other applications. With four instances, each
+    // stray key would cost Redis 1.1 µs instead of 0.6 µs and each instance 2.1 µs and 107 bytes instead of nothing;
+    // 300,000 at once overflow the output buffer.
+    this.#listen((health) => this.#report(health), this.partitions.shadows);
     this.notifications.start();
   }
 
@@ -132,11 +122,12 @@ export class ExpiredSessionListener implements BackgroundService {
   /** Never rejects. What a server refuses is collected once more: the cleanup job may come a minute later. */
   async #claimIn(partition: SessionKeys, ids: readonly string[]): Promise<boolean> {
     const members = ids.map((id) => partition.memberOf(id));
+    const { batchSize } = this.options;
     try {
-      for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += this.#batchSize) {
-        const batch = members.slice(i, i + this.#batchSize);
+      for (let i = 0; i < members.length && !this.#stopping.signal.aborted; i += batchSize) {
+        const batch = members.slice(i, i + batchSize);
         const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, batch), partition.prefix);
-        await tracedSweep('key_event', this.partitions, claim, foundInCall);
+        await tracedClaims('key_event', this.partitions, claim);
       }
       return true;
     } catch (error) {
@@ -202,15 +193,20 @@ export class ExpiredSessionListener implements BackgroundService {
 
   /** Works where operators have set `Ex`, as Spring Session and others require. */
   #listenToAllKeys(): KeyspaceSubscription {
+    return this.#listen(({ state }) => {
+      if (state === 'listening') logger.log('Redis announces expired keys, sessions among them');
+      if (state !== 'connecting') this.#know(state);
+    });
+  }
+
+  #listen(onHealth: (health: KeyspaceHealth) => void, keys?: string): KeyspaceSubscription {
     return this.notifications.listen({
+      ...(keys !== undefined && { keys }),
       events: 'expired',
       canary: this.partitions.canaries,
       handler: ({ key }) => this.#collect(key),
       onGap: () => this.#catchUp(),
-      onHealth: ({ state }) => {
-        if (state === 'listening') logger.log('Redis announces expired keys, sessions among them');
-        if (state !== 'connecting') this.#know(state);
-      },
+      onHealth,
     });
   }
 }

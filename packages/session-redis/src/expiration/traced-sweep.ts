@@ -4,7 +4,6 @@ import {
   type Claim,
   type DueList,
   DuePoller,
-  type Found,
   type PartitionSignals,
   type SweepCounter,
 } from '@nest-session/redis-events/internal';
@@ -14,7 +13,7 @@ import type { SessionPartitions } from '../keys/session-partitions.js';
 /**
  * Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result.
  */
-export function tracedSweep<T>(
+function tracedSweep<T>(
   noticedBy: SessionSweepContext['noticedBy'],
   { namespace }: Pick<SessionPartitions, 'namespace'>,
   call: () => Promise<T>,
@@ -47,8 +46,14 @@ export function tracedPoller(
   return new DuePoller('sessions', { claimIn }, partitions.all, signals);
 }
 
-/** What a call of claim-expired found. */
-export function foundInCall(claims: readonly Claim[]): Omit<Found, 'late'> {
-  const claimed = claims.filter(({ outcome }) => outcome === 'claimed');
-  return { claimed: claimed.length, delays: claimed.flatMap(({ delay }) => delay ?? []) };
+/** Tells the channel of a call of claim-expired. */
+export function tracedClaims(
+  noticedBy: SessionSweepContext['noticedBy'],
+  partitions: Pick<SessionPartitions, 'namespace'>,
+  call: () => Promise<Claim[]>,
+): Promise<Claim[]> {
+  return tracedSweep(noticedBy, partitions, call, (claims) => {
+    const claimed = claims.filter(({ outcome }) => outcome === 'claimed');
+    return { claimed: claimed.length, delays: claimed.flatMap(({ delay }) => delay ?? []) };
+  });
 }

@@ -1,21 +1,30 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionRepository, SessionStoreError } from '@nest-session/core';
-import type { HealthLook, SessionHealthReport } from '@nest-session/core/internal';
+import type { HealthLook, SessionHealthReport, SessionReader, SessionReading } from '@nest-session/core/internal';
 import {
   CleanupJob,
   type Connection,
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  DELIVERY_OPTIONS,
+  type DeliveryOptions,
   type GroupLag,
   GroupLagReader,
+  isAnswer,
   nodeMemory,
   OutageLog,
   Partitions,
   RequestConnection,
+  type ScriptsOn,
 } from '@nest-session/redis-events/internal';
-import { END_NOTIFICATIONS, type EndNotifications } from '../configuration/redis-session.tokens.js';
-import { failureWord } from './failure-word.js';
-import { RecentRise } from './recent-rise.js';
+import {
+  END_NOTIFICATIONS,
+  type EndNotifications,
+  REQUEST_SESSION_SCRIPTS,
+} from '../configuration/redis-session.tokens.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /**
  * Looks whether sessions can be loaded, and whether all works that no request waits for. It is apart from Terminus,
@@ -68,12 +77,11 @@ export class SessionHealth implements HealthLook {
   }
 
   #problemsOf(groups: readonly GroupLag[], late: number): Record<string, boolean> {
+    const sum = (count: 'dropped' | 'lostDeadLetters') => groups.reduce((total, each) => total + each[count], 0);
     return {
       'A group is late': groups.some(({ oldestUnreadAge }) => oldestUnreadAge > late),
-      'Events were dropped within the last hour': this.#dropped.note(sum(groups.map((each) => each.dropped))),
-      'Dead letters were lost within the last hour': this.#lostDeadLetters.note(
-        sum(groups.map((each) => each.lostDeadLetters)),
-      ),
+      'Events were dropped within the last hour': this.#dropped.note(sum('dropped')),
+      'Dead letters were lost within the last hour': this.#lostDeadLetters.note(sum('lostDeadLetters')),
     };
   }
 
@@ -91,6 +99,88 @@ function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupLa
   return { name, lag, oldestUnreadAge: Math.round(oldestUnreadAge / 1000), dropped, lostDeadLetters };
 }
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+/**
+ * The word that names the kind of a failure: a code of Node.js, such as `ECONNREFUSED`, or how an error of Redis
+ * begins, such as `WRONGPASS`. Everything else in an error may be an address or a name.
+ */
+export function failureWord(error: unknown): string | undefined {
+  const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
+  const text = typeof code === 'string' ? code : isAnswer(error) ? String(message) : '';
+  return /^[A-Z][A-Z0-9_]+(?= |$)/.exec(text)?.[0];
+}
+
+const HOUR = 3_600_000;
+
+/** Tells for an hour that a number has risen. */
+export class RecentRise {
+  #last: number | undefined;
+  /** Monotonic time. */
+  #risenAt = -Infinity;
+
+  /** Notes the number, and returns whether it has risen within the last hour. The first one is no rise. */
+  note(count: number): boolean {
+    const now = performance.now();
+    if (this.#last !== undefined && count > this.#last) this.#risenAt = now;
+    this.#last = count;
+    return now - this.#risenAt < HOUR;
+  }
+}
+
+// Buckets per call: Redis takes 0.4 ms for them, measured beside other work.
+const BUCKETS_PER_CALL = 250;
+
+/** Reads the sessions, the groups, and the background work of this instance. */
+@Injectable()
+export class RedisSessionReader implements SessionReader {
+  readonly group: string;
+  readonly namespace: string;
+
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly scripts: ScriptsOn<SessionScripts>,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(GroupLagReader) private readonly groups: Pick<GroupLagReader, 'read'>,
+    @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'age'>,
+    @Inject(END_NOTIFICATIONS) private readonly ends: EndNotifications,
+    @Inject(DELIVERY_OPTIONS) { events }: DeliveryOptions,
+  ) {
+    this.group = events.group;
+    this.namespace = partitions.namespace;
+  }
+
+  get cleanupAge(): number {
+    return this.cleanup.age;
+  }
+
+  get notifications(): string {
+    return this.ends.state;
+  }
+
+  /** In each partition, one command for each 250 of its buckets, at least one, and one for its groups. */
+  async read(): Promise<SessionReading> {
+    const [counts, groups] = await Promise.all([
+      countSessions(this.connection, this.scripts, this.partitions),
+      this.groups.read(),
+    ]);
+    return { ...counts, groups };
+  }
+}
+
+/** Counts the sessions of all partitions. */
+export async function countSessions(
+  connection: RequestConnection,
+  scripts: ScriptsOn<SessionScripts>,
+  { all }: Pick<SessionPartitions, 'all'>,
+): Promise<Pick<SessionReading, 'sessions' | 'overdue'>> {
+  const counts = { sessions: 0, overdue: 0 };
+  const countIn = async (keys: SessionKeys) => {
+    for (let first = 0, buckets = BUCKETS_PER_CALL; buckets === BUCKETS_PER_CALL; first += buckets) {
+      const look = await connection.run((client) => scripts(client).lookAt(keys, first, BUCKETS_PER_CALL), keys.prefix);
+      counts.sessions += look.sessions;
+      counts.overdue = Math.max(counts.overdue, look.overdue);
+      ({ buckets } = look);
+    }
+  };
+  await Promise.all(all.map(countIn));
+  return counts;
 }

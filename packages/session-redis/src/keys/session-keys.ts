@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto';
+import { indexTerm } from '@nest-session/core/internal';
+import type { IndexChanges, SessionChange } from '@nest-session/core/store';
 import { PartitionKeys } from '@nest-session/redis-events/internal';
 
 const MEMBER = 'expires:';
@@ -5,24 +8,20 @@ const MEMBER = 'expires:';
 /** The prefix of attribute fields in a session hash, as in Spring Session. */
 export const ATTRIBUTE_FIELD = 'sessionAttr:';
 
+/** The source of a regular expression for an id in the name of a key: longer than any word that stands there. */
+export const ID_PATTERN = String.raw`[\w-]{22,}`;
+
 /** The names of the keys of one partition of sessions. */
 export class SessionKeys extends PartitionKeys {
   /** ZSET of the minutes that have a bucket. */
-  readonly bucketList: string;
+  readonly bucketList = `${this.prefix}expirations`;
   /** ZSET of the ids of the sessions that are in no bucket. The score is their end in epoch ms, or an earlier time. */
-  readonly ends: string;
+  readonly ends = `${this.prefix}ends`;
   /**
    * HASH: `at` ends all sessions that began until then, and was raised last at `raised`; `ended` is the epoch whose
    * sessions have all been ended.
    */
-  readonly epoch: string;
-
-  constructor(namespace: string, tag?: string) {
-    super(namespace, tag);
-    this.bucketList = `${this.prefix}expirations`;
-    this.ends = `${this.prefix}ends`;
-    this.epoch = `${this.prefix}epoch`;
-  }
+  readonly epoch = `${this.prefix}epoch`;
 
   /** HASH: the session hash. */
   session(id: string): string {
@@ -46,8 +45,8 @@ export class SessionKeys extends PartitionKeys {
 
   /**
    * STRING: the revocation mark of an index and a value: when all sessions under it were ended, in epoch ms. So no
-   * session of another library is taken over under it, and of principals, no request that began before signs in. For
-   * `hash`, see repository/hashed-indexes.ts.
+   * session of another library is taken over under it, and of principals, no request that began before signs in.
+   * `hash`: hashOfValue() of the value.
    */
   revocationMark(name: string, hash: string): string {
     return `${this.prefix}revoked:${name}:${hash}`;
@@ -70,8 +69,7 @@ export class SessionKeys extends PartitionKeys {
 
   /**
    * ZSET of the ids that an index lists under a value. The score is the time of the sign-in or, without one, of the
-   * creation. The name has no `:`, so no other name and value give this key. For `hash`, see
-   * repository/hashed-indexes.ts.
+   * creation. The name has no `:`, so no other name and value give this key. `hash`: hashOfValue() of the value.
    */
   index(name: string, hash: string): string {
     return `${this.prefix}index:${name}:${hash}`;
@@ -84,9 +82,41 @@ export class SessionKeys extends PartitionKeys {
 
   /**
    * HASH: the ledger of a principal, with a place for each of its sessions. It exists only with the option
-   * `maxSessions` and several partitions. `hash` is the hash of the name in the index of principals.
+   * `maxSessions` and several partitions. `hash`: hashOfPrincipal() of the name.
    */
   ledger(hash: string): string {
     return `${this.prefix}ledger:${hash}`;
   }
+}
+
+/**
+ * Hashes the value of an index for its key in Redis: SHA-256 in base64url. Otherwise keys would contain user names, and
+ * MONITOR, SLOWLOG and SCAN show keys.
+ */
+export function hashOfValue(value: string): string {
+  return createHash('sha256').update(value).digest('base64url');
+}
+
+/** Hashes the name of a principal for its key in the index of principals, which lists long names by another value. */
+export function hashOfPrincipal(name: string): string {
+  return hashOfValue(indexTerm(name));
+}
+
+/** Hashes the values of several indexes. */
+export function hashedIndexes(changes: IndexChanges): IndexChanges {
+  if (changes.size === 0) return changes;
+  return new Map([...changes].map(([name, value]) => [name, value === null ? null : hashOfValue(value)]));
+}
+
+/** Returns a change with the values of its indexes hashed. */
+export function withHashedIndexes<Change extends SessionChange>(change: Change): Change {
+  if (change.kind === 'touch') return change;
+  if (change.kind === 'delete') {
+    const { listed } = change;
+    return listed ? { ...change, listed: { ...listed, value: hashOfValue(listed.value) } } : change;
+  }
+  const { indexes, limit } = change;
+  if (indexes.size === 0 && !limit) return change;
+  const hashed = limit && { ...limit, principal: hashOfValue(limit.principal) };
+  return { ...change, indexes: hashedIndexes(indexes), limit: hashed };
 }

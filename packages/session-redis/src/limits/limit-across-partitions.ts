@@ -3,27 +3,38 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { TurnQueue } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import { LIMITED_SINCE, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { goesOn } from '../keys/goes-on.js';
+import { anyGoesOn } from '../keys/forwarding-marks.js';
+import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import {
   type LedgerPlace,
   LedgerScripts,
   type PlaceFindings,
   type Reservation,
+  type ReservationRequest,
 } from '../scripts/limits/ledger.scripts.js';
-import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { SessionScripts, TakeOverReply } from '../scripts/session/session.scripts.js';
-import { PlaceRequest } from './place-request.js';
+import type { Room, SessionScripts, StoreReply, TakeOverReply } from '../scripts/session/session.scripts.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
 
 /** Stores the session of a sign-in. */
 type Store = (room?: Room) => Promise<StoreReply<WriteReply>>;
+
+/** What a change, such as a sign-in, asks of the ledger of its principal. */
+interface PlaceRequest extends ReservationRequest {
+  readonly principal: string;
+  /** Ids that the client presented and that opened nothing. */
+  readonly presentedIds: readonly string[];
+  /** The latest time to store the session, as the ledger last said: epoch milliseconds. */
+  latest?: number;
+  /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
+  wasKnown?: boolean;
+}
 
 /** How a step answers that has stored nothing and is not made again: the place is not needed. */
 type NotStored = 'gone' | 'full' | 'unplaced' | 'revoked';
@@ -39,8 +50,8 @@ const LONGEST_TURN = 100;
 const LONGEST_WAIT = 10;
 
 /**
- * Limits the sessions of a principal where these are in several partitions, so that no script sees them all; with one
- * partition, scripts/library/limit-in-one-partition.lua does. The ledger of a principal has a place for each of its
+ * The rule of `sessionsToEnd()` in session-core where the sessions of a principal are in several partitions, so that no
+ * script sees them all; with one partition, scripts/library/limit-in-one-partition.lua has it. The ledger of a principal has a place for each of its
  * sessions, and no more places that stay than the limit allows. A sign-in
  *
  * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in
@@ -80,8 +91,18 @@ export class LimitAcrossPartitions {
   write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
-    const request = new PlaceRequest(change);
-    return this.#turns.run(request.principal, () => this.#write(request, store));
+    const { principal, atMost, whenReached } = change.limit;
+    const joins = change.indexes.get(PRINCIPAL_NAME_INDEX_NAME) === principal;
+    const request: PlaceRequest = {
+      id: ('newId' in change && change.newId) || change.id,
+      replaced: change.kind === 'update' ? change.id : undefined,
+      atMost: joins ? atMost : undefined,
+      whenReached,
+      duration: this.#duration,
+      principal,
+      presentedIds: 'presentedIds' in change ? change.presentedIds : [],
+    };
+    return this.#turns.run(principal, () => this.#write(request, store));
   }
 
   async #write(request: PlaceRequest, store: Store): Promise<StoreReply<WriteReply>> {
@@ -97,7 +118,7 @@ export class LimitAcrossPartitions {
         // The script knows whether it was rotated. It stores nothing, because that time has passed.
         return store({ until: 0, principal: request.principal });
       }
-      const reply = await store({ until: request.latest, principal: request.principal });
+      const reply = await store({ until: request.latest!, principal: request.principal });
       const { outcome } = reply;
       // Not awaited: until then, the place only seems to be open.
       if (outcome === 'created' || outcome === 'saved') void this.#keep(request, ended);
@@ -114,8 +135,8 @@ export class LimitAcrossPartitions {
    */
   async takeOver(id: string, principal: string, store: () => Promise<TakeOverReply>): Promise<TakeOverReply> {
     if (this.partitions.count === 1) return store();
-    const limit = { principal, atMost: 0, whenReached: 'end-oldest' } as const;
-    const request = new PlaceRequest({ kind: 'create', id, limit, indexes: new Map() });
+    const whenReached = 'end-oldest';
+    const request: PlaceRequest = { id, whenReached, duration: this.#duration, principal, presentedIds: [] };
     await this.#makeRoom(request, this.now() + this.#patience);
     const outcome = await store();
     if (outcome === 'created') void this.#keep(request, []);
@@ -155,8 +176,9 @@ export class LimitAcrossPartitions {
   }
 
   async #reserve(request: PlaceRequest, findings: PlaceFindings): Promise<Reservation> {
-    const since = (this.#since ??= await this.#limitedSince());
-    const reservation = { ...request.reservation(this.#duration), since };
+    const { meta } = this.partitions;
+    this.#since ??= (await this.connection.run((client) => client.hget(meta, LIMITED_SINCE), meta)) ?? undefined;
+    const reservation = { ...request, since: this.#since };
     const place = await this.#ask((scripts) => scripts.reserve(request.principal, reservation, findings), request);
     if (place.word === 'room') {
       request.latest = place.latest;
@@ -165,20 +187,14 @@ export class LimitAcrossPartitions {
     return place;
   }
 
-  async #limitedSince(): Promise<string | undefined> {
-    const { meta } = this.partitions;
-    return (await this.connection.run((client) => client.hget(meta, LIMITED_SINCE), meta)) ?? undefined;
-  }
-
   /** All that the indexes list, with the times of the sign-ins. */
-  async #sessionsOf(request: PlaceRequest): Promise<[id: string, at: string][]> {
-    const replies = await Promise.all(
-      this.partitions.all.map((keys) => {
-        const index = request.index(keys);
-        return this.connection.run((client) => client.zrange(index, '0', '-1', 'WITHSCORES'), index);
-      }),
+  async #sessionsOf({ principal }: PlaceRequest): Promise<[id: string, at: string][]> {
+    const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
+      client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal), '0', '-1', 'WITHSCORES'),
     );
-    return replies.flatMap((reply) => pairsOf(reply));
+    return replies.flatMap((reply) =>
+      Array.from({ length: reply.length / 2 }, (_, i): [string, string] => [reply[2 * i]!, reply[2 * i + 1]!]),
+    );
   }
 
   /** Monotonic time in milliseconds. */
@@ -193,14 +209,10 @@ export class LimitAcrossPartitions {
 
   /** Whether the session that signs in is over, or may not be created, so that nothing must end for it. */
   async #isGone({ replaced, presentedIds }: PlaceRequest): Promise<boolean> {
-    if (replaced !== undefined) return !(await this.#isThere(this.partitions.of(replaced).shadow(replaced)));
     // It is not created where the client presents a token that was just replaced.
-    const marks = presentedIds.map((id) => goesOn(this.connection, this.partitions, id));
-    return (await Promise.all(marks)).includes(true);
-  }
-
-  async #isThere(key: string): Promise<boolean> {
-    return (await this.connection.run((client) => client.exists(key), key)) > 0;
+    if (replaced === undefined) return anyGoesOn(this.connection, this.partitions, presentedIds);
+    const shadow = this.partitions.of(replaced).shadow(replaced);
+    return (await this.connection.run((client) => client.exists(shadow), shadow)) === 0;
   }
 
   /** Ends a session of the principal. Afterwards it is over, whoever has ended it. */
@@ -211,11 +223,11 @@ export class LimitAcrossPartitions {
   }
 
   /** The ids of those sessions that are live. */
-  async #find(request: PlaceRequest, places: readonly LedgerPlace[]): Promise<ReadonlySet<string>> {
+  async #find({ principal }: PlaceRequest, places: readonly LedgerPlace[]): Promise<ReadonlySet<string>> {
     const live = await Promise.all(
       this.partitions.grouped(places.map(({ id }) => id)).map(([keys, ids]) => {
-        const look = (client: Redis) => this.#scripts(client).find(keys, request.index(keys), ids);
-        return this.connection.run(look, keys.prefix);
+        const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, principal);
+        return this.connection.run((client) => this.#scripts(client).find(keys, index, ids), keys.prefix);
       }),
     );
     return new Set(live.flat());
@@ -250,8 +262,4 @@ export class LimitAcrossPartitions {
   #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
     return this.connection.write((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
   }
-}
-
-function pairsOf(reply: readonly string[]): [string, string][] {
-  return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!, reply[2 * i + 1]!]);
 }

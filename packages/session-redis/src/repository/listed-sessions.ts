@@ -1,28 +1,64 @@
-import { SessionStoreError } from '@nest-session/core';
-import type { RequestConnection, ScriptsOn } from '@nest-session/redis-events/internal';
+import { type SessionInfo, SessionStoreError } from '@nest-session/core';
+import { LONGEST_REQUEST } from '@nest-session/core/internal';
+import type { IndexChanges } from '@nest-session/core/store';
+import {
+  defineScripts,
+  isReply,
+  loadScripts,
+  logger,
+  type RequestConnection,
+  type ScriptsOn,
+  scriptsOn,
+} from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SCRIPT_SOURCES } from '../scripts/script-sources.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { leaveRevocationMark } from './leave-revocation-mark.js';
+import { SessionEpochs } from './session-epochs.js';
+import { toListedInfo } from './session-hash.js';
 
 // A call blocks Redis for about 0.8 ms.
 const ENDED_AT_ONCE = 50;
+// A page of 100 sessions blocks Redis for about 0.7 ms.
+const PAGE_SIZE = 100;
+const SMALLEST_PAGE = 25;
+// 400 days. Browsers keep no cookie for longer.
+const LONGEST_TAKEOVER = 400 * 86_400_000;
 
-/** A call that ends sessions. */
-interface Ending {
-  readonly except: readonly string[];
-  /** What has failed until now. */
-  readonly problems: string[];
-  readonly count: (ended: number) => void;
+interface Listed {
+  readonly info: SessionInfo;
+  readonly score: number;
 }
 
-/** Counts and ends the sessions that an index lists, in all partitions. */
+/** Reads, counts and ends the sessions that an index lists, in all partitions. `value`: the hash of the value. */
 export class ListedSessions {
+  readonly #pageSize: number;
+
   constructor(
     private readonly connection: RequestConnection,
     private readonly scripts: ScriptsOn<SessionScripts>,
     private readonly partitions: SessionPartitions,
-  ) {}
+    private readonly epochs = new SessionEpochs(),
+  ) {
+    this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
+  }
+
+  /**
+   * Reads the live sessions page by page, without their attributes. The latest sign-in comes first. One page of each
+   * partition is in memory.
+   */
+  async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
+    const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
+    const heads = await Promise.all(sources.map(nextOf));
+    for (;;) {
+      const latest = indexOfLatest(heads);
+      const head = heads[latest];
+      if (!head) return;
+      yield head.info;
+      heads[latest] = await nextOf(sources[latest]!);
+    }
+  }
 
   async count(indexName: string, value: string): Promise<number> {
     return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
@@ -40,10 +76,21 @@ export class ListedSessions {
   ): Promise<number> {
     const problems: string[] = [];
     let ended = 0;
-    const count = (batch: number) => onProgress((ended += batch));
     const sizes = await this.#sizesOf(indexName, value);
-    const listing = this.partitions.all.filter((_, i) => sizes[i]! > 0);
-    for (const keys of listing) await this.#endIn(keys, keys.index(indexName, value), { except, problems, count });
+    for (const keys of this.partitions.all.filter((_, i) => sizes[i]! > 0)) {
+      // A session that a stray key protects is skipped.
+      const stays = except.filter((id) => this.partitions.of(id) === keys);
+      const end = (client: Redis, latest: string | undefined) =>
+        this.scripts(client).endListed(keys, keys.index(indexName, value), ENDED_AT_ONCE, { latest, stays });
+      let latest: string | undefined;
+      do {
+        const batch = await this.connection.write((client) => end(client, latest), keys.prefix);
+        onProgress((ended += batch.ended));
+        stays.push(...batch.foreign);
+        if (batch.problem !== undefined) problems.push(batch.problem);
+        ({ latest } = batch);
+      } while (latest !== undefined);
+    }
     if (problems[0] !== undefined) throw new SessionStoreError(`Redis failed: ${problems[0]}`);
     return ended;
   }
@@ -58,24 +105,92 @@ export class ListedSessions {
     );
   }
 
-  /** Ends what an index of one partition lists, in batches. A session that a stray key protects is skipped. */
-  async #endIn(keys: SessionKeys, index: string, { except, problems, count }: Ending): Promise<void> {
-    const stays = except.filter((id) => this.partitions.of(id) === keys);
-    let latest: string | undefined;
-    do {
-      const bounds = { latest, stays };
-      const batch = await this.connection.write(
-        (client) => this.scripts(client).endListed(keys, index, ENDED_AT_ONCE, bounds),
-        keys.prefix,
+  /**
+   * Makes a write that changes these indexes. Keeps a key of another type in the place of one from locking a user out,
+   * such as an index that another version of this library wrote in another form: when the write fails for such keys,
+   * they are set aside, the indexes are built anew, and it is made once more.
+   */
+  async withoutStrayIndexes<T>(indexes: IndexChanges, write: () => Promise<T>): Promise<T> {
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
+      await Promise.all([...indexes].map(([name, hash]) => hash !== null && this.#setAside(name, hash)));
+      // Also where there was nothing to set aside: another write of the user may just have done that.
+      return write();
+    }
+  }
+
+  async #setAside(name: string, hash: string): Promise<void> {
+    const found = await this.connection.writeInAll(this.partitions, (client, keys) =>
+      this.scripts(client).setAsideIndex(keys, name, hash),
+    );
+    for (const { type, key, listed } of found.filter((stray) => stray !== undefined)) {
+      logger.warn(
+        `An index was a ${type}, not a sorted set, as if another version of this library or another client wrote it: ` +
+          `it is set aside as ${key}, and a new index lists ${listed} of its sessions`,
       );
-      count(batch.ended);
-      stays.push(...batch.foreign);
-      if (batch.problem !== undefined) problems.push(batch.problem);
-      ({ latest } = batch);
-    } while (latest !== undefined);
+    }
+  }
+
+  /**
+   * Reads the sessions of one partition, from the highest score down. A session that signs in again meanwhile moves up,
+   * past the current page. So sessions with a higher score than the first page are read afterwards.
+   */
+  async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed> {
+    let after: string | undefined;
+    for (;;) {
+      const first = await this.#page(keys, index, { after });
+      yield* first.sessions;
+      let { last } = first;
+      // A single page is read atomically, so nothing has moved.
+      if (last === undefined) return;
+      while (last !== undefined) {
+        const page = await this.#page(keys, index, { before: last, after });
+        yield* page.sessions;
+        ({ last } = page as { last: string | undefined });
+      }
+      after = first.latest;
+    }
+  }
+
+  async #page(keys: SessionKeys, index: string, bounds: Parameters<SessionScripts['list']>[3]) {
+    const [page] = await this.connection.run(
+      (client) =>
+        Promise.all([
+          this.scripts(client).list(keys, index, this.#pageSize, bounds),
+          this.epochs.isStale(keys) ? this.epochs.ask(client, keys) : undefined,
+        ]),
+      keys.prefix,
+    );
+    const infos = page.sessions.map(toListedInfo).filter((info) => info !== undefined);
+    const live = infos.filter((info) => !this.epochs.ends(keys, info));
+    return { ...page, sessions: live.map((info) => ({ info, score: info.authenticatedAt ?? info.creationTime })) };
   }
 
   #sizesOf(indexName: string, value: string): Promise<number[]> {
     return this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.index(indexName, value)));
   }
+}
+
+async function nextOf(source: AsyncGenerator<Listed>): Promise<Listed | undefined> {
+  const { done, value } = await source.next();
+  return done ? undefined : (value as Listed);
+}
+
+/** The index of the latest sign-in, or -1 if none is left. */
+function indexOfLatest(heads: readonly (Listed | undefined)[]): number {
+  let latest = -1;
+  for (const [i, head] of heads.entries()) {
+    if (head && !(head.score <= (heads[latest]?.score ?? -Infinity))) latest = i;
+  }
+  return latest;
+}
+
+const MARKS = loadScripts(SCRIPT_SOURCES, 'session', { leave: 'leave-revocation-mark' });
+const marksOn = scriptsOn((client) => defineScripts(client, MARKS));
+
+/** Leaves a revocation mark, with the time of Redis. `takesOver`: for as long as takeovers must be refused. */
+export async function leaveRevocationMark(client: Redis, key: string, takesOver: boolean): Promise<void> {
+  await marksOn(client).leave(1, key, takesOver ? LONGEST_TAKEOVER : LONGEST_REQUEST);
 }

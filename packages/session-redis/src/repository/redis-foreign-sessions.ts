@@ -6,17 +6,17 @@ import {
   PRINCIPAL_ATTRIBUTE,
   SessionIndexes,
 } from '@nest-session/core/internal';
-import type { Redis } from 'ioredis';
 import { isReply, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
+import { TimedSessions } from '../expiration/timed-sessions.js';
+import { hashedIndexes } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
-import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
-import { hashedIndexes } from './hashed-indexes.js';
-import { StrayIndexes } from './stray-indexes.js';
+import { ListedSessions } from './listed-sessions.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
-import { ScheduledEnds } from './scheduled-ends.js';
+import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 
 // Milliseconds after which no request of the other library writes an entry again that it has loaded.
 const LATEST_WRITE = 3_600_000;
@@ -24,40 +24,22 @@ const LATEST_WRITE = 3_600_000;
 /** What PTTL replies of a key that has ended. */
 const ENDED = -2;
 
-/** Like every end, it runs when Redis is out of memory. A takeover may have left the mark before. */
-const MARK = `#!lua flags=allow-oom
-if tonumber(ARGV[1]) >= 0 then
-  redis.call('SET', KEYS[1], '', 'PX', ARGV[1])
-else
-  redis.call('SET', KEYS[1], '')
-end`;
-
 /** Takes over sessions that connect-redis stored in the same Redis, as strings with a time to live. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
-  readonly #connection: RequestConnection;
-  readonly #scripts: ScriptsOn<SessionScripts>;
-  readonly #options: RedisRepositoryOptions;
-  readonly #limit: LimitAcrossPartitions;
-  readonly #partitions: SessionPartitions;
-  readonly #strayIndexes: StrayIndexes;
+  readonly #listed: ListedSessions;
 
   /** @internal `RedisSessionModule` does this. */
   constructor(
-    @Inject(RequestConnection) connection: RequestConnection,
-    @Inject(REQUEST_SESSION_SCRIPTS) scripts: ScriptsOn<SessionScripts>,
-    @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions,
-    @Inject(LimitAcrossPartitions) limit: LimitAcrossPartitions,
-    @Inject(SessionPartitions) partitions: SessionPartitions,
-    @Inject(ScheduledEnds) private readonly ends?: Pick<ScheduledEnds, 'begin'>,
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly scripts: ScriptsOn<SessionScripts>,
+    @Inject(SESSION_REPOSITORY_OPTIONS) private readonly options: RedisRepositoryOptions,
+    @Inject(LimitAcrossPartitions) private readonly limit: LimitAcrossPartitions,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(TimedSessions) private readonly ends?: Pick<TimedSessions, 'begin'>,
   ) {
     super();
-    this.#partitions = partitions;
-    this.#connection = connection;
-    this.#scripts = scripts;
-    this.#options = options;
-    this.#limit = limit;
-    this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
+    this.#listed = new ListedSessions(connection, scripts, partitions);
   }
 
   async move(
@@ -69,26 +51,25 @@ export class RedisForeignSessions extends ForeignSessions {
     const { data, timeToLive } = await this.#find(key, read);
     if (!data) return false;
     const session = { ...this.#sessionOf(id, data), device };
-    const isStored = await this.#strayIndexes.outOfTheWayOf(session.indexes, () =>
+    const isStored = await this.#listed.withoutStrayIndexes(session.indexes, () =>
       this.#store(session, timeToLive, markLife(timeToLive, data)),
     );
     // Delete the entry last, so that no session is lost if the process ends in between.
-    await this.#connection.run((client) => client.unlink(key), key);
+    await this.connection.run((client) => client.unlink(key), key);
     return isStored;
   }
 
   async end(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean> {
     const { data, timeToLive } = await this.#find(key, read);
     if (!data || timeToLive === 0 || timeToLive === ENDED) return false;
-    const keys = this.#partitions.of(id);
-    const markedFor = markLife(timeToLive, data);
-    await this.#connection.write((client) => client.eval(MARK, 1, keys.takeoverMark(id), markedFor), keys.prefix);
-    await this.#connection.run((client) => client.unlink(key), key);
+    const mark = (client: Redis) => this.scripts(client).markTakenOver(id, markLife(timeToLive, data));
+    await this.connection.write(mark, this.partitions.of(id).prefix);
+    await this.connection.run((client) => client.unlink(key), key);
     return true;
   }
 
   async #find(key: string, read: (text: string) => ForeignSessionData | undefined) {
-    const [text, timeToLive] = await this.#connection.run(
+    const [text, timeToLive] = await this.connection.run(
       (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
       key,
     );
@@ -97,28 +78,28 @@ export class RedisForeignSessions extends ForeignSessions {
 
   async #store(session: TakenOverSession, timeToLive: number, markedFor: number): Promise<boolean> {
     const { id, indexes } = session;
-    const { encryption = new SessionEncryption(), maxSessions } = this.#options;
+    const { encryption = new SessionEncryption(), maxSessions } = this.options;
     const takeOver = (client: Redis) => async (creation: TakenOverSession) => ({
-      outcome: await this.#scripts(client).takeOver(creation, timeToLive, markedFor),
+      outcome: await this.scripts(client).takeOver(creation, timeToLive, markedFor),
     });
-    const { prefix } = this.#partitions.of(id);
+    const { prefix } = this.partitions.of(id);
     const store = async () =>
-      (await this.#connection.write((client) => encryption.create(session, takeOver(client)), prefix)).outcome;
+      (await this.connection.write((client) => encryption.create(session, takeOver(client)), prefix)).outcome;
     const principal = maxSessions && indexes.get(PRINCIPAL_NAME_INDEX_NAME);
-    const outcome = await (principal ? this.#limit.takeOver(id, principal, store) : store());
+    const outcome = await (principal ? this.limit.takeOver(id, principal, store) : store());
     if (outcome === 'created') this.ends?.begin(id);
     return outcome === 'created';
   }
 
   /** @throws SessionIndexError when the value of an index cannot be derived */
   #sessionOf(id: string, { attributes, principalName }: ForeignSessionData): TakenOverSession {
-    const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1 } = this.#options;
-    const { serializer = new JsonAttributeSerializer() } = this.#options;
-    const { maxAttributes = Infinity, maxSessionSize = Infinity } = this.#options;
+    const { timeout = 1800, anonymousTimeout = timeout, absoluteTimeout = -1 } = this.options;
+    const { serializer = new JsonAttributeSerializer() } = this.options;
+    const { maxAttributes = Infinity, maxSessionSize = Infinity } = this.options;
     const values = new Map(attributes);
     if (principalName !== undefined) values.set(PRINCIPAL_ATTRIBUTE, principalName);
     const texts = new Map([...values].map(([name, value]) => [name, serializer.serialize(value)]));
-    const indexes = hashedIndexes((this.#options.indexes ?? new SessionIndexes()).changesOf(texts, serializer));
+    const indexes = hashedIndexes((this.options.indexes ?? new SessionIndexes()).changesOf(texts, serializer));
     const times = { maxInactiveInterval: principalName === undefined ? anonymousTimeout : timeout, absoluteTimeout };
     return { id, ...times, attributes: texts, indexes, bounds: { maxAttributes, maxSessionSize } };
   }

@@ -7,6 +7,7 @@ import type {
   SessionChange,
   SessionRecord,
   SessionRepositoryOptions,
+  UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
 import { redisTime, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
@@ -17,22 +18,20 @@ import {
   SessionEncryption,
   type StoredRecord,
 } from '../encryption/session-encryption.js';
-import { LimitedWrites } from '../limits/limited-writes.js';
-import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
-import { goesOn } from '../keys/goes-on.js';
-import type { SessionKeys } from '../keys/session-keys.js';
+import { TimedSessions } from '../expiration/timed-sessions.js';
+import { hashOfValue, type SessionKeys, withHashedIndexes } from '../keys/session-keys.js';
+import { anyGoesOn, loadListed } from '../keys/forwarding-marks.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import type { Room, StoreReply } from '../scripts/session/session-arguments.js';
-import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { hashOfValue, withHashedIndexes } from './hashed-indexes.js';
+import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';
-import { loadListed } from './load-listed.js';
-import { raiseEpochs } from './raise-epochs.js';
+import type { Room, SessionScripts, StoreReply } from '../scripts/session/session.scripts.js';
+import { raiseEpochs, SessionEpochs } from './session-epochs.js';
 import { hasIndexEntry, lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
-import { ScheduledEnds } from './scheduled-ends.js';
-import { SessionEpochs } from './session-epochs.js';
-import { SessionIndexReader } from './session-index.reader.js';
-import { StrayIndexes } from './stray-indexes.js';
+
+/** A change that stores a session. */
+type StoringChange = CreateSession | UpdateSession;
+
+type Extension = Pick<SessionExtension, 'takeover' | 'onEveryEnd'>;
 
 /** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
@@ -47,92 +46,63 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
-  readonly #connection: RequestConnection;
-  readonly #scripts: ScriptsOn<SessionScripts>;
-  readonly #partitions: SessionPartitions;
   readonly #encryption: SessionEncryption;
-  readonly #epochs: SessionEpochs;
-  readonly #indexes: SessionIndexReader;
   readonly #listed: ListedSessions;
-  readonly #limited: LimitedWrites;
-  readonly #strayIndexes: StrayIndexes;
-  readonly #extension: Pick<SessionExtension, 'takeover'>;
-  readonly #ends: Pick<ScheduledEnds, 'following'> | undefined;
+  /** Undefined with one partition, where the scripts see all sessions of a principal. */
+  readonly #ledgers: LimitAcrossPartitions | undefined;
+  readonly #ends: Pick<TimedSessions, 'following'> | undefined;
+
   /** @internal `RedisSessionModule` does this: inject the repository. */
   constructor(
-    @Inject(RequestConnection) connection: RequestConnection,
-    @Inject(REQUEST_SESSION_SCRIPTS) scripts: ScriptsOn<SessionScripts>,
-    @Inject(SessionPartitions) partitions: SessionPartitions,
-    @Inject(SESSION_REPOSITORY_OPTIONS) options: RedisRepositoryOptions = {},
-    @Inject(SessionEpochs) epochs = new SessionEpochs(),
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly scripts: ScriptsOn<SessionScripts>,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(SESSION_REPOSITORY_OPTIONS) private readonly rules: RedisRepositoryOptions = {},
+    @Inject(SessionEpochs) private readonly epochs = new SessionEpochs(),
     @Inject(LimitAcrossPartitions) limit?: LimitAcrossPartitions,
-    @Optional() @Inject(SessionExtension) extension: Pick<SessionExtension, 'takeover' | 'onEveryEnd'> = {},
-    @Inject(ScheduledEnds) ends?: Pick<ScheduledEnds, 'following' | 'hasTimer'>,
+    @Optional() @Inject(SessionExtension) private readonly extension: Extension = {},
+    @Inject(TimedSessions) ends?: Pick<TimedSessions, 'following' | 'hasTimer'>,
   ) {
-    super(options);
-    this.#connection = connection;
-    this.#scripts = scripts;
-    this.#partitions = partitions;
-    this.#encryption = options.encryption ?? new SessionEncryption();
-    this.#epochs = epochs;
-    this.#extension = extension;
+    super(rules);
+    this.#encryption = rules.encryption ?? new SessionEncryption();
     epochs.onRaise = () => extension.onEveryEnd?.();
     this.#ends = ends?.hasTimer ? ends : undefined;
-    this.#limited = new LimitedWrites(
-      (change, room) => this.#write(change, room),
-      // With one partition, the scripts see all sessions of a principal.
-      partitions.count > 1 ? limit : undefined,
-      options.maxSessions,
-    );
-    this.#indexes = new SessionIndexReader(connection, scripts, partitions, epochs);
-    this.#listed = new ListedSessions(connection, scripts, partitions);
-    this.#strayIndexes = new StrayIndexes(connection, scripts, partitions);
+    this.#ledgers = partitions.count > 1 ? limit : undefined;
+    this.#listed = new ListedSessions(connection, scripts, partitions, epochs);
     lookBy(this, (ids) => this.#lookAt(ids));
   }
 
   /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
   protected load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
-    return ids.length <= LOADED_UNSEEN ? this.#loadAll(ids, only) : this.#loadLive(ids, only);
+    return ids.length <= LOADED_AT_SIGHT ? this.#loadAll(ids, only) : this.#loadLive(ids, only);
   }
 
+  /** One command in each of their partitions tells which ids are those of live sessions. */
   async #loadLive(ids: readonly string[], only: readonly string[] | undefined): Promise<SessionRecord[]> {
-    const live = await this.#liveOf(ids);
-    return live.length > 0 ? this.#loadAll(live, only) : [];
-  }
-
-  /** Returns the ids of live sessions among these. It takes one command in each of their partitions. */
-  async #liveOf(ids: readonly string[]): Promise<string[]> {
     const live = await Promise.all(
-      this.#partitions.grouped(ids).map(async ([keys, its]) => {
+      this.partitions.grouped(ids).map(async ([keys, its]) => {
         const shadows = its.map((id) => keys.shadow(id));
-        const found = await this.#connection.run((client) => client.mget(shadows), keys.prefix);
+        const found = await this.connection.run((client) => client.mget(shadows), keys.prefix);
         return its.filter((_, i) => found[i] !== null);
       }),
     );
-    return [...new Set(live.flat())];
+    return this.#loadAll([...new Set(live.flat())], only);
   }
 
   /** Loads the live sessions with these ids, in one round trip. */
   #loadAll(ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
-    const byPartition = this.#partitions.grouped(ids);
-    const [[keys] = [], ...others] = byPartition;
-    return keys && others.length === 0 ? this.#loadIn(keys, ids, only) : this.#loadFrom(byPartition, ids, only);
-  }
-
-  async #loadFrom(
-    byPartition: readonly (readonly [SessionKeys, readonly string[]])[],
-    ids: readonly string[],
-    only: readonly string[] | undefined,
-  ): Promise<LoadedRecord[]> {
-    const found = await Promise.all(byPartition.map(([keys, its]) => this.#loadIn(keys, its, only)));
-    const records = new Map(found.flat().map((record) => [record.id, record]));
-    return ids.flatMap((id) => records.get(id) ?? []);
+    const loads = this.partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, only));
+    if (loads.length === 1) return loads[0]!;
+    return Promise.all(loads).then((found) => {
+      const records = new Map(found.flat().map((record) => [record.id, record]));
+      return ids.flatMap((id) => records.get(id) ?? []);
+    });
   }
 
   /** A session without its key is shown beside the others, and says what cannot be read when that is read. */
   async #lookAt(ids: readonly string[]): Promise<LoadedRecord[]> {
     const open = (record: StoredRecord) => this.#encryption.decrypted(record);
-    const found = this.#partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, undefined, open));
+    const found = this.partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, undefined, open));
     return (await Promise.all(found)).flat();
   }
 
@@ -142,15 +112,15 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     only?: readonly string[],
     open = (record: StoredRecord) => this.#encryption.loaded(record),
   ): Promise<LoadedRecord[]> {
-    const replies = await this.#connection.run((client) => {
-      const asked = this.#epochs.isStale(keys) ? [this.#epochs.ask(client, keys)] : [];
+    const replies = await this.connection.run((client) => {
+      const asked = this.epochs.isStale(keys) ? [this.epochs.ask(client, keys)] : [];
       return Promise.all([...ids.flatMap((id) => readSession(client, keys, id, only)), ...asked]);
     }, keys.prefix);
     const records = ids.map((id, i) => {
       const fields = replies[2 * i] as string[];
       const ttl = replies[2 * i + 1] as number;
       const record = ttl === NO_KEY ? undefined : toLiveRecord(id, fields, ttl);
-      return record && !this.#epochs.ends(keys, record) ? open(record) : undefined;
+      return record && !this.epochs.ends(keys, record) ? open(record) : undefined;
     });
     const live = records.filter((record) => record !== undefined);
     return live.some(lacksEnd) ? this.#withoutStrays(keys, live) : live;
@@ -161,7 +131,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
    */
   async #withoutStrays(keys: SessionKeys, records: LoadedRecord[]): Promise<LoadedRecord[]> {
     const doubtful = records.filter(lacksEnd);
-    const types = await this.#connection.run(
+    const types = await this.connection.run(
       (client) => Promise.all(doubtful.map(({ id }) => client.type(keys.shadow(id)))),
       keys.prefix,
     );
@@ -172,12 +142,12 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const hash = hashOfValue(value);
     const found = new Map<string, LoadedRecord>();
     const source = {
-      connection: this.#connection,
-      grouped: (ids: readonly string[]) => this.#partitions.grouped(ids),
+      connection: this.connection,
+      grouped: (ids: readonly string[]) => this.partitions.grouped(ids),
       load: (ids: readonly string[]) => this.#loadAll(ids),
     };
     for (let reads = 1; ; reads++) {
-      const listed = await this.#connection.runInAll(this.#partitions, (client, keys) =>
+      const listed = await this.connection.runInAll(this.partitions, (client, keys) =>
         client.zrange(keys.index(indexName, hash), '0', '-1'),
       );
       const ids = [...new Set(listed.flat())];
@@ -196,18 +166,18 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       }
       // The session has ended since the first of the two reads; or an outage was longer than the grace period and hid
       // its end. In both cases the id never comes back.
-      await this.#connection.runInAll(this.#partitions, (client, keys) =>
+      await this.connection.runInAll(this.partitions, (client, keys) =>
         client.zrem(keys.index(indexName, hash), ...dead),
       );
     }
   }
 
   protected override async readClock(): Promise<number> {
-    return this.#connection.run(redisTime);
+    return this.connection.run(redisTime);
   }
 
   protected override list(indexName: string, value: string): AsyncIterable<SessionInfo> {
-    return this.#indexes.list(indexName, hashOfValue(value));
+    return this.#listed.list(indexName, hashOfValue(value));
   }
 
   protected override count(indexName: string, value: string): Promise<number> {
@@ -216,20 +186,20 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   protected override async endListed(indexName: string, value: string, except: readonly string[]): Promise<number> {
     // Do this first: what was stored before is listed, and what comes later is refused.
-    const takesOver = this.#extension.takeover !== undefined;
+    const takesOver = this.extension.takeover !== undefined;
     if (takesOver || indexName === PRINCIPAL_NAME_INDEX_NAME)
       await this.#listed.refuseBegun(indexName, hashOfValue(value), takesOver);
     return this.#listed.end(indexName, hashOfValue(value), except);
   }
 
   protected override async endEvery(): Promise<void> {
-    await raiseEpochs(this.#connection, this.#scripts, this.#partitions);
-    await this.#connection.runInAll(this.#partitions, (client, keys) => this.#epochs.ask(client, keys));
+    await raiseEpochs(this.connection, this.scripts, this.partitions);
+    await this.connection.runInAll(this.partitions, (client, keys) => this.epochs.ask(client, keys));
   }
 
   /** A single script rotates a session. */
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.#partitions.inSamePartition(id, replaced);
+    return this.partitions.inSamePartition(id, replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {
@@ -244,23 +214,52 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     if (indexes.size === 0 && !limit) return this.#writeOnce(change);
     // The ledger of a principal is made from the index, also for a session that only changes its id.
     const read = limit ? new Map([[PRINCIPAL_NAME_INDEX_NAME, limit.principal], ...indexes]) : indexes;
-    return this.#strayIndexes.outOfTheWayOf(read, () => this.#writeOnce(change));
+    return this.#listed.withoutStrayIndexes(read, () => this.#writeOnce(change));
   }
 
   #writeOnce(change: SessionChange): Promise<WriteReply> {
-    return this.#limited.include(change) ? this.#limited.make(change) : (this.#write(change) as Promise<WriteReply>);
+    return (this.#isLimited(change) ? this.#writeLimited(change) : this.#write(change)) as Promise<WriteReply>;
+  }
+
+  /**
+   * Whether the number of sessions of a principal limits a change; also of a session that may have a place in a ledger
+   * without this request knowing of it: its new id must get that place.
+   */
+  #isLimited(change: SessionChange): change is StoringChange {
+    if (change.kind !== 'create' && change.kind !== 'update') return false;
+    if (change.limit !== undefined) return true;
+    return this.#ledgers && this.rules.maxSessions ? 'newId' in change && change.newId !== undefined : false;
+  }
+
+  /** Makes such a change, in as many steps as that takes. */
+  async #writeLimited(first: StoringChange): Promise<WriteReply> {
+    for (let change = first; ;) {
+      const reply = await this.#writeWithRoom(change);
+      if (reply.outcome === 'unplaced') {
+        const { perPrincipal, whenReached } = this.rules.maxSessions ?? {};
+        const limit = change.limit ?? { atMost: perPrincipal!, whenReached: whenReached! };
+        change = { ...change, limit: { ...limit, principal: reply.principal } };
+      } else if (reply.outcome !== 'again' && reply.outcome !== 'late') return reply as WriteReply;
+    }
+  }
+
+  #writeWithRoom(change: StoringChange): Promise<StoreReply<WriteReply>> {
+    const { limit } = change;
+    if (!this.#ledgers) return this.#write(change);
+    if (!limit) return this.#write(change, NO_PRINCIPAL);
+    return this.#ledgers.write({ ...change, limit }, (room) => this.#write(change, room));
   }
 
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
-    const { prefix } = this.#partitions.of(change.id);
+    const { prefix } = this.partitions.of(change.id);
     if (change.kind === 'touch') {
       // No request waits for it.
-      return this.#connection.write((client) => this.#scripts(client).touch(change.id), prefix, {
+      return this.connection.write((client) => this.scripts(client).touch(change.id), prefix, {
         awaitsReplicas: false,
       });
     }
-    return this.#connection.write<StoreReply<WriteReply>>((client, proceed) => {
-      const scripts = this.#scripts(client);
+    return this.connection.write<StoreReply<WriteReply>>((client, proceed) => {
+      const scripts = this.scripts(client);
       switch (change.kind) {
         case 'create':
           return this.#create(change, proceed, (creation) => scripts.create(creation, room));
@@ -285,16 +284,17 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     if (elsewhere.length === 0) return this.#encryption.create(change, store);
     // The script cannot read these marks. Reading them before is enough: a session that is rotated later was still
     // found under its old id when this request looked it up.
-    const marks = elsewhere.map((presented) => goesOn(this.#connection, this.#partitions, presented));
-    if ((await Promise.all(marks)).includes(true)) return { outcome: 'gone' };
+    if (await anyGoesOn(this.connection, this.partitions, elsewhere)) return { outcome: 'gone' };
     proceed();
     return this.#encryption.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, store);
   }
 }
 
+// The place of a session that belongs to no principal, as far as the request knows.
+const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
 // How often a look-up reads an index while its sessions end.
 const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
 // How many sessions a call reads without checking that they are alive. A request with more tokens has probably made
 // them up, and must not cause a load for each.
-const LOADED_UNSEEN = 20;
+const LOADED_AT_SIGHT = 20;

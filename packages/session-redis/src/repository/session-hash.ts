@@ -1,21 +1,19 @@
 import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import { hiddenCommand, isReply, parsed } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
-import type { ListedSession } from '../scripts/session/listed-session.js';
+import type { ListedFields } from '../scripts/session/session.scripts.js';
+
+const TIMES = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval'];
 
 /** The fields of a session hash, besides the attributes, that a record needs. */
-const SESSION_FIELDS = [
-  'creationTime',
-  'lastAccessedTime',
-  'maxInactiveInterval',
-  'absoluteExpiry',
-  'authenticatedAt',
-  'dataKey',
-] as const;
+const SESSION_FIELDS = [...TIMES, 'absoluteExpiry', 'authenticatedAt', 'dataKey'];
+
+/** Those that list-sessions replies of a session. */
+const LISTED_FIELDS = [...TIMES, 'authenticatedAt', 'device'];
 
 /** The reply of PTTL for a key that does not exist. */
 export const NO_KEY = -2;
@@ -105,22 +103,10 @@ export function lacksEnd({ timeToLive, maxInactiveInterval, absoluteTimeout }: S
 }
 
 /** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
-export function toListedInfo([id, ttl, ...fields]: ListedSession): SessionInfo | undefined {
-  const [creationTime, lastAccessedTime, maxInactiveInterval] = fields.slice(0, 3).map((text) => Number(text ?? NaN));
-  const [, , , authenticatedAt, device] = fields;
-  const times = {
-    creationTime: creationTime!,
-    lastAccessedTime: lastAccessedTime!,
-    maxInactiveInterval: maxInactiveInterval!,
-  };
-  if (!Object.values(times).every(Number.isFinite)) return undefined;
-  return toSessionInfo({
-    id,
-    ...times,
-    authenticatedAt: authenticatedAt === null ? undefined : Number(authenticatedAt),
-    timeToLive: ttl < 0 ? undefined : ttl,
-    device: device ?? undefined,
-  });
+export function toListedInfo([id, ttl, ...texts]: ListedFields): SessionInfo | undefined {
+  const fields = texts.flatMap((text, i) => (text === null ? [] : [LISTED_FIELDS[i]!, text]));
+  const record = toLiveRecord(id, fields, ttl);
+  return record && toSessionInfo(record);
 }
 
 // The reply of PTTL for a key that never expires.

@@ -45,8 +45,8 @@ export const SESSION_ENTRIES: EntryKind = {
 
 const json = new JsonAttributeSerializer();
 
-type StoredSessions = Pick<ResolvedRedisSessionOptions, 'serializer'> &
-  Partial<Pick<ResolvedRedisSessionOptions, 'encryption'>>;
+/** Of a session whose data was lost. */
+const NO_TIMES = { creationTime: '0', lastAccessedTime: '0', maxInactiveInterval: '0' };
 
 /** The events of sessions, for the delivery. */
 @Injectable()
@@ -60,7 +60,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     // Optional, so that the error names the missing module. No provider of this module may give it as well: Nest would
     // call its hooks here, before those of the application.
     @Optional() @Inject(SessionEventDispatcher) handlers: SessionEventDispatcher | undefined,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly stored: StoredSessions,
+    @Inject(REDIS_SESSION_OPTIONS)
+    private readonly stored: Partial<Pick<ResolvedRedisSessionOptions, 'serializer' | 'encryption'>>,
     @Optional() @Inject(SESSION_OPTIONS) private readonly options?: Pick<ResolvedSessionOptions, 'ids' | 'serializer'>,
   ) {
     super();
@@ -73,7 +74,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
       case 'created':
         return new SessionCreatedEvent(init);
       case 'deleted':
-        return new SessionDeletedEvent({ ...init, reason: reasonIn(entry) });
+        // As end.lua recorded it.
+        return new SessionDeletedEvent({ ...init, reason: fieldOf(entry, 'cause') as SessionDeletedEvent['reason'] });
       case 'expired':
         return new SessionExpiredEvent(init);
       case 'id-changed':
@@ -108,7 +110,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     const dataLost = toSessionRecord(sessionId, data) === undefined;
     const known: Record<string, string> = {
       ...(dataLost ? NO_TIMES : this.readFields(data)),
-      ...whoIn(entry),
+      // Who signed in: the session may have another id by now, another principal, or be gone.
+      ...textsIn(fieldOf(entry, 'who')),
     };
     const stored = toSessionRecord(sessionId, known)!;
     // A missing key fails the handler that reads an attribute, so that the event is kept and handled again.
@@ -117,17 +120,4 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     const traceparent = fieldOf(entry, 'traceparent');
     return { sessionId, at, session, device: known['device'], dataLost, attempt, traceparent };
   }
-}
-
-/** The fields of the session that say who signed in: it may have another id by now, another principal, or be gone. */
-function whoIn(entry: StreamEntry): Record<string, string> {
-  return textsIn(fieldOf(entry, 'who'));
-}
-
-/** Of a session whose data was lost. */
-const NO_TIMES = { creationTime: '0', lastAccessedTime: '0', maxInactiveInterval: '0' };
-
-/** Why a session was deleted, as end.lua recorded it. */
-function reasonIn(entry: StreamEntry): SessionDeletedEvent['reason'] | undefined {
-  return fieldOf(entry, 'cause') as SessionDeletedEvent['reason'] | undefined;
 }

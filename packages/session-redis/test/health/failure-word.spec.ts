@@ -1,4 +1,4 @@
-import { failureWord } from '../../src/health/failure-word.js';
+import { failureWord } from '../../src/health/session-health.js';
 
 const withCode = (message: string, code: string) => Object.assign(new Error(message), { code });
 const reply = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' });

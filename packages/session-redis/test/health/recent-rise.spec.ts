@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { RecentRise } from '../../src/health/recent-rise.js';
+import { RecentRise } from '../../src/health/session-health.js';
 
 const HOUR = 3_600_000;
 

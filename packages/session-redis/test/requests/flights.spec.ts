@@ -4,8 +4,7 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
 import { PartitionSignals } from '../../../redis-events/src/connection/partition-signals.js';
-import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
-import { SessionEpochsListener } from '../../src/repository/session-epochs.listener.js';
+import { OlderSessionSweeper, SessionEpochsListener } from '../../src/repository/session-epochs.js';
 import type { BackgroundService } from '../../../redis-events/src/timing/background-service.js';
 import { App } from '../support/app.fixture.js';
 

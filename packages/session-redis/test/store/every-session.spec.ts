@@ -4,9 +4,8 @@ import { OnSessionEvent, SessionDeletedEvent, Sessions } from '@nest-session/cor
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
-import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
+import { OlderSessionSweeper, SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { App } from '../support/app.fixture.js';

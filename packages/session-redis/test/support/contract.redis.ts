@@ -15,13 +15,12 @@ import { RequestConnection } from '../../../redis-events/src/connection/request.
 import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
 import { EventLoader } from '../../../redis-events/src/delivery/event.loader.js';
 import { toStreamEntry } from '../../../redis-events/src/scripts/stream/stream-entry.js';
-import { OlderSessionSweeper } from '../../src/expiration/older-session.sweeper.js';
+import { OlderSessionSweeper, SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
-import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { scriptsOn } from '../../../redis-events/src/scripts/define-scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';

@@ -3,8 +3,7 @@ import type { EncryptionKey } from '../../src/configuration/encryption.options.j
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
 import { KeyRing } from '../../src/encryption/key-ring.js';
-import type { PlainValues } from '../../src/encryption/plain-values.js';
-import { SessionEncryption } from '../../src/encryption/session-encryption.js';
+import { type PlainValues, SessionEncryption } from '../../src/encryption/session-encryption.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { MINUTE, type Store } from './store.fixture.js';
 

@@ -13,6 +13,7 @@ import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring
 import { SpringSessionScripts } from '../../../session-spring/src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
+import { leaveRevocationMark } from '../../src/repository/listed-sessions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {
   type Changes,
@@ -391,6 +392,20 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     reply: expect.stringMatching(/^\d+$/),
   },
   {
+    script: 'leave-revocation-mark',
+    what: 'every session of a principal',
+    prepare: openSession,
+    send: (client, { keys }) => leaveRevocationMark(client, keys.revocationMark('principal', 'ann'), true),
+    reply: undefined,
+  },
+  {
+    script: 'leave-takeover-mark',
+    what: 'a session of another library that ends',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).markTakenOver(ID, 60_000),
+    reply: undefined,
+  },
+  {
     script: 'remove-group',
     what: 'a group',
     prepare: (store) => givenEvent(store, 'dead'),
@@ -536,6 +551,13 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     send: (client, store) => sessionScripts(client, store).endOlder(store.keys, [ID]),
     // A repeated call finds that the first one has ended the session.
     reply: oneOfNumbers(1, 0),
+  },
+  {
+    script: 'finish-epoch',
+    what: 'an epoch whose sessions have ended',
+    prepare: (store) => store.scripts.raiseEpoch(store.keys),
+    send: (client, store) => sessionScripts(client, store).finishEpoch(store.keys, 1),
+    reply: undefined,
   },
   {
     script: 'take-cleanup-turn',

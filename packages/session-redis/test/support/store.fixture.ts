@@ -4,11 +4,10 @@ import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { randomBytes } from 'node:crypto';
 import type { ExpirationStoreName } from '../../src/configuration/expirations.options.js';
-import type { EncryptedUpdate } from '../../src/encryption/encrypted-session.js';
+import type { EncryptedUpdate } from '../../src/encryption/session-encryption.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import type { KeepingRules } from '../../src/scripts/session/keeping-rules.js';
-import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { type KeepingRules, SessionScripts } from '../../src/scripts/session/session.scripts.js';
 
 export const MINUTE = 60_000;
 export const GRACE = 5 * MINUTE;

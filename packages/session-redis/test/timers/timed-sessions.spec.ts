@@ -6,7 +6,7 @@ import { RedisSessionRepository } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, SessionEventRecorder } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
-import { ScheduledEnds } from '../../src/repository/scheduled-ends.js';
+import { TimedSessions } from '../../src/expiration/timed-sessions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { HandTimer } from '../support/hand.timer.js';
@@ -207,7 +207,7 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
     expect(await after(fails, saved)).toBe(1);
     const { id } = await saved((session) => (session.maxInactiveInterval = -1));
     // On the connection on which the end of the new session was asked for, so that it was answered before the deletion.
-    await instance.module.get(ScheduledEnds, { strict: false }).delayOf(id);
+    await instance.module.get(TimedSessions, { strict: false }).delayOf(id);
     expect(await after(works, () => repository.deleteById(id))).toBe(1);
     expect(await after(fails, saved)).toBe(1);
     expect(await after(works, saved)).toBe(1);
@@ -215,7 +215,7 @@ describe.each([1, 4])('with a timer and %d partitions', (partitions) => {
   });
 
   it('has 10,000 calls of the timer without an answer at most, and goes on when they have one', async () => {
-    const ends = instance.module.get(ScheduledEnds, { strict: false });
+    const ends = instance.module.get(TimedSessions, { strict: false });
     const { id } = await saved();
     await calls(1);
     let release: () => void = () => undefined;

@@ -1,4 +1,4 @@
--- include: put, index-score
+-- include: write-change, index-score
 -- Moves a session to its index entries after a change, where it has the id `new_id`, and adds to the change the field
 -- for them.
 local function move_entries(session, new_id, entries, change, now)

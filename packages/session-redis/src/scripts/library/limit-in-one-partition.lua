@@ -1,17 +1,16 @@
--- include: end-by-id, epoch, is-live
--- The limit of the sessions of a principal that are all in one partition. limits/limit-across-partitions.ts has it for
--- several.
+-- include: end-by-id, is-live
+-- The limit of the sessions of a principal that are all in one partition: the rule of sessionsToEnd() in session-core.
+-- limits/limit-across-partitions.ts has it for several.
 
 -- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides
--- the session `own`; and how many are found. One that the epoch ends is not live.
+-- the session `own`; and how many are found.
 local function look_for_live(prefix, index, own, most)
-  local epoch, size, sessions, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), prefix .. 'sessions:', 0, 0
+  local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
   while live < most and looked < size do
     local page = redis.call('ZRANGE', index, looked, looked + 99, 'REV', 'WITHSCORES')
     for i = 1, #page, 2 do
       looked = looked + 1
-      local counts = page[i] ~= own and not is_ended_by(epoch, page[i + 1])
-      if counts and is_live(sessions .. page[i], sessions .. 'expires:' .. page[i]) then live = live + 1 end
+      if page[i] ~= own and is_live(prefix, page[i], page[i + 1], epoch) then live = live + 1 end
       if live == most then break end
     end
   end

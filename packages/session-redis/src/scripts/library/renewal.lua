@@ -1,11 +1,11 @@
 -- include: set-end, member
--- Lets a session end then, nil for never, and moves its member if it has to.
-local function renew(partition, session, ends_at, now, grace)
-  local is_elsewhere
-  is_elsewhere, session.is_in_bucket, session.due = is_misplaced(partition.prefix, session.id, session.bucket, ends_at, now)
+-- Lets a session end then, nil for never, and moves its member if it has to. `bucket` is what its hash says.
+local function renew(prefix, bucket_list, events, id, key, shadow, bucket, ends_at, now, grace)
+  local is_elsewhere, is_in_bucket, due = is_misplaced(prefix, id, bucket, ends_at, now)
   if is_elsewhere then
     -- include: rebucket
-    rebucket(partition, session, ends_at, now)
+    local session = { id = id, key = key, bucket = bucket, is_in_bucket = is_in_bucket, due = due }
+    rebucket({ prefix = prefix, bucket_list = bucket_list, events = events }, session, ends_at, now)
   end
-  set_end(session.key, session.shadow, ends_at, grace)
+  set_end(key, shadow, ends_at, grace)
 end

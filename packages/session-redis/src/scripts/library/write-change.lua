@@ -1,5 +1,12 @@
--- include: put, hash-fields
+-- include: hash-fields
 -- What a change writes into the session hash.
+
+-- Adds a field of the session hash to what a change sets, or without a value to what it removes. Lua itself writes no
+-- more than 14 digits of a number.
+local function put(change, field, value)
+  local n, text = #change.set, type(value) == 'number' and string.format('%.0f', value) or value
+  if text then change.set[n + 1], change.set[n + 2] = field, text else table.insert(change.removed, field) end
+end
 
 -- Adds to a change what it does to a session, whether that goes on or ends: the end by the absolute timeout, the time of
 -- the sign-in, and the data key for the id that it has then.

@@ -9,14 +9,11 @@
 
   Returns the ids of live sessions that the index lists, and that the epoch does not end
 ]]
--- include: epoch, is-live
+-- include: is-live
 local index, epoch, prefix, live = KEYS[1], epoch_at(KEYS[2]), ARGV[1], {}
 
 for i = 2, #ARGV do
   local score = redis.call('ZSCORE', index, ARGV[i])
-  local is_valid = score and not is_ended_by(epoch, score)
-  if is_valid and is_live(prefix .. 'sessions:' .. ARGV[i], prefix .. 'sessions:expires:' .. ARGV[i]) then
-    table.insert(live, ARGV[i])
-  end
+  if score and is_live(prefix, ARGV[i], score, epoch) then table.insert(live, ARGV[i]) end
 end
 return live

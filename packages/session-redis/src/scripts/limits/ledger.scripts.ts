@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
-import { SCRIPT_SOURCES } from '../script-sources.js';
+import type { Redis } from 'ioredis';
 import type { SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
+import { SCRIPT_SOURCES } from '../script-sources.js';
 
 /** A place in the ledger of a principal. */
 export interface LedgerPlace {
@@ -17,9 +17,9 @@ export interface ReservationRequest {
   /** The id that the session will have. */
   readonly id: string;
   /** The id that it has now; undefined: it is new. */
-  readonly replaced: string | undefined;
+  readonly replaced?: string | undefined;
   /** How many sessions the principal may have; undefined: the session is one of them already. */
-  readonly atMost: number | undefined;
+  readonly atMost?: number | undefined;
   /** What happens when there would be more. */
   readonly whenReached: 'end-oldest' | 'refuse';
   /** For how many milliseconds it may be stored. */
@@ -37,21 +37,18 @@ export interface PlaceFindings {
 }
 
 /**
- * A place for a session, which may be stored until `latest`, in epoch milliseconds, once the sessions of `ending` have
- * ended. `wasKnown`: whether the ledger had its id before. Or why it has none: it is `refused`, or other requests are
- * about to store as many sessions as there may be (`busy`). Less has to end when one of `others` turns out to be over.
+ * `room`: a place for a session, which may be stored until `latest`, in epoch milliseconds, once the sessions of
+ * `ending` have ended. `wasKnown`: whether the ledger had its id before. Or why it has none: it is `refused`, or other
+ * requests are about to store as many sessions as there may be (`busy`), or there is no ledger that has all sessions
+ * (`unknown`). Less has to end when one of `others` turns out to be over.
  */
-export type Reservation =
-  | { readonly word: 'unknown' }
-  | { readonly word: 'busy' }
-  | { readonly word: 'refused'; readonly ending: readonly []; readonly others: readonly LedgerPlace[] }
-  | {
-      readonly word: 'room';
-      readonly latest: number;
-      readonly wasKnown: boolean;
-      readonly ending: readonly LedgerPlace[];
-      readonly others: readonly LedgerPlace[];
-    };
+export interface Reservation {
+  readonly word: ReserveReply[0];
+  readonly latest: number;
+  readonly wasKnown: boolean;
+  readonly ending: readonly LedgerPlace[];
+  readonly others: readonly LedgerPlace[];
+}
 
 type ReserveReply =
   | ['unknown' | 'busy']
@@ -88,22 +85,12 @@ export class LedgerScripts {
     { over = [], sessions }: PlaceFindings = {},
   ): Promise<Reservation> {
     const { id, replaced = '', atMost = '', whenReached, duration, since = 0 } = request;
-    const args: (string | number)[] = [
-      id,
-      replaced,
-      atMost,
-      whenReached,
-      duration,
-      KEPT,
-      sessions ? 1 : 0,
-      since,
-      over.length,
-      ...over.flatMap((place) => [place.id, place.at]),
-      ...(sessions ?? []).flat(),
-    ];
+    const args = [id, replaced, atMost, whenReached, duration, KEPT, sessions ? 1 : 0, since, over.length];
+    args.push(...over.flatMap((place) => [place.id, place.at]), ...(sessions ?? []).flat());
     const reply = (await this.#run('reservePlace', principal, args)) as ReserveReply;
-    if (reply[0] === 'refused') return { word: 'refused', ending: [], others: toPlaces(reply[1]) };
-    if (reply[0] !== 'room') return { word: reply[0] };
+    const none: Reservation = { word: reply[0], latest: 0, wasKnown: false, ending: [], others: [] };
+    if (reply[0] === 'refused') return { ...none, others: toPlaces(reply[1]) };
+    if (reply[0] !== 'room') return none;
     const [word, latest, known, ending, others] = reply;
     return { word, latest, wasKnown: known === 1, ending: toPlaces(ending), others: toPlaces(others) };
   }

@@ -74,7 +74,9 @@ if change.indexes[1] then
   if refusal then return refusal end
 end
 
-if sets_end then renew(partition, session, ends_at, now, grace) end
+if sets_end then
+  renew(partition.prefix, KEYS[1], KEYS[2], session.id, session.key, session.shadow, session.bucket, ends_at, now, grace)
+end
 if entries then move_entries(session, session.id, entries, change, now) end
 add_renewal(session, change, size, now)
 write_change(session.key, change)

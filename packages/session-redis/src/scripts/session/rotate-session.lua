@@ -28,16 +28,15 @@
     {'gone', word}      there is no live session; `word`: as in change-session. Or another request has rotated it: for a
                         sign-in, and with 1 above, the word is then `closed`. Or somebody signs in to a session that the
                         epoch ends
-    {'resealed', id, text}  the session has another data key than this save brings, or one and this save brings none:
-                        `text`, wrapped for `id`. Without `text`: it has none, and this save brings none for that id
-    {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
+    {'resealed', id, text}  as in change-session, or the session has a data key and this save brings none
     {'collision'}       the new id is taken
-    {'full', bound}     the session would hold more than this bound allows, and more than before
-    {'late'}            the time of the limit has passed
-    {'revoked'}         every session of the principal was ended after the request began
-    {'refused'}         the principal has as many sessions as the limit allows
-    {'again'}           the limit has ended some sessions; repeat the call, because there are more
-    {'unplaced', name}  the session is one of this other principal: there must be room with that one
+    {'conflict', text}  this one and the following: as in change-session
+    {'full', bound}
+    {'late'}
+    {'revoked'}
+    {'refused'}
+    {'again'}
+    {'unplaced', name}
 ]]
 -- include: whole-session, change, clock, times, set-end, member, size-estimate, data-keys, record, wanted, epoch, write-change
 -- include: index-moves, lost-attributes, mark-of-rotation

@@ -23,11 +23,9 @@
   Returns
     {'saved'}
     {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone', word}      there is no live session; `word`: that of the forwarding mark that leads nowhere, missing without
-                        one. Or the save is forwarded and its condition is false: the old token must not read anything
-                        any more
-    {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute
-    {'full', bound}     the session would hold more than this bound allows, and more than before
+    {'gone', word}      there is no live session, or the save is forwarded and its condition is false: see change-session
+    {'conflict', text}  as in change-session
+    {'full', bound}     as in change-session
 ]]
 -- include: arguments, live-session
 local prefix, asked_id, grace, retention, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
@@ -55,18 +53,16 @@ if refusal then return refusal end
 
 local set = change.set
 if grace ~= '' then
-  -- include: clock, session-timeouts, set-end, member
+  -- include: clock, session-timeouts, renewal
   local accessed, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
   local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
-  local is_over, is_elsewhere, is_in_bucket, due = ends_at and ends_at <= now, is_misplaced(prefix, id, bucket, ends_at, now)
-  if is_over or is_elsewhere then
-    -- include: end-changed, rebucket
-    local partition = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }
-    local session = { id = id, key = key, shadow = shadow, bucket = bucket, is_in_bucket = is_in_bucket, due = due }
-    if is_over then end_changed(partition, session, change, retention, now) return reply end
-    rebucket(partition, session, ends_at, now)
+  if ends_at and ends_at <= now then
+    -- include: end-changed
+    local partition, session = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }, { id = id, key = key, shadow = shadow, bucket = bucket }
+    end_changed(partition, session, change, retention, now)
+    return reply
   end
-  set_end(key, shadow, ends_at, grace)
+  renew(prefix, KEYS[1], KEYS[2], id, key, shadow, bucket, ends_at, now, grace)
   -- A slow request must not undo a later one.
   if not accessed or accessed < now then set[#set + 1], set[#set + 2] = 'lastAccessedTime', now end
 end

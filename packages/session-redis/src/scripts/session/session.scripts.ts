@@ -1,16 +1,27 @@
-import { FORWARDING_TIME } from '@nest-session/core/internal';
+import { createHash } from 'node:crypto';
+import {
+  type ContentBounds,
+  FORWARDING_TIME,
+  isOwnAttribute,
+  PRINCIPAL_ATTRIBUTE,
+  type SessionTelemetry,
+} from '@nest-session/core/internal';
 import type {
+  AttributeChanges,
   CreateReply,
   CreateSession,
   DeleteReply,
   DeleteSession,
+  IndexChanges,
+  SessionLimit,
   TouchReply,
   UpdateReply,
+  UpdateSession,
 } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import {
   type Claim,
   type ClaimReply,
+  DEAD_LETTER_BYTES,
   defineScripts,
   type DueEntries,
   type DueEntry,
@@ -20,39 +31,78 @@ import {
   toClaim,
   toDueEntries,
 } from '@nest-session/redis-events/internal';
-import { sourcesIn } from '../script-sources.js';
+import type { Redis } from 'ioredis';
 import type { ExpirationStoreName } from '../../configuration/expirations.options.js';
-import type { EncryptedUpdate } from '../../encryption/encrypted-session.js';
-import type { NewDataKey } from '../../encryption/session-encryption.js';
-import type { SessionKeys } from '../../keys/session-keys.js';
+import type { ResolvedRedisSessionOptions } from '../../configuration/redis-session.options.js';
+import { bytesIn } from '../../encryption/data-key.js';
+import { DataKeyConflictError } from '../../encryption/session-encryption.error.js';
+import type { EncryptedUpdate, NewDataKey } from '../../encryption/session-encryption.js';
+import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import {
-  ageOf,
-  keysOf,
-  limitArgument,
-  newKeysOf,
-  howToLeave,
-  onlyChangesAttributes,
-  pushAttributeChange,
-  pushChange,
-  pushIndexes,
-  pushNewFields,
-  type Room,
-  type ScriptReply,
-  type StoreReply,
-  toCreateReply,
-  toEndReply,
-  toUpdateReply,
-  whoOf,
-} from './session-arguments.js';
-import type { KeepingRules } from './keeping-rules.js';
-import type { EndedBatch, ListedPage, ListReply, SessionsLook, StrayIndex } from './listed-session.js';
+import { sourcesIn } from '../script-sources.js';
 
 /** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 
 /** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
+
+/** The reply of every script for one session. */
+export type ScriptReply<Word extends string> = [outcome: Word, detail?: string | null];
+
+/** Becomes a DataKeyConflictError. */
+type ResealedReply = [outcome: 'resealed', id: string, wrapped?: string | null];
+
+/**
+ * `again`: the limit has ended some sessions, and there are more. `late`: the time for which there was room has passed.
+ */
+type UnfinishedReply = { readonly outcome: 'again' | 'late' };
+
+/** There must be room with this principal. */
+type UnplacedReply = { readonly outcome: 'unplaced'; readonly principal: string };
+
+/** How a script that stores a session answers. */
+export type StoreReply<T> = T | UnfinishedReply | UnplacedReply;
+
+type SaveReply = [...ScriptReply<StoreReply<UpdateReply>['outcome']>, more?: undefined] | ResealedReply;
+
+/** Room for a session of a principal. */
+export interface Room {
+  /** Epoch milliseconds by the clock of Redis. */
+  readonly until: number;
+  /** The value in the index of principals; empty: there is room only for a session of nobody. */
+  readonly principal: string;
+}
+
+/** A live session in an index: its id, PTTL of its shadow key, and the fields that list-sessions reads of its hash. */
+export type ListedFields = [id: string, ttl: number, ...texts: (string | null)[]];
+
+type Arguments = (string | number)[];
+
+/** Where the scripts note the end of a session, how long they keep ended ones, and how much room dead letters have. */
+export interface KeepingRules {
+  /** @default 'buckets' */
+  readonly store?: ExpirationStoreName;
+  /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
+  readonly grace: number;
+  /** Milliseconds for which the session hash is kept after the end was recorded: at least `grace`. */
+  readonly retention: number;
+  /** The W3C traceparent of what causes a change now, for its event; undefined: none. */
+  readonly traceparent?: (() => string | undefined) | undefined;
+  /** `maxSize`: most bytes of the dead letters of a partition. */
+  readonly deadLetters: { readonly maxSize: number };
+}
+
+/** What options of the module say of that. */
+export function keepingRules(
+  { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
+  partitions: SessionPartitions,
+  telemetry?: Pick<SessionTelemetry, 'traceparent'>,
+): KeepingRules {
+  const maxSize = partitions.shareOf(DEAD_LETTER_BYTES);
+  const traceparent = telemetry && (() => telemetry.traceparent());
+  return { grace, retention: events.retention, store: expirations.store, traceparent, deadLetters: { maxSize } };
+}
 
 // 30 days, as a dead letter by default: time enough to look at it.
 const STRAY_KEPT_FOR = 30 * 86_400_000;
@@ -70,6 +120,8 @@ const FILES = {
   setAsideIndex: 'set-aside-index',
   raiseEpoch: 'raise-epoch',
   endOlderSessions: 'end-older-sessions',
+  finishEpoch: 'finish-epoch',
+  leaveTakeoverMark: 'leave-takeover-mark',
   claimExpired: 'claim-expired',
   claimDue: 'claim-due',
   lookAtSessions: 'look-at-sessions',
@@ -125,17 +177,8 @@ export class SessionScripts {
     const partition = this.partitions.of(id);
     const keys = [...newKeysOf(partition, id), partition.takeoverMark(id), partition.epoch];
     for (const [name, value] of indexes) if (value !== null) keys.push(partition.revocationMark(name, value));
-    const args = [
-      partition.prefix,
-      this.#trace,
-      id,
-      this.rules.grace,
-      maxInactiveInterval,
-      absoluteTimeout,
-      timeToLive,
-      markedFor,
-      indexes.size,
-    ];
+    const args: Arguments = [partition.prefix, this.#trace, id, this.rules.grace];
+    args.push(maxInactiveInterval, absoluteTimeout, timeToLive, markedFor, indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, session);
     const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
@@ -158,7 +201,7 @@ export class SessionScripts {
     const keys = keysOf(partition, id);
     if (onlyChangesAttributes(change)) {
       const grace = change.keepsIdle ? '' : this.rules.grace;
-      const args: (string | number)[] = [partition.prefix, id, grace, this.rules.retention];
+      const args: Arguments = [partition.prefix, id, grace, this.rules.retention];
       pushAttributeChange(args, change);
       return this.#run('saveAttributes', keys, args);
     }
@@ -179,10 +222,8 @@ export class SessionScripts {
 
   async touch(id: string): Promise<TouchReply> {
     const partition = this.partitions.of(id);
-    const args = [partition.prefix, id, this.rules.grace];
-    const reply = await this.#run('touchSession', keysOf(partition, id), args);
-    const [outcome] = reply as ScriptReply<TouchReply['outcome']>;
-    return { outcome };
+    const reply = await this.#run('touchSession', keysOf(partition, id), [partition.prefix, id, this.rules.grace]);
+    return { outcome: (reply as ScriptReply<TouchReply['outcome']>)[0] };
   }
 
   /** `listed`: where the session must be listed. */
@@ -199,31 +240,36 @@ export class SessionScripts {
 
   /**
    * A page of an index: about `size` of the entries whose score is lower than `before` and higher than `after`, the
-   * highest first.
+   * highest first. `last`: the lowest score of the page; undefined when it is the last one. `latest`: the highest score
+   * of the index; undefined when it is empty.
    */
   async list(
     partition: SessionKeys,
     index: string,
     size: number,
     { before, after }: { readonly before?: string | undefined; readonly after?: string | undefined } = {},
-  ): Promise<ListedPage> {
+  ): Promise<{ last: string | undefined; latest: string | undefined; sessions: ListedFields[] }> {
     const bounds = [before === undefined ? '+inf' : `(${before}`, after === undefined ? '-inf' : `(${after}`];
-    const args = [partition.prefix, ...bounds, size];
-    const [last, latest, ...sessions] = (await this.#run('listSessions', [index], args)) as ListReply;
+    const reply = await this.#run('listSessions', [index], [partition.prefix, ...bounds, size]);
+    const [last, latest, ...sessions] = reply as [string, string, ...ListedFields[]];
     return { last: last || undefined, latest: latest || undefined, sessions };
   }
 
-  /** Ends a batch of the sessions of an index. `latest`: of the reply of the batch before; undefined for the first. */
+  /**
+   * Ends a batch of the sessions of an index. `latest`: the score of the last entry to end, of the reply of the batch
+   * before; undefined for the first, and in the reply when none is left. `problem`: the error of a session that a stray
+   * key keeps alive; `foreign`: the ids of such sessions.
+   */
   async endListed(
     partition: SessionKeys,
     index: string,
     size: number,
     { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
-  ): Promise<EndedBatch> {
+  ): Promise<{ ended: number; latest: string | undefined; problem: string | undefined; foreign: string[] }> {
     const keys = [partition.bucketList, partition.events, index];
     const args = [partition.prefix, this.#trace, this.rules.retention, latest, size, ...stays];
-    const reply = (await this.#run('endSessions', keys, args)) as [number, string, string, ...string[]];
-    const [ended, next, problem, ...foreign] = reply;
+    const reply = await this.#run('endSessions', keys, args);
+    const [ended, next, problem, ...foreign] = reply as [number, string, string, ...string[]];
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
   }
 
@@ -231,10 +277,14 @@ export class SessionScripts {
    * Makes room for an index where a key of another type stands in its place. `key`: where that is for 30 days;
    * `listed`: how many of the sessions that it had the new index lists. Undefined where there is no such key.
    */
-  async setAsideIndex(partition: SessionKeys, name: string, hash: string): Promise<StrayIndex | undefined> {
+  async setAsideIndex(
+    partition: SessionKeys,
+    name: string,
+    hash: string,
+  ): Promise<{ type: string; key: string; listed: number } | undefined> {
     const key = partition.strayIndex(name, hash);
-    const args = [partition.prefix, STRAY_KEPT_FOR];
-    const reply = await this.#run('setAsideIndex', [partition.index(name, hash), key], args);
+    const keys = [partition.index(name, hash), key];
+    const reply = await this.#run('setAsideIndex', keys, [partition.prefix, STRAY_KEPT_FOR]);
     if (!reply) return undefined;
     const [type, listed] = reply as [string, number];
     return { type, key, listed };
@@ -247,11 +297,18 @@ export class SessionScripts {
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */
   async endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
-    return (await this.#run(
-      'endOlderSessions',
-      [bucketList, events, epoch],
-      [prefix, this.rules.retention, ...ids],
-    )) as number;
+    const args = [prefix, this.rules.retention, ...ids];
+    return (await this.#run('endOlderSessions', [bucketList, events, epoch], args)) as number;
+  }
+
+  /** Records that all sessions that an epoch makes invalid have been ended. */
+  async finishEpoch({ epoch }: SessionKeys, at: number): Promise<void> {
+    await this.#run('finishEpoch', [epoch], [at]);
+  }
+
+  /** Marks a session of another library as taken over, for so many milliseconds; -1: for ever. */
+  async markTakenOver(id: string, markedFor: number): Promise<void> {
+    await this.#run('leaveTakeoverMark', [this.partitions.of(id).takeoverMark(id)], [markedFor]);
   }
 
   /**
@@ -274,20 +331,20 @@ export class SessionScripts {
    */
   async claimDue(partition: SessionKeys, size: number, ahead = 0, after?: DueEntry): Promise<DueEntries> {
     const { bucketList, events, deadLetters, prefix } = partition;
-    const args = [
-      prefix,
-      this.rules.retention,
-      this.rules.deadLetters.maxSize,
-      size,
-      ahead,
-      after?.time ?? '',
-      after?.id ?? '',
-    ];
+    const args = [prefix, this.rules.retention, this.rules.deadLetters.maxSize, size, ahead];
+    args.push(after?.time ?? '', after?.id ?? '');
     return toDueEntries((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
   }
 
-  /** Looks at buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set. */
-  async lookAt({ bucketList, ends, prefix }: SessionKeys, first: number, most: number): Promise<SessionsLook> {
+  /**
+   * Looks at buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set.
+   * `overdue`: how long ago the oldest end was due that nobody has claimed, in ms.
+   */
+  async lookAt(
+    { bucketList, ends, prefix }: SessionKeys,
+    first: number,
+    most: number,
+  ): Promise<{ sessions: number; overdue: number; buckets: number }> {
     const reply = await this.#run('lookAtSessions', [bucketList, ends], [prefix, first, most]);
     const [sessions, overdue, buckets] = reply as [number, number, number];
     return { sessions, overdue, buckets };
@@ -299,11 +356,167 @@ export class SessionScripts {
   }
 
   /** The first ones of a change that may record an event. */
-  #argumentsOfChange({ prefix }: SessionKeys, id: string): (string | number)[] {
+  #argumentsOfChange({ prefix }: SessionKeys, id: string): Arguments {
     return [prefix, this.#trace, id, this.rules.grace, this.rules.retention];
   }
 
-  #run(script: ScriptName, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+  #run(script: ScriptName, keys: readonly string[], args: Readonly<Arguments>): Promise<unknown> {
     return this.#scripts[script](keys.length, keys, args);
   }
+}
+
+/**
+ * The reply of the scripts that save a session.
+ * @throws DataKeyConflictError when the session has another data key than the change
+ */
+export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
+  const [outcome, detail, wrapped] = reply as SaveReply;
+  if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
+  if (outcome === 'full') return { outcome, bound: detail as keyof ContentBounds };
+  if (outcome === 'conflict') return { outcome, current: detail ?? undefined };
+  if (outcome === 'unplaced') return { outcome, principal: detail ?? '' };
+  if (outcome === 'gone') return detail ? { outcome, rotated: true } : { outcome };
+  return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
+}
+
+/** The reply to the end of a session. Where nobody is signed in since a rotation, there was nothing to end. */
+export function toEndReply(reply: unknown): StoreReply<UpdateReply> | DeleteReply {
+  const [outcome, word] = reply as ScriptReply<DeleteReply['outcome']>;
+  return outcome === 'gone' && word === 'left' ? { outcome } : toUpdateReply(reply);
+}
+
+/** The reply of create-session and take-over-session. */
+export function toCreateReply(reply: unknown): StoreReply<CreateReply> {
+  const [outcome, creationTime] = reply as ScriptReply<CreateReply['outcome'] | 'again' | 'late'>;
+  return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
+}
+
+/** The first keys of every script for one session. */
+function keysOf(partition: SessionKeys, id: string): string[] {
+  return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
+}
+
+/** The first keys of every script that stores a new session. */
+function newKeysOf(partition: SessionKeys, id: string): string[] {
+  return [...keysOf(partition, id), partition.forwardingMark(id)];
+}
+
+/** With an empty value the session leaves the index. */
+function pushIndexes(args: Arguments, changes: IndexChanges): void {
+  for (const [name, value] of changes) args.push(name, value ?? '');
+}
+
+/** The fields of a new session, each with its text. `size`: for the bounds, how many bytes it holds at most. */
+function pushNewFields(args: Arguments, session: TakenOverSession): void {
+  const { attributes, bounds, dataKey } = session;
+  args.push(...fieldsOf(session).set);
+  if (isBounded(bounds)) args.push('size', sizeOf(attributes));
+  if (dataKey !== undefined) args.push('dataKey', dataKey);
+}
+
+/** Whether a save changes nothing but attributes, so that save-attributes can make it. Most saves are such. */
+function onlyChangesAttributes(change: EncryptedUpdate): boolean {
+  const { newId, maxInactiveInterval, absoluteTimeout, signsOut, dataKeys, indexes } = change;
+  if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
+  return !signsOut && !dataKeys && indexes.size === 0;
+}
+
+/** What becomes of a session with a new id: whether it is cleared, and whether the old id leads nowhere. */
+export function howToLeave({ clears, closes }: UpdateSession): number {
+  if (clears) return 1;
+  return closes ? 2 : 0;
+}
+
+/**
+ * The change as save-attributes takes it. Every argument costs ioredis and Redis time, and most saves have no details.
+ */
+function pushAttributeChange(args: Arguments, change: UpdateSession): void {
+  const { set, removed } = fieldsOf(change);
+  args.push(set.length / 2, ...set);
+  const hasDetails = change.expected !== undefined || removed.length > 0;
+  if (hasDetails || isBounded(change.bounds)) args.push(...boundsOf(change));
+  if (hasDetails) args.push(...conditionOf(change), ...removed);
+}
+
+/** The change as library/change.lua takes it. */
+export function pushChange(args: Arguments, change: EncryptedUpdate, room: Room | undefined): void {
+  const { maxInactiveInterval = '', absoluteTimeout = '', keepsIdle, signsOut, signIn, indexes } = change;
+  const { set, removed } = fieldsOf(change);
+  // The script decides which one it stores, because it knows the id that the session has in the end.
+  const dataKeys = [...(change.dataKeys ?? [])].flat();
+  args.push(maxInactiveInterval, absoluteTimeout, keepsIdle ? 1 : 0, signsOut ? 1 : 0);
+  args.push(signIn ? JSON.stringify(signIn) : '', ...conditionOf(change), ...boundsOf(change));
+  args.push(limitArgument(change, room), indexes.size, dataKeys.length / 2, set.length / 2, removed.length);
+  args.push(signIn ? whoOf(change, change.dataKeys?.get(change.newId ?? change.id)) : '', ageOf(change));
+  pushIndexes(args, indexes);
+  args.push(...dataKeys, ...set, ...removed);
+}
+
+/** Who signs in, as the event keeps it: the fields of the session that say so, and the data key that they need. */
+function whoOf(
+  { attributes, device }: Pick<CreateSession, 'attributes' | 'device'>,
+  dataKey: string | undefined,
+): string {
+  const name = attributes.get(PRINCIPAL_ATTRIBUTE) ?? undefined;
+  return JSON.stringify({ [ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE]: name, device, dataKey });
+}
+
+/**
+ * How long ago the request of a change began, in whole milliseconds, so that no two clocks are compared. To be called
+ * when the script is sent: from then on, only the way to Redis is missing.
+ */
+export function ageOf({ begunAt }: Pick<CreateSession, 'begunAt'>): number | '' {
+  return begunAt === undefined ? '' : Math.floor(performance.now() - begunAt);
+}
+
+/** The limit as the scripts take it. */
+function limitArgument({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
+  if (room) return `until ${room.until} ${room.principal}`;
+  return limit ? `${limit.atMost} ${limit.whenReached}` : '';
+}
+
+/** The fields that a change sets, each with its text, and those that it removes. */
+function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'device'>): {
+  set: string[];
+  removed: string[];
+} {
+  const [set, removed]: [string[], string[]] = [[], []];
+  for (const [name, text] of attributes) {
+    if (text === null) removed.push(ATTRIBUTE_FIELD + name);
+    else set.push(ATTRIBUTE_FIELD + name, text);
+  }
+  if (device !== undefined) set.push('device', device);
+  return { set, removed };
+}
+
+/** The bytes of the attributes that count for the bounds, as they were before an encryption. */
+function sizeOf(attributes: AttributeChanges): number {
+  let size = 0;
+  for (const [name, text] of attributes) {
+    if (text !== null && !isOwnAttribute(name)) size += Buffer.byteLength(name) + bytesIn(text);
+  }
+  return size;
+}
+
+function isBounded(bounds: ContentBounds | undefined): bounds is ContentBounds {
+  return bounds !== undefined && (bounds.maxAttributes < Infinity || bounds.maxSessionSize < Infinity);
+}
+
+function boundsOf({ bounds }: Pick<UpdateSession, 'bounds'>): Arguments {
+  if (!isBounded(bounds)) return ['', ''];
+  return [bounds.maxAttributes, bounds.maxSessionSize].map((most) => Math.min(most, Number.MAX_SAFE_INTEGER));
+}
+
+function conditionOf({ expected }: UpdateSession): [field: string, hash: string] {
+  if (expected === undefined) return ['', ''];
+  return [ATTRIBUTE_FIELD + expected.name, expected.text === undefined ? '' : hashOfText(expected.text)];
+}
+
+/**
+ * The SHA-1 of a text as `redis.sha1hex` returns it: the only hash that scripts have. A collision would at most lose an
+ * update of an attribute that has held both texts. All known ways to make one take bytes that are not UTF-8, and texts
+ * of attributes are UTF-8.
+ */
+function hashOfText(text: string): string {
+  return createHash('sha1').update(text).digest('hex');
 }

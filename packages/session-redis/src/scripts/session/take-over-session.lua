@@ -2,8 +2,8 @@
 --[[
   take-over-session: stores a session that another library kept, as create-session does a new one, and leaves a mark that
   it was taken over. The mark outlives the entry of the other library, also one that an instance of it writes again
-  meanwhile: whatever has become of the session here, that entry is never a session again. Neither is one that may have been there when every session was ended, or every session of its
-  principal: nothing tells when it began.
+  meanwhile: whatever has become of the session here, that entry is never a session again. Neither is one that may have
+  been there when every session was ended, or every session of its principal: nothing tells when it began.
 
   KEYS[1] bucket list
   KEYS[2] events stream
@@ -29,7 +29,7 @@
     {'refused'}    it was ended with others
     {'collision'}  the id is taken
 ]]
--- include: clock, arguments, new-session
+-- include: clock, arguments, new-session, takeover-mark
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local mark_key, takeover_mark, grace, left, marked_for = KEYS[5], KEYS[6], ARGV[4], tonumber(ARGV[7]), ARGV[8]
 local first_attribute = 10 + 2 * ARGV[9]
@@ -45,9 +45,5 @@ if redis.call('EXISTS', new.key, new.shadow, mark_key) > 0 then return { 'collis
 local now = now_in_ms()
 begin_session(partition, new, now)
 store_session(partition, new, grace, now)
-if tonumber(marked_for) >= 0 then
-  redis.call('SET', takeover_mark, '', 'PX', marked_for)
-else
-  redis.call('SET', takeover_mark, '')
-end
+leave_takeover_mark(takeover_mark, marked_for)
 return { 'created', now }

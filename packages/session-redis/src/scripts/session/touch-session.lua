@@ -15,20 +15,14 @@
     {'forwarded'}  touched, under a later id than the given one
     {'gone'}       there is no live session
 ]]
--- include: live-session, clock, session-timeouts, set-end, member
+-- include: live-session, clock, session-timeouts, renewal
 local prefix, asked_id, grace = ARGV[1], ARGV[2], ARGV[3]
 
 local fields, id, key, shadow = live_session(prefix, asked_id, KEYS[3], KEYS[4])
 if not fields then return { 'gone' } end
-local accessed, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
+local accessed, now = tonumber(fields[1]), now_in_ms()
 local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
-local is_elsewhere, is_in_bucket, due = is_misplaced(prefix, id, bucket, ends_at, now)
-if is_elsewhere then
-  -- include: rebucket
-  local session = { id = id, key = key, bucket = bucket, is_in_bucket = is_in_bucket, due = due }
-  rebucket({ prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }, session, ends_at, now)
-end
-set_end(key, shadow, ends_at, grace)
+renew(prefix, KEYS[1], KEYS[2], id, key, shadow, fields[4], ends_at, now, grace)
 -- A slow request must not undo a later one.
 if not accessed or accessed < now then redis.call('HSET', key, 'lastAccessedTime', now) end
 return { id == asked_id and 'touched' or 'forwarded' }

@@ -20,15 +20,13 @@ import { RequestConnection } from '../../../../redis-events/src/connection/reque
 import { SingleNode } from '../../../../redis-events/src/connection/single-node.js';
 import { EventLoader } from '../../../../redis-events/src/delivery/event.loader.js';
 import { toStreamEntry } from '../../../../redis-events/src/scripts/stream/stream-entry.js';
-import { OlderSessionSweeper } from '../../../src/expiration/older-session.sweeper.js';
+import { OlderSessionSweeper, SessionEpochs } from '../../../src/repository/session-epochs.js';
 import { SessionExpirationSweeper } from '../../../src/expiration/session-expiration.sweeper.js';
 import type { SessionKeys } from '../../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../../src/keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../../../src/limits/limit-across-partitions.js';
 import { RedisSessionRepository } from '../../../src/repository/redis-session.repository.js';
-import { SessionEpochs } from '../../../src/repository/session-epochs.js';
-import type { Room, StoreReply } from '../../../src/scripts/session/session-arguments.js';
-import { SessionScripts } from '../../../src/scripts/session/session.scripts.js';
+import { type Room, SessionScripts, type StoreReply } from '../../../src/scripts/session/session.scripts.js';
 import type { StreamReply } from '../../../../redis-events/src/scripts/stream/stream-entry.js';
 import { BackgroundLimiter } from '../../../../redis-events/src/timing/background.limiter.js';
 import { GRACE, KEEPING_RULES, MINUTE, Store } from '../../support/store.fixture.js';

@@ -11,7 +11,7 @@ import {
   type UpdateSession,
   type WriteReply,
 } from '@nest-session/core/store';
-import type { Room, StoreReply } from '../../../src/scripts/session/session-arguments.js';
+import type { Room, StoreReply } from '../../../src/scripts/session/session.scripts.js';
 
 /** The differences between stores. */
 export interface StoreTraits {

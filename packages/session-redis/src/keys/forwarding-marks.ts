@@ -1,5 +1,35 @@
 import type { RequestConnection } from '@nest-session/redis-events/internal';
-import type { SessionKeys } from '../keys/session-keys.js';
+import type { SessionKeys } from './session-keys.js';
+import type { SessionPartitions } from './session-partitions.js';
+
+// A chain of marks is short. The limit stops a planted circle.
+const MOST_MARKS = 15;
+
+/** Whether the session of any of these former ids goes on, as scripts/library/goes-on.lua decides it in a partition. */
+export async function anyGoesOn(
+  connection: RequestConnection,
+  partitions: SessionPartitions,
+  formerIds: readonly string[],
+): Promise<boolean> {
+  return (await Promise.all(formerIds.map((id) => goesOn(connection, partitions, id)))).includes(true);
+}
+
+async function goesOn(
+  connection: RequestConnection,
+  partitions: SessionPartitions,
+  formerId: string,
+): Promise<boolean> {
+  const keys = partitions.of(formerId);
+  for (let id = formerId, marks = 0; marks < MOST_MARKS; marks++) {
+    const key = keys.forwardingMark(id);
+    const mark = await connection.run((client) => client.get(key), key);
+    if (mark === null) return false;
+    const [, left] = /^left:(.+)/.exec(mark) ?? [];
+    if (left === undefined) return true;
+    id = left;
+  }
+  return true;
+}
 
 // How far a session is followed that is rotated at each step.
 const MOST_ROTATIONS = 15;

@@ -1,0 +1,221 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { isWellFormedIdOrToken, shownError } from '@nest-session/core/internal';
+import type { SessionChange, WriteReply } from '@nest-session/core/store';
+import {
+  BackgroundLimiter,
+  type BackgroundService,
+  type Claim,
+  FailureLog,
+  InjectConnection,
+  logger,
+  settledWithin,
+  untilSound,
+} from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
+import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
+import type { SessionKeys } from '../keys/session-keys.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
+import type { SessionScripts } from '../scripts/session/session.scripts.js';
+import type { SessionTimer } from '../timers/session-timer.js';
+import { tracedClaims } from './traced-sweep.js';
+
+// Calls of the timer at a time. Each takes about 1 KB, and a timer that does not respond must not fill the memory.
+const MOST_CALLS = 10_000;
+// Milliseconds. A key exists until the millisecond after its end, and an early question has to be repeated.
+const SLACK = 1;
+// A day in milliseconds. Some timers cannot wait longer. The answer to an early question says when to ask again.
+const LONGEST_DELAY = 86_400_000;
+// Milliseconds that a timer waits for an answer.
+const PATIENCE = 5000;
+// The replies of PTTL for a key without an end, and for one that is not there.
+const [ENDLESS, NO_KEY] = [-1, -2];
+
+/** What somebody asked about a session. */
+interface Question {
+  readonly answer: Promise<number | undefined>;
+  /** Whether somebody waits for the answer. Redis may give it when nobody does any more. */
+  isAwaited: boolean;
+}
+
+/** The claims of one partition. */
+interface Claims {
+  /** Those that wait for the last ones, and what will become of them. */
+  next: { readonly ids: string[]; readonly claims: Promise<Claim[]> } | undefined;
+  last: Promise<unknown>;
+}
+
+/**
+ * Tells the application's timer, if there is one, when to ask about which session. It does so when a session begins, is
+ * rotated or gets other timeouts. A renewal needs no call, because the answer to an early question says when to ask
+ * again. No request waits for the timer.
+ *
+ * Claims the sessions that the timer asks about. A question about a session that is alive, has ended long ago or never
+ * was does no harm.
+ */
+@Injectable()
+export class TimedSessions implements BackgroundService {
+  readonly #timer: SessionTimer | undefined;
+  readonly #failures = new FailureLog(
+    'The timer of `expirations` fails, so the cleanup job has to find the sessions that it misses',
+    'The timer of `expirations` works again',
+  );
+  #calls = 0;
+  readonly #questions = new Map<string, Question>();
+  readonly #claims = new Map<SessionKeys, Claims>();
+  readonly #stopping = new AbortController();
+  #hasWarned = false;
+
+  constructor(
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: SessionScripts,
+    @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
+  ) {
+    this.#timer = options.expirations.timer;
+  }
+
+  /** Whether the application has a timer. */
+  get hasTimer(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  /** Resolves at the latest after the command timeout. @throws what the timer throws until then */
+  async start(): Promise<void> {
+    const { commandTimeout } = this.options;
+    const started = Promise.resolve(this.#timer?.start((id) => this.#ask(id)));
+    if (await settledWithin(commandTimeout, started)) return started;
+    logger.warn(
+      `The timer of \`expirations\` has not started within ${commandTimeout} ms; the application starts without it, and ` +
+        'the cleanup job finds the sessions that it misses',
+    );
+    started.catch((error: unknown) =>
+      logger.error(`The timer of \`expirations\` could not be started: ${shownError(error)}`),
+    );
+  }
+
+  /** Resolves when the questions that are open have their answers. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    try {
+      await this.#timer?.stop();
+    } catch (error) {
+      logger.warn(`The timer of \`expirations\` could not be stopped: ${shownError(error)}`);
+    }
+  }
+
+  /** Passes the reply to a change on, which may begin a session or change its end. */
+  async following(change: SessionChange, reply: Promise<WriteReply>): Promise<WriteReply> {
+    const { outcome } = await reply;
+    const { id } = change;
+    if (change.kind === 'create' && outcome === 'created') this.begin(id);
+    if (change.kind === 'delete' && outcome === 'deleted') this.#call((timer) => timer.cancel(id));
+    if (change.kind === 'update' && outcome === 'saved') {
+      const { newId = id, maxInactiveInterval, absoluteTimeout } = change;
+      if (newId !== id || maxInactiveInterval !== undefined || absoluteTimeout !== undefined)
+        this.#call(async (timer) => {
+          await timer.cancel(id);
+          return this.#schedule(timer, newId);
+        });
+    }
+    return reply;
+  }
+
+  /** Schedules a new session. */
+  begin(id: string): void {
+    this.#call((timer) => this.#schedule(timer, id));
+  }
+
+  /** Returns the milliseconds by Redis' clock after which to ask about a session, or undefined if it never ends. */
+  async delayOf(id: string): Promise<number | undefined> {
+    const left = await this.client.pttl(this.partitions.of(id).shadow(id));
+    if (left === ENDLESS) return undefined;
+    // If the key is missing, the session has just ended.
+    return left === NO_KEY ? 0 : Math.min(left + SLACK, LONGEST_DELAY);
+  }
+
+  async #schedule(timer: SessionTimer, id: string): Promise<boolean> {
+    const delay = await this.delayOf(id);
+    if (delay === undefined) return false;
+    await timer.schedule(id, delay);
+    return true;
+  }
+
+  /** `call` resolves to true if the timer has scheduled something. A cancellation may succeed without its server. */
+  #call(call: (timer: SessionTimer) => Promise<boolean | void>): void {
+    if (!this.#timer) return;
+    if (this.#calls >= MOST_CALLS) {
+      this.#failures.failed(new Error(`${MOST_CALLS} calls still wait for a reply`));
+      return;
+    }
+    this.#calls++;
+    void this.#settle(call, this.#timer);
+  }
+
+  async #settle(call: (timer: SessionTimer) => Promise<boolean | void>, timer: SessionTimer): Promise<void> {
+    try {
+      const hasScheduled = await call(timer);
+      // While the timer is overloaded, some calls succeed and others fail. It has recovered when no other call is open.
+      if (hasScheduled && this.#calls === 1) this.#failures.succeeded();
+    } catch (error) {
+      this.#failures.failed(error);
+    }
+    this.#calls--;
+  }
+
+  async #ask(id: string): Promise<number | undefined> {
+    if (!isWellFormedIdOrToken(id)) {
+      if (!this.#hasWarned) logger.warn(FOREIGN_IDS);
+      this.#hasWarned = true;
+      return undefined;
+    }
+    const open = this.#questions.get(id);
+    // Of two that ask at the same time, one goes on: a session that was scheduled twice is not so for ever.
+    if (open?.isAwaited) return undefined;
+    const question = open ?? { answer: this.#answer(id), isAwaited: true };
+    question.isAwaited = true;
+    this.#questions.set(id, question);
+    if (await settledWithin(PATIENCE, question.answer)) return question.answer;
+    question.isAwaited = false;
+    throw new Error(`Redis does not reply within ${PATIENCE} ms`);
+  }
+
+  async #answer(id: string): Promise<number | undefined> {
+    try {
+      const claim = await this.#claim(this.partitions.of(id), id);
+      return claim?.outcome === 'alive' ? await this.delayOf(id) : undefined;
+    } finally {
+      this.#questions.delete(id);
+    }
+  }
+
+  /** Many claims in one call cost Redis a third of what they cost one by one. */
+  async #claim(partition: SessionKeys, id: string): Promise<Claim | undefined> {
+    const claims = this.#claims.get(partition) ?? { next: undefined, last: Promise.resolve() };
+    this.#claims.set(partition, claims);
+    const batch = claims.next ?? this.#open(partition, claims);
+    const place = batch.ids.push(id) - 1;
+    // A full one takes no more.
+    if (batch.ids.length >= this.options.batchSize) claims.next = undefined;
+    return (await batch.claims)[place];
+  }
+
+  #open(partition: SessionKeys, claims: Claims) {
+    const ids: string[] = [];
+    const replied = claims.last.then(() => {
+      if (claims.next === batch) claims.next = undefined;
+      const members = ids.map((id) => partition.memberOf(id));
+      const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, members), partition.prefix);
+      // The timer may ask again much later than Redis is sound.
+      return untilSound(() => tracedClaims('timer', this.partitions, claim), this.#stopping.signal);
+    });
+    const batch = { ids, claims: replied };
+    claims.next = batch;
+    claims.last = replied.catch(() => undefined);
+    return batch;
+  }
+}
+
+const FOREIGN_IDS =
+  'The timer of `expirations` asks about ids that no session can have; they are ignored: do other programs use its queue?';
