@@ -21,7 +21,7 @@ import { resolveSessionTelemetryOptions } from '../../packages/session-opentelem
 import { resolveRedisEventsOptions } from '../../packages/redis-events/src/configuration/redis-events.options.js';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
 import { resolveRedisDeadlineOptions } from '../../packages/deadlines/src/redis/redis-deadline.options.js';
-import { resolveSpringSessionOptions } from '../../packages/session-spring/src/configuration/spring-session.options.js';
+import { resolveSpringSessionOptions } from '../../packages/session-spring/src/spring-session.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { section } from './support/markdown.js';
 import { ROOT } from './support/compiler.js';

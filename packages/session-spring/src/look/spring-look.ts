@@ -1,19 +1,209 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
 import {
   type Finding,
   FindingCounter,
   isCluster,
+  isReply,
   type Pace,
   patternOf,
   redisTime,
 } from '@nest-session/redis-events/internal';
-import { pages } from '@nest-session/redis/internal';
+import { pages, type ReadPage } from '@nest-session/redis/internal';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
-import { LeftoverSearch } from './leftover-search.js';
-import { type SampledSession, sampleSession } from './sampled-session.js';
 import type { SpringKeys } from '../keys/spring-keys.js';
-import { type KeyCounts, type SpringOverview, springOverview } from './spring-overview.js';
-import type { SpringRule } from './spring-rules.js';
+import { readStoredValue } from '../values/stored-value.js';
+import {
+  type KeyCounts,
+  type SampledSession,
+  sampleSession,
+  type SpringOverview,
+  springOverview,
+} from './spring-overview.js';
+
+/** What is wrong with the data of Spring Session, by a word for it. */
+export type SpringRule =
+  | 'bucket-member-without-session'
+  | 'bucket-stays'
+  | 'clock-differs'
+  | 'expiration-without-session'
+  | 'incomplete-session'
+  | 'index-member-without-session'
+  | 'mixed-serializers'
+  | 'unreadable-member';
+
+/**
+ * What each is, and what mends it, as sentences without a subject for a list. Without `mending`, only an application
+ * can, or who runs it.
+ */
+export const SPRING_RULES: Readonly<Record<SpringRule, { readonly problem: string; readonly mending?: string }>> = {
+  'bucket-member-without-session': {
+    problem: 'a bucket whose minute is over names a session that has ended',
+    mending: 'removed from the bucket',
+  },
+  'bucket-stays': {
+    problem: 'a bucket whose minute is over has no time to live, and Spring does not look at it again',
+    mending: 'expires in five minutes',
+  },
+  'clock-differs': {
+    problem: 'the clock of an application of Spring is more than two seconds from that of Redis: let NTP set both',
+  },
+  'expiration-without-session': {
+    problem: 'the sorted set of expirations names a session that is gone',
+    mending: 'removed from the sorted set',
+  },
+  'incomplete-session': {
+    problem: 'a session hash lacks one of its times, so every request with its cookie fails until it has expired',
+    mending: 'removed, with its shadow key',
+  },
+  'index-member-without-session': {
+    problem: 'an index names a session that is gone, and index sets never expire',
+    mending: 'removed from the index',
+  },
+  'mixed-serializers': {
+    problem: 'some values are of JDK serialization and some are JSON, so some application fails at some sessions',
+  },
+  'unreadable-member': {
+    problem: 'no serializer of Spring has written a member of an index or a bucket, so Spring fails at the whole set',
+  },
+};
+
+// Milliseconds. Spring works at a bucket when its minute is over, and at indexes after the session hash.
+const MINUTE_IS_OVER = 120_000;
+const SETTLED = 1000;
+const MEMBERS_PER_CALL = 500;
+const CONFIRMED_PER_CALL = 100;
+const MOST_SUSPECTS = 10_000;
+const TIMES = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval'];
+const OF_BUCKET = 'expires:';
+
+/** Which session a member is for, and the key that is there as long as it means something. */
+type ReadMember = (value: string) => { readonly what: string; readonly key: string } | undefined;
+
+/**
+ * Looks for what Spring leaves behind. What looks like it is looked at again, by a script, when Spring has had its
+ * time.
+ */
+class LeftoverSearch {
+  readonly #found = new FindingCounter<SpringRule>();
+  #looksAgain: (() => Promise<void>)[] = [];
+  #suspects = 0;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly keys: SpringKeys,
+    private readonly scripts: SpringScripts,
+    private readonly pace: Pace,
+  ) {}
+
+  /** Looks at session hashes. */
+  async sessions(ids: readonly string[]): Promise<void> {
+    const found = await Promise.all(
+      ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(ifReplaced)),
+    );
+    const incomplete = ids
+      .filter((_, i) => found[i]?.includes(null))
+      .map((id) => ({ what: id, session: this.keys.session(id), shadow: this.keys.shadow(id) }));
+    await this.#suspect('incomplete-session', incomplete, (some) => this.scripts.incompleteSessions(some));
+  }
+
+  /** Looks at a bucket. `now`: by the clock of Redis. */
+  async bucket(key: string, minute: number, now: number): Promise<void> {
+    const isOver = minute < now - MINUTE_IS_OVER;
+    if (isOver && (await this.client.pttl(key)) === -1) {
+      const bucket = { what: new Date(minute).toISOString(), key };
+      await this.#suspect('bucket-stays', [bucket], (some) => this.scripts.lastingBuckets(some));
+    }
+    await this.#set(key, this.#shadowOf, isOver ? 'bucket-member-without-session' : undefined);
+  }
+
+  /** Looks at an index. */
+  async index(key: string): Promise<void> {
+    await this.#set(key, this.#sessionOf, 'index-member-without-session');
+  }
+
+  /** Looks at the sorted set of expirations. */
+  async expirations(key: string): Promise<void> {
+    const read: ReadPage<Buffer> = async (cursor) => {
+      const [next, items] = await this.client.zscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
+      return [next.toString(), items.filter((_, i) => i % 2 === 0)];
+    };
+    await this.#members(key, read, this.#sessionOf, 'expiration-without-session');
+  }
+
+  /** What was there, twice. */
+  async end(): Promise<Finding<SpringRule>[]> {
+    await this.#lookAgain();
+    return this.#found.all;
+  }
+
+  readonly #sessionOf: ReadMember = (id) => ({ what: id, key: this.keys.session(id) });
+
+  readonly #shadowOf: ReadMember = (value) => {
+    const id = value.startsWith(OF_BUCKET) ? value.slice(OF_BUCKET.length) : '';
+    return id === '' ? undefined : { what: id, key: this.keys.shadow(id) };
+  };
+
+  async #set(key: string, read: ReadMember, rule: SpringRule | undefined): Promise<void> {
+    const readPage: ReadPage<Buffer> = async (cursor) => {
+      const [next, members] = await this.client.sscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
+      return [next.toString(), members];
+    };
+    await this.#members(key, readPage, read, rule);
+  }
+
+  /** `rule`: which one a member breaks whose key is gone. */
+  async #members(place: string, readPage: ReadPage<Buffer>, read: ReadMember, rule: SpringRule | undefined) {
+    try {
+      for await (const page of pages(readPage)) {
+        await this.pace.pass(page.length);
+        const named = page.flatMap((stored) => this.#named(stored, read));
+        if (rule === undefined) continue;
+        const exist = await Promise.all(named.map(({ key }) => this.client.exists(key)));
+        const lost = named.filter((_, i) => exist[i] === 0);
+        await this.#suspect(rule, lost, (some) => this.scripts.lostMembers(place, some));
+      }
+    } catch (error) {
+      ifReplaced(error);
+    }
+  }
+
+  #named(stored: Buffer, read: ReadMember) {
+    const value = readStoredValue(stored);
+    const named = typeof value === 'string' ? read(value) : undefined;
+    if (named) return [{ stored, ...named }];
+    this.#found.add([{ what: `a member of ${stored.length} bytes`, rule: 'unreadable-member' }]);
+    return [];
+  }
+
+  async #suspect<T extends { readonly what: string }>(
+    rule: SpringRule,
+    all: readonly T[],
+    confirmed: (some: readonly T[]) => Promise<readonly T[]>,
+  ): Promise<void> {
+    for (let i = 0; i < all.length; i += CONFIRMED_PER_CALL) {
+      const some = all.slice(i, i + CONFIRMED_PER_CALL);
+      this.#looksAgain.push(async () => {
+        for (const { what } of await confirmed(some)) this.#found.add([{ what, rule }]);
+      });
+    }
+    this.#suspects += all.length;
+    if (this.#suspects > MOST_SUSPECTS) await this.#lookAgain();
+  }
+
+  async #lookAgain(): Promise<void> {
+    const looks = this.#looksAgain;
+    if (looks.length === 0) return;
+    [this.#looksAgain, this.#suspects] = [[], 0];
+    await delay(SETTLED, undefined, this.pace.signal ? { signal: this.pace.signal } : {});
+    for (const look of looks) await look();
+  }
+}
+
+/** Somebody has put another key in the place of one since it was found. */
+function ifReplaced(error: unknown): undefined {
+  if (!isReply(error, 'WRONGTYPE')) throw error;
+}
 
 /** How a namespace is looked at. */
 export interface SpringLookOptions {

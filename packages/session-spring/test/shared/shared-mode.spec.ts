@@ -24,7 +24,7 @@ import {
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
-import { SPRING_PRINCIPAL_NAME } from '../../src/values/principal-attribute.js';
+import { SPRING_PRINCIPAL_NAME } from '../../src/values/spring-principal.js';
 import { SharedSessionSweeper } from '../../src/shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';

@@ -9,14 +9,9 @@ import {
   readEvents,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
-import {
-  readCleanup,
-  readReplicas,
-  type RedisSessionModuleOptions,
-  type ResolvedRedisSessionOptions,
-} from '@nest-session/redis/internal';
-import { namespaceBeside, namespaceProblemWith, type SpringMode } from '../keys/spring-namespace.js';
-import { SpringJsonSerializer } from '../values/spring-json.serializer.js';
+import { readCleanup, readReplicas, type RedisSessionModuleOptions } from '@nest-session/redis/internal';
+import { namespaceBeside, namespaceProblemWith, type SpringMode } from './keys/spring-keys.js';
+import { SpringJsonSerializer } from './values/spring-json.serializer.js';
 
 interface SpringSessionOptions extends RedisAddressOptions {
   /**
@@ -62,27 +57,6 @@ export interface SharedSpringSessionOptions extends SpringSessionOptions {
  */
 export type SpringSessionModuleOptions = ReadSpringSessionOptions | SharedSpringSessionOptions;
 
-/** The options with their defaults, and what Spring does not let choose. Times are milliseconds. */
-export interface ResolvedSpringSessionOptions extends Pick<
-  ResolvedRedisSessionOptions,
-  | 'connection'
-  | 'namespace'
-  | 'grace'
-  | 'cron'
-  | 'batchSize'
-  | 'commandTimeout'
-  | 'replicas'
-  | 'events'
-  | 'requireAtStart'
-> {
-  readonly mode: SpringMode;
-  /** The namespace of Spring; with `mode: 'shared'`, our own keys beside it are in `namespace`. */
-  readonly springNamespace: string;
-  readonly isGuest: boolean;
-  /** Undefined with `mode: 'read'`, where Spring alone writes. */
-  readonly serializer: SpringJsonSerializer | undefined;
-}
-
 export const SPRING_SESSION_OPTIONS = Symbol('SPRING_SESSION_OPTIONS');
 
 /** The name of the module, for errors. */
@@ -100,11 +74,13 @@ const MODES = "'read' or 'shared'";
 const NO_SPRING_JSON =
   'a SpringJsonSerializer of @nest-session/spring, because Spring must be able to read what is written';
 
+/** The options with their defaults, and what Spring does not let choose. Times are milliseconds. */
+export type ResolvedSpringSessionOptions = ReturnType<typeof resolveSpringSessionOptions>;
+
 /** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
-export function resolveSpringSessionOptions(
-  options: Partial<SpringSessionModuleOptions> = {},
-): ResolvedSpringSessionOptions {
+export function resolveSpringSessionOptions(options: Partial<SpringSessionModuleOptions> = {}) {
   const reader = new OptionReader(MODULE, options);
+  const isMode = (value: unknown): value is SpringMode => value === 'read' || value === 'shared';
   const mode = reader.value('mode', isMode, MODES) ?? 'shared';
   if (options.mode === undefined) reader.problem(`Option \`mode\` must be ${MODES}.`);
   const isRead = mode === 'read';
@@ -116,6 +92,7 @@ export function resolveSpringSessionOptions(
   const resolved = {
     connection,
     mode,
+    // Of our own keys, which are beside those of Spring.
     namespace: isRead ? springNamespace : namespaceBeside(springNamespace),
     springNamespace,
     isGuest: isRead,
@@ -124,15 +101,12 @@ export function resolveSpringSessionOptions(
     commandTimeout: readCommandTimeout(reader),
     replicas: readReplicas(ofWriters),
     events: readEvents(ofWriters.section('events'), GRACE),
+    // Undefined where Spring alone writes.
     serializer: isRead ? undefined : readSerializer(reader),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
   reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL, ...OF_OUR_FORM, ...(isRead && OF_WRITERS) });
   return Object.freeze(resolved);
-}
-
-function isMode(value: unknown): value is SpringMode {
-  return value === 'read' || value === 'shared';
 }
 
 function readSerializer(reader: OptionReader): SpringJsonSerializer {

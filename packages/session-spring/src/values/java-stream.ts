@@ -1,19 +1,155 @@
-import { JavaBytes } from './java-bytes.js';
-import {
-  EXTERNALIZABLE,
-  IN_BLOCKS,
-  type JavaArray,
-  type JavaClass,
-  type JavaField,
-  type JavaObject,
-  type JavaPart,
-  type JavaValue,
-  PROXY,
-  SERIALIZABLE,
-  WRITES,
-} from './java-tree.js';
-import type { ReadingLimits } from './reading-limits.js';
-import { UnreadableValueError } from './unreadable-value.error.js';
+import { type ReadingLimits, UnreadableValueError } from './json-values.js';
+
+/**
+ * What a Java stream says, without any object of its classes. `bigint` is a long, and a text of one unit may be a char.
+ */
+export type JavaValue =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | JavaObject
+  | JavaArray
+  | JavaClass
+  | { readonly kind: 'enum'; readonly name: string };
+
+/** The description of a class. */
+export interface JavaClass {
+  readonly kind: 'class';
+  /** As Java names it, such as `java.util.Map$Entry` or `[B`. */
+  readonly name: string;
+  flags: number;
+  /** `type`: a primitive type, or `L` and `[` for objects and arrays. */
+  readonly fields: readonly { readonly name: string; readonly type: string }[];
+  /** It and its superclasses, the uppermost first. Undefined while it is being read. */
+  line: readonly JavaClass[] | undefined;
+}
+
+export interface JavaObject {
+  readonly kind: 'object';
+  readonly type: JavaClass;
+  /** What each class has written, the uppermost first. */
+  readonly parts: JavaPart[];
+}
+
+export interface JavaPart {
+  readonly type: JavaClass;
+  readonly fields: Map<string, JavaValue>;
+  /** What the class has written with code of its own: values, and bytes between them. */
+  readonly written: (JavaValue | Buffer)[];
+}
+
+export interface JavaArray {
+  readonly kind: 'array';
+  /** Of the elements. */
+  readonly type: string;
+  /** A view of the stream for `byte[]`. */
+  items: readonly JavaValue[] | Buffer;
+}
+
+/** The bits of `flags`. */
+export const WRITES = 0x01;
+export const SERIALIZABLE = 0x02;
+export const EXTERNALIZABLE = 0x04;
+export const IN_BLOCKS = 0x08;
+
+/** The class of a proxy object that Java makes at run time. */
+export const PROXY = 'java.lang.reflect.Proxy';
+
+/** The data types of a Java stream, one after the other. @throws UnreadableValueError where the bytes end too early */
+export class JavaBytes {
+  #at = 0;
+
+  constructor(private readonly bytes: Buffer) {}
+
+  get left(): number {
+    return this.bytes.length - this.#at;
+  }
+
+  unsignedByte(): number {
+    return this.bytes.readUInt8(this.#pass(1));
+  }
+
+  byte(): number {
+    return this.bytes.readInt8(this.#pass(1));
+  }
+
+  unsignedShort(): number {
+    return this.bytes.readUInt16BE(this.#pass(2));
+  }
+
+  short(): number {
+    return this.bytes.readInt16BE(this.#pass(2));
+  }
+
+  int(): number {
+    return this.bytes.readInt32BE(this.#pass(4));
+  }
+
+  long(): bigint {
+    return this.bytes.readBigInt64BE(this.#pass(8));
+  }
+
+  /** As Java prints it: the shortest number that is the same float. */
+  float(): number {
+    const value = this.bytes.readFloatBE(this.#pass(4));
+    for (let digits = 6; digits < 9; digits++) {
+      const short = Number(value.toPrecision(digits));
+      if (Math.fround(short) === value) return short;
+    }
+    return value;
+  }
+
+  double(): number {
+    return this.bytes.readDoubleBE(this.#pass(8));
+  }
+
+  /** A view, not a copy. */
+  take(length: number): Buffer {
+    const at = this.#pass(length);
+    return this.bytes.subarray(at, at + length);
+  }
+
+  /** A text in modified UTF-8, behind its length of two bytes. */
+  utf(): string {
+    return this.text(this.unsignedShort());
+  }
+
+  /** A text in modified UTF-8: surrogates are coded one by one, and NUL as two bytes. */
+  text(length: number): string {
+    const bytes = this.take(length);
+    if (bytes.every((byte) => byte > 0 && byte < 0x80)) return bytes.toString('latin1');
+    // Half of a surrogate pair stays as it is: UTF-16 can say it, and UTF-8 cannot.
+    const units = Buffer.allocUnsafe(2 * length);
+    let end = 0;
+    for (let i = 0; i < length;) {
+      const [unit, size] = unitAt(bytes, i);
+      end = units.writeUInt16LE(unit, end);
+      i += size;
+    }
+    return units.toString('utf16le', 0, end);
+  }
+
+  #pass(length: number): number {
+    if (length < 0 || length > this.left) throw new UnreadableValueError('The stream ends too early');
+    const at = this.#at;
+    this.#at += length;
+    return at;
+  }
+}
+
+function unitAt(bytes: Buffer, at: number): [unit: number, size: number] {
+  const first = bytes[at]!;
+  if (first < 0x80) return [first, 1];
+  const [second, third] = [bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
+  const isNext = (byte: number) => (byte & 0xc0) === 0x80;
+  if ((first & 0xe0) === 0xc0 && isNext(second)) return [((first & 0x1f) << 6) | (second & 0x3f), 2];
+  if ((first & 0xf0) === 0xe0 && isNext(second) && isNext(third)) {
+    return [((first & 0x0f) << 12) | ((second & 0x3f) << 6) | (third & 0x3f), 3];
+  }
+  throw new UnreadableValueError('A text is not modified UTF-8');
+}
 
 const NULL = 0x70;
 const REFERENCE = 0x71;
@@ -30,6 +166,17 @@ const LONG_BLOCK = 0x7a;
 const LONG_STRING = 0x7c;
 const PROXY_DESCRIPTION = 0x7d;
 const ENUM = 0x7e;
+
+const PRIMITIVES: ReadonlyMap<string, (bytes: JavaBytes) => JavaValue> = new Map([
+  ['B', (bytes) => bytes.byte()],
+  ['C', (bytes) => String.fromCharCode(bytes.unsignedShort())],
+  ['D', (bytes) => bytes.double()],
+  ['F', (bytes) => bytes.float()],
+  ['I', (bytes) => bytes.int()],
+  ['J', (bytes) => bytes.long()],
+  ['S', (bytes) => bytes.short()],
+  ['Z', (bytes) => bytes.unsignedByte() !== 0],
+] as [string, (bytes: JavaBytes) => JavaValue][]);
 
 const MAGIC_AND_VERSION = 0xaced_0005;
 const FIRST_HANDLE = 0x7e_0000;
@@ -139,7 +286,7 @@ export class JavaStreamReader {
   #namedDescription(): JavaClass {
     const name = this.#bytes.utf();
     this.#bytes.long();
-    const fields: JavaField[] = [];
+    const fields: JavaClass['fields'][number][] = [];
     const described: JavaClass = { kind: 'class', name, flags: 0, fields, line: undefined };
     this.#withHandle(described);
     described.flags = this.#bytes.unsignedByte();
@@ -147,7 +294,7 @@ export class JavaStreamReader {
     return described;
   }
 
-  #field(): JavaField {
+  #field(): JavaClass['fields'][number] {
     this.#step();
     const type = String.fromCharCode(this.#bytes.unsignedByte());
     const name = this.#bytes.utf();
@@ -226,29 +373,10 @@ export class JavaStreamReader {
   }
 
   #ofType(type: string): JavaValue {
-    switch (type) {
-      case 'L':
-      case '[':
-        return this.#value();
-      case 'B':
-        return this.#bytes.byte();
-      case 'C':
-        return this.#bytes.char();
-      case 'D':
-        return this.#bytes.double();
-      case 'F':
-        return this.#bytes.float();
-      case 'I':
-        return this.#bytes.int();
-      case 'J':
-        return this.#bytes.long();
-      case 'S':
-        return this.#bytes.short();
-      case 'Z':
-        return this.#bytes.boolean();
-      default:
-        throw new UnreadableValueError('A field has an unknown type');
-    }
+    if (type === 'L' || type === '[') return this.#value();
+    const read = PRIMITIVES.get(type);
+    if (!read) throw new UnreadableValueError('A field has an unknown type');
+    return read(this.#bytes);
   }
 
   #step(): void {

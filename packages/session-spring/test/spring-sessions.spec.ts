@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SessionToken } from '@nest-session/core';
 import { springSessions } from '@nest-session/spring';
-import { SpringCookieSessionIdResolver } from '../../src/application/spring-cookie-session-id.resolver.js';
+import { SpringCookieSessionIdResolver } from '../src/spring-sessions.js';
 
 const ID = '5b6bb683-b3dd-4225-9dd9-624191cc2b40';
 const IN_BASE64 = 'NWI2YmI2ODMtYjNkZC00MjI1LTlkZDktNjI0MTkxY2MyYjQw';

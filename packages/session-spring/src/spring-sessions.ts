@@ -1,12 +1,41 @@
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type CookieOptions,
   CookieSessionIdResolver,
   type SessionClient,
+  type SessionModuleOptions,
   SessionToken,
+  SessionTokenGenerator,
   sessionTokenOf,
   type TokenRefusalListener,
 } from '@nest-session/core';
+
+/**
+ * A token is any well-formed text, not only what this draws: Spring draws UUIDs, or what its `SessionIdGenerator`
+ * draws.
+ */
+class SpringTokenGenerator extends SessionTokenGenerator {
+  generate(): string {
+    return randomBytes(32).toString('base64url');
+  }
+}
+
+/**
+ * Returns the options of `SessionModule` that sessions of Spring Session need: the id is the token, as Spring has it,
+ * of 22 to 128 letters, digits, `-` and `_`, and a cookie holds it in Base64 or plain. `cookie`: how the Spring
+ * application sets its cookie, by default named `SESSION`.
+ * @throws InvalidSessionOptionsError that names all problems of the cookie
+ */
+export function springSessions(
+  cookie?: CookieOptions,
+): Required<Pick<SessionModuleOptions, 'sessionIds' | 'sessionIdResolver' | 'sessionTokenGenerator'>> {
+  return {
+    sessionIds: 'plain',
+    sessionIdResolver: new SpringCookieSessionIdResolver(cookie),
+    sessionTokenGenerator: new SpringTokenGenerator(),
+  };
+}
 
 /**
  * Carries the id of a session of Spring Session in its cookie, by default `SESSION`. It reads the id as Spring Boot
