@@ -1,11 +1,12 @@
 import type { Redis } from 'ioredis';
 import {
   emptyNamespaceProblem,
+  isReply,
   namespaceBesideProblem,
   namespaceProblem,
   patternOf,
 } from '@nest-session/redis-events/internal';
-import { pages, type SessionKeys } from '@nest-session/redis/internal';
+import { pages, type ReadPage, type SessionKeys } from '@nest-session/redis/internal';
 import { SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
 
 /** How an application uses the sessions that Spring Session keeps. */
@@ -126,4 +127,30 @@ export async function* storedIds(client: Redis, keys: SpringKeys): AsyncIterable
   for await (const page of pages(read)) {
     yield page.map((key) => keys.read(key)).flatMap((key) => (key?.kind === 'session' ? key.id : []));
   }
+}
+
+export const MEMBERS_PER_CALL = 500;
+
+/** Pages of the members of a set, as they are stored. */
+export function membersOfSet(client: Redis, key: string): AsyncIterable<Buffer[]> {
+  const read: ReadPage<Buffer> = async (cursor) => {
+    const [next, members] = await client.sscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
+    return [next.toString(), members];
+  };
+  return unlessReplaced(pages(read));
+}
+
+/** A key of another type in the place of a set has no members. */
+export async function* unlessReplaced<T>(all: AsyncIterable<T[]>): AsyncIterable<T[]> {
+  try {
+    yield* all;
+  } catch (error) {
+    yield noneIfReplaced(error);
+  }
+}
+
+/** Somebody has put another key in the place of one since it was found. */
+export function noneIfReplaced(error: unknown): never[] {
+  if (isReply(error, 'WRONGTYPE')) return [];
+  throw error;
 }

@@ -4,14 +4,19 @@ import {
   type Finding,
   FindingCounter,
   isCluster,
-  isReply,
   type Pace,
   patternOf,
   redisTime,
 } from '@nest-session/redis-events/internal';
 import { pages, type ReadPage } from '@nest-session/redis/internal';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
-import type { SpringKeys } from '../keys/spring-keys.js';
+import {
+  MEMBERS_PER_CALL,
+  membersOfSet,
+  noneIfReplaced,
+  type SpringKeys,
+  unlessReplaced,
+} from '../keys/spring-keys.js';
 import { readStoredValue } from '../values/stored-value.js';
 import {
   type KeyCounts,
@@ -71,7 +76,6 @@ export const SPRING_RULES: Readonly<Record<SpringRule, { readonly problem: strin
 // Milliseconds. Spring works at a bucket when its minute is over, and at indexes after the session hash.
 const MINUTE_IS_OVER = 120_000;
 const SETTLED = 1000;
-const MEMBERS_PER_CALL = 500;
 const CONFIRMED_PER_CALL = 100;
 const MOST_SUSPECTS = 10_000;
 const TIMES = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval'];
@@ -99,10 +103,10 @@ class LeftoverSearch {
   /** Looks at session hashes. */
   async sessions(ids: readonly string[]): Promise<void> {
     const found = await Promise.all(
-      ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(ifReplaced)),
+      ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(noneIfReplaced)),
     );
     const incomplete = ids
-      .filter((_, i) => found[i]?.includes(null))
+      .filter((_, i) => found[i]!.some((time) => time === null))
       .map((id) => ({ what: id, session: this.keys.session(id), shadow: this.keys.shadow(id) }));
     await this.#suspect('incomplete-session', incomplete, (some) => this.scripts.incompleteSessions(some));
   }
@@ -114,12 +118,17 @@ class LeftoverSearch {
       const bucket = { what: new Date(minute).toISOString(), key };
       await this.#suspect('bucket-stays', [bucket], (some) => this.scripts.lastingBuckets(some));
     }
-    await this.#set(key, this.#shadowOf, isOver ? 'bucket-member-without-session' : undefined);
+    await this.#members(
+      key,
+      membersOfSet(this.client, key),
+      this.#shadowOf,
+      isOver ? 'bucket-member-without-session' : undefined,
+    );
   }
 
   /** Looks at an index. */
   async index(key: string): Promise<void> {
-    await this.#set(key, this.#sessionOf, 'index-member-without-session');
+    await this.#members(key, membersOfSet(this.client, key), this.#sessionOf, 'index-member-without-session');
   }
 
   /** Looks at the sorted set of expirations. */
@@ -128,7 +137,7 @@ class LeftoverSearch {
       const [next, items] = await this.client.zscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
       return [next.toString(), items.filter((_, i) => i % 2 === 0)];
     };
-    await this.#members(key, read, this.#sessionOf, 'expiration-without-session');
+    await this.#members(key, unlessReplaced(pages(read)), this.#sessionOf, 'expiration-without-session');
   }
 
   /** What was there, twice. */
@@ -144,27 +153,20 @@ class LeftoverSearch {
     return id === '' ? undefined : { what: id, key: this.keys.shadow(id) };
   };
 
-  async #set(key: string, read: ReadMember, rule: SpringRule | undefined): Promise<void> {
-    const readPage: ReadPage<Buffer> = async (cursor) => {
-      const [next, members] = await this.client.sscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
-      return [next.toString(), members];
-    };
-    await this.#members(key, readPage, read, rule);
-  }
-
   /** `rule`: which one a member breaks whose key is gone. */
-  async #members(place: string, readPage: ReadPage<Buffer>, read: ReadMember, rule: SpringRule | undefined) {
-    try {
-      for await (const page of pages(readPage)) {
-        await this.pace.pass(page.length);
-        const named = page.flatMap((stored) => this.#named(stored, read));
-        if (rule === undefined) continue;
-        const exist = await Promise.all(named.map(({ key }) => this.client.exists(key)));
-        const lost = named.filter((_, i) => exist[i] === 0);
-        await this.#suspect(rule, lost, (some) => this.scripts.lostMembers(place, some));
-      }
-    } catch (error) {
-      ifReplaced(error);
+  async #members(
+    place: string,
+    stored: AsyncIterable<Buffer[]>,
+    read: ReadMember,
+    rule: SpringRule | undefined,
+  ): Promise<void> {
+    for await (const page of stored) {
+      await this.pace.pass(page.length);
+      const named = page.flatMap((member) => this.#named(member, read));
+      if (rule === undefined) continue;
+      const exist = await Promise.all(named.map(({ key }) => this.client.exists(key)));
+      const lost = named.filter((_, i) => exist[i] === 0);
+      await this.#suspect(rule, lost, (some) => this.scripts.lostMembers(place, some));
     }
   }
 
@@ -200,13 +202,8 @@ class LeftoverSearch {
   }
 }
 
-/** Somebody has put another key in the place of one since it was found. */
-function ifReplaced(error: unknown): undefined {
-  if (!isReply(error, 'WRONGTYPE')) throw error;
-}
-
 /** How a namespace is looked at. */
-export interface SpringLookOptions {
+interface SpringLookOptions {
   /** Mends what it finds. */
   readonly mends: boolean;
   /** How many sessions are looked at more closely. */
@@ -217,12 +214,7 @@ export interface SpringLookOptions {
 }
 
 /** What was found. */
-export interface SpringLook {
-  readonly overview: SpringOverview;
-  readonly findings: readonly Finding<SpringRule>[];
-  /** Whether leftovers were looked for: not on a Cluster, where a script cannot see a set and what it names. */
-  readonly hasLookedForLeftovers: boolean;
-}
+export type SpringLook = Awaited<ReturnType<typeof lookAtSpring>>;
 
 const SCANNED_PER_CALL = 500;
 const LARGEST_DIFFERENCE = 2000;
@@ -231,8 +223,9 @@ const LARGEST_DIFFERENCE = 2000;
  * Looks at the keys of Spring Session in a namespace, beside the applications that use it. It changes nothing unless it
  * mends, and then nothing but what it finds.
  */
-export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions): Promise<SpringLook> {
+export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions) {
   const { mends, sample, pace, onProgress } = options;
+  // On a Cluster, a script cannot see a set and what it names.
   const search = isCluster(client)
     ? undefined
     : new LeftoverSearch(client, keys, new SpringScripts(client, mends), pace);
@@ -256,7 +249,9 @@ export async function lookAtSpring(client: Redis, keys: SpringKeys, options: Spr
       }
     }
     await search?.sessions(ids);
-    samples.push(...(await sampled(client, keys, ids.slice(0, sample - samples.length))));
+    const some = ids.slice(0, sample - samples.length);
+    const sampled = await Promise.all(some.map((id) => sampleSession(client, keys, id)));
+    samples.push(...sampled.filter((each) => each !== undefined));
   }
   const overview = springOverview(counts, samples);
   const found = (await search?.end()) ?? [];
@@ -269,11 +264,6 @@ async function* scanned(client: Redis | Cluster, { prefix }: SpringKeys): AsyncI
   for (const node of nodes) {
     yield* pages((cursor) => node.scan(cursor, 'MATCH', `${patternOf(prefix)}*`, 'COUNT', SCANNED_PER_CALL));
   }
-}
-
-async function sampled(client: Redis, keys: SpringKeys, ids: readonly string[]): Promise<SampledSession[]> {
-  const all = await Promise.all(ids.map((id) => sampleSession(client, keys, id)));
-  return all.filter((session) => session !== undefined);
 }
 
 function findingsIn({ clockAhead = 0, serializer }: SpringOverview): Finding<SpringRule>[] {

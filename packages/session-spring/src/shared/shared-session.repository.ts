@@ -41,7 +41,7 @@ import { SharedKeys } from '../keys/spring-keys.js';
 type Fields = readonly (readonly [name: string, stored: Buffer])[];
 
 /** What a change needs to know of the session that was loaded. */
-export interface SharedMemo {
+interface SharedMemo {
   /** The name of a user who is signed in by Spring Security alone. */
   readonly springName: string | undefined;
 }

@@ -6,14 +6,13 @@ import {
   type DueList,
   type DueSweeper,
   InjectConnection,
-  isReply,
   Pace,
   redisTime,
   type SweepCounter,
   type SweepOptions,
 } from '@nest-session/redis-events/internal';
 import { pages, type SessionKeys } from '@nest-session/redis/internal';
-import { SharedKeys, type SpringKeys, storedIds } from '../keys/spring-keys.js';
+import { membersOfSet, noneIfReplaced, SharedKeys, type SpringKeys, storedIds } from '../keys/spring-keys.js';
 import { readStoredValue } from '../values/stored-value.js';
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { type Heard, type LookOutcome, SharedScripts } from '../scripts/shared/shared.scripts.js';
@@ -159,29 +158,18 @@ function count(partition: SessionKeys, tally: SweepCounter, id: string, outcome:
 async function* idsEndingSoon(client: Redis, keys: SpringKeys, now: number): AsyncIterable<string[]> {
   const first = Math.floor(now / MINUTE) * MINUTE;
   for (let i = 0; i <= AHEAD; i++) {
-    const read = async (cursor: string): Promise<[string, Buffer[]]> => {
-      const bucket = keys.bucket(first + i * MINUTE);
-      const [next, members] = await client.sscanBuffer(bucket, cursor, 'COUNT', PER_PAGE).catch(ifReplaced);
-      return [next.toString(), members];
-    };
-    for await (const page of pages(read)) {
+    for await (const page of membersOfSet(client, keys.bucket(first + i * MINUTE))) {
       yield textsOf(page).flatMap((text) => (text.startsWith(OF_BUCKET) ? text.slice(OF_BUCKET.length) : []));
     }
   }
   const until = now + AHEAD * MINUTE;
   for (let from = 0, size = PER_PAGE; size === PER_PAGE; from += size) {
-    const [, members] = await client
+    const members = await client
       .zrangebyscoreBuffer(keys.expirations, 0, until, 'LIMIT', from, PER_PAGE)
-      .then((all): [string, Buffer[]] => ['0', all], ifReplaced);
+      .catch(noneIfReplaced);
     size = members.length;
     yield textsOf(members);
   }
-}
-
-/** A key of another type in the place of a set has no members. */
-function ifReplaced(error: unknown): [cursor: string, members: Buffer[]] {
-  if (isReply(error, 'WRONGTYPE')) return ['0', []];
-  throw error;
 }
 
 function textsOf(members: readonly Buffer[]): string[] {

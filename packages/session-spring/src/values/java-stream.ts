@@ -15,7 +15,7 @@ export type JavaValue =
   | { readonly kind: 'enum'; readonly name: string };
 
 /** The description of a class. */
-export interface JavaClass {
+interface JavaClass {
   readonly kind: 'class';
   /** As Java names it, such as `java.util.Map$Entry` or `[B`. */
   readonly name: string;
@@ -50,12 +50,12 @@ export interface JavaArray {
 
 /** The bits of `flags`. */
 export const WRITES = 0x01;
-export const SERIALIZABLE = 0x02;
+const SERIALIZABLE = 0x02;
 export const EXTERNALIZABLE = 0x04;
-export const IN_BLOCKS = 0x08;
+const IN_BLOCKS = 0x08;
 
 /** The class of a proxy object that Java makes at run time. */
-export const PROXY = 'java.lang.reflect.Proxy';
+const PROXY = 'java.lang.reflect.Proxy';
 
 /** The data types of a Java stream, one after the other. @throws UnreadableValueError where the bytes end too early */
 export class JavaBytes {
@@ -188,15 +188,16 @@ const MOST_SUPERCLASSES = 50;
  */
 export class JavaStreamReader {
   readonly #bytes: JavaBytes;
-  readonly #limits: ReadingLimits;
   /** What later parts of the stream may refer to. */
   #handles: JavaValue[] = [];
   #steps = 0;
   #depth = 0;
 
-  constructor(bytes: Buffer, limits: ReadingLimits) {
+  constructor(
+    bytes: Buffer,
+    private readonly limits: ReadingLimits,
+  ) {
     this.#bytes = new JavaBytes(bytes);
-    this.#limits = limits;
   }
 
   /** @throws UnreadableValueError when it is no such stream, or beyond the limits */
@@ -221,7 +222,7 @@ export class JavaStreamReader {
 
   #content(code: number): JavaValue {
     this.#step();
-    if (++this.#depth > this.#limits.depth) throw new UnreadableValueError('The stream is too deep');
+    if (++this.#depth > this.limits.depth) throw new UnreadableValueError('The stream is too deep');
     const value = this.#contentAt(code);
     this.#depth--;
     return value;
@@ -380,7 +381,7 @@ export class JavaStreamReader {
   }
 
   #step(): void {
-    if (++this.#steps > this.#limits.steps) throw new UnreadableValueError('The stream has too many parts');
+    if (++this.#steps > this.limits.steps) throw new UnreadableValueError('The stream has too many parts');
   }
 }
 

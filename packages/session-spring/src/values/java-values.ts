@@ -6,16 +6,16 @@ import {
   type JavaPart,
   type JavaValue,
 } from './java-stream.js';
-import { type JsonValue, type ReadingLimits, UnreadableValueError } from './json-values.js';
+import { type JsonValue, membersOf, type ReadingLimits, UnreadableValueError } from './json-values.js';
 
 /** What a value means, or undefined if that is unknown. */
-export type ReadJava = (value: JavaValue | undefined) => JsonValue | undefined;
+type ReadJava = (value: JavaValue | undefined) => JsonValue | undefined;
 
 /**
  * What an object of a class means, by the part that the class has written, and those of its superclasses before it.
  * Undefined if they are not as they should be.
  */
-export type JavaReading = (part: JavaPart, read: ReadJava, parts: readonly JavaPart[]) => JsonValue | undefined;
+type JavaReading = (part: JavaPart, read: ReadJava, parts: readonly JavaPart[]) => JsonValue | undefined;
 
 // A longer one is an attack: its decimal digits take more time than its length.
 const MOST_MAGNITUDE = 1024;
@@ -266,11 +266,6 @@ function valuesBehindBytes(part: JavaPart): JavaValue[] {
   return valuesIn({ ...part, written: written.slice(written.findIndex((each) => Buffer.isBuffer(each))) });
 }
 
-function itemsOf(value: JavaValue | undefined): readonly JavaValue[] | undefined {
-  if (typeof value !== 'object' || value?.kind !== 'array' || Buffer.isBuffer(value.items)) return undefined;
-  return value.items;
-}
-
 const list: JavaReading = (part, read) => listOf(valuesIn(part), read);
 
 const map: JavaReading = (part, read) => mapOf(valuesIn(part), read);
@@ -290,17 +285,18 @@ function around(field: string): JavaReading {
 /** The keys of a map in a field. */
 function keysOf(field: string): JavaReading {
   return ({ fields }, read) => {
-    const inner = read(fields.get(field));
-    return typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? Object.keys(inner) : undefined;
+    const inner = membersOf(read(fields.get(field)));
+    return inner && Object.keys(inner);
   };
 }
 
 /** An array in a field, up to a length in another field. */
 function arrayIn(field: string, length?: string): JavaReading {
   return ({ fields }, read) => {
-    const items = itemsOf(fields.get(field));
+    const array = fields.get(field);
+    if (typeof array !== 'object' || array?.kind !== 'array' || Buffer.isBuffer(array.items)) return undefined;
     const end = length === undefined ? undefined : fields.get(length);
-    return items && listOf(items.slice(0, typeof end === 'number' ? end : undefined), read);
+    return listOf(array.items.slice(0, typeof end === 'number' ? end : undefined), read);
   };
 }
 
@@ -350,18 +346,15 @@ const OF_JAVA = /^(?:java|javax|jdk|sun|com\.sun)\./;
  * them, objects of an application by their fields. Undefined for what is unknown, and for an object inside of itself.
  */
 export class JavaMeaning {
-  readonly #limits: ReadingLimits;
   readonly #open = new Set<JavaObject | JavaArray>();
   #steps = 0;
   #characters = 0;
 
-  constructor(limits: ReadingLimits) {
-    this.#limits = limits;
-  }
+  constructor(private readonly limits: ReadingLimits) {}
 
   /** @throws UnreadableValueError beyond the limits: what is referred to often is as large as often */
   readonly read = (value: JavaValue | undefined): JsonValue | undefined => {
-    if (++this.#steps > this.#limits.steps) throw new UnreadableValueError('The value has too many parts');
+    if (++this.#steps > this.limits.steps) throw new UnreadableValueError('The value has too many parts');
     switch (typeof value) {
       case 'undefined':
       case 'boolean':
@@ -391,7 +384,7 @@ export class JavaMeaning {
   #inside(value: JavaObject | JavaArray, work: () => JsonValue | undefined): JsonValue | undefined {
     if (this.#open.has(value)) return undefined;
     // References make a value deeper than its stream.
-    if (this.#open.size === this.#limits.depth) throw new UnreadableValueError('The value is too deep');
+    if (this.#open.size === this.limits.depth) throw new UnreadableValueError('The value is too deep');
     this.#open.add(value);
     const meaning = work();
     this.#open.delete(value);
@@ -422,7 +415,7 @@ export class JavaMeaning {
   /** A short text in the stream may be meant many times. */
   #counted(text: string): string {
     this.#characters += text.length;
-    if (this.#characters > 2 * this.#limits.bytes) throw new UnreadableValueError('The value has too much text');
+    if (this.#characters > 2 * this.limits.bytes) throw new UnreadableValueError('The value has too much text');
     return text;
   }
 }

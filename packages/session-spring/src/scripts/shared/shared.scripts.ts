@@ -44,18 +44,8 @@ export interface Heard {
   readonly laterId?: string | undefined;
 }
 
-/** How the sessions stand that a call has looked at. */
-export interface SharedLook {
-  /** In the order in which they were named. */
-  readonly named: readonly LookOutcome[];
-  /** By the ids of those that were due. */
-  readonly due: ReadonlyMap<string, LookOutcome>;
-  /** Milliseconds until the next one of our list is due; undefined when there is none. */
-  readonly next: number | undefined;
-}
-
 /** Who was signed in when a session was loaded, and who is from now on. */
-export interface PrincipalChange {
+interface PrincipalChange {
   /** By Spring Security alone. */
   readonly before: string | undefined;
   /** Null: nobody; undefined: as before. */
@@ -117,8 +107,12 @@ export class SharedScripts {
     return this.#delete([this.keys.own.events], [id, 'revoked', principal, 1]);
   }
 
-  /** Looks at sessions, and at `most` of those that are due. */
-  async lookAt(heard: readonly Heard[], most: number): Promise<SharedLook> {
+  /**
+   * Looks at sessions, and at `most` of those that are due. `named`: how the former stand, in their order; `due`: how
+   * the latter do, by their ids; `next`: milliseconds until the next one of our list is due; undefined when there is
+   * none.
+   */
+  async lookAt(heard: readonly Heard[], most: number) {
     const { own, spring } = this.keys;
     const args = [spring.prefix, own.prefix, most];
     const named = heard.flatMap(({ id, what, laterId = id }) => [id, what, laterId]);
