@@ -1,6 +1,6 @@
 import type { SessionData } from 'express-session';
 import { assertPrincipalName } from '@nest-session/core/internal';
-import { PassportKeys } from './passport-keys.js';
+import { PassportKeys } from './passport-logins.js';
 
 /** The properties of a session, as the next request reads them. They are passed to functions of the options. */
 export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record<string, unknown>>;

@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { fastifyRequestOf } from '@nest-session/core/internal';
-import type { PassportKeys } from '../configuration/passport-keys.js';
+
+/** The properties in which Passport keeps its users. */
+export class PassportKeys extends Set<string> {
+  /** Whether Passport has served a request, so that it reads these properties. */
+  isInUse = false;
+}
 
 /** What Passport is about to keep in the session of a request. */
 export interface PassportLogin {

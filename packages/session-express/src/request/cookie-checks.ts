@@ -1,6 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SessionIdResolver } from '@nest-session/core';
-import { attributesForRequest, OneLineLogger } from '@nest-session/core/internal';
+import { attributesForRequest, type TrackedSession } from '@nest-session/core/internal';
+import { logger, warnOnce } from '../express-session.logger.js';
 
 /** Limits the session as express-session does: to the path of its cookie, and to https if the cookie is Secure. */
 export class CookieCheck {
@@ -23,8 +24,6 @@ export class CookieCheck {
     return true;
   }
 }
-
-const logger = new OneLineLogger('ExpressSession');
 
 const NOT_SENT =
   'The session cookie was not sent, so the client has no session: it is Secure, and the request came over http. ' +
@@ -56,4 +55,28 @@ function targetPathOf(request: IncomingMessage & { readonly originalUrl?: string
 function isBelow(path: string, cookiePath: string): boolean {
   if (!path.startsWith(cookiePath)) return false;
   return path.length === cookiePath.length || cookiePath.endsWith('/') || path[cookiePath.length] === '/';
+}
+
+/**
+ * Looks for responses that remove the old cookie and leave the session: they used to sign the user out. Call it when
+ * the headers of the application are set, and none of the library. Logs it once.
+ */
+export function clearedCookieCheck(name: string): (session: TrackedSession | undefined, to: ServerResponse) => void {
+  const cleared = `${name}=;`;
+  return (session, response) => {
+    if (!session || !livesOn(session)) return;
+    const cookies = response.getHeader('set-cookie');
+    if (cookies === undefined || ![cookies].flat().some((each) => String(each).startsWith(cleared))) return;
+    warnOnce(
+      `A response removed the cookie ${JSON.stringify(name)} of express-session, and the session goes on, because ` +
+        'its cookie is another one now. If this is to sign the user out, call req.session.destroy() instead. This is ' +
+        'logged once',
+    );
+  };
+}
+
+/** Whether the response leaves a stored session as it is: neither ended, nor with another id, as a logout gives it. */
+function livesOn(session: TrackedSession): boolean {
+  const isStored = session.storedId !== undefined && !session.isOver && !session.isGone;
+  return isStored && session.tokenToSend === undefined && session.attributeNames.length > 0;
 }

@@ -1,6 +1,6 @@
 import { OneLineLogger } from '@nest-session/core/internal';
 
-const logger = new OneLineLogger('ExpressSession');
+export const logger = new OneLineLogger('ExpressSession');
 const warned = new Set<string>();
 
 /** Logs a sentence once in the process: it is about the code of the application, and not about a request. */

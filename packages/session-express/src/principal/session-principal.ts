@@ -1,18 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '@nest-session/core';
-import type { TrackedSession } from '@nest-session/core/internal';
-import type { Update } from '../bag/session-bag.js';
-import type { PassportKeys } from '../configuration/passport-keys.js';
+import type { RequestSession, TrackedSession } from '@nest-session/core/internal';
+import { isOwn, type Update } from '../bag/session-bag.js';
 import {
   nameIfAny,
-  principalNameOf,
   PASSPORT_USER,
+  principalNameOf,
   type PrincipalRule,
   type SessionProperties,
   userIn,
-} from '../configuration/principal-rule.js';
-import { type PassportLogin, passportLoginOf } from './passport-logins.js';
+} from './principal-rule.js';
+import { type PassportKeys, type PassportLogin, passportLoginOf } from './passport-logins.js';
+import { warnOnce } from '../express-session.logger.js';
 
 /** Why a user of Passport is nobody's principal. */
 export type NoPrincipalReason = 'no-id' | 'not-by-passport';
@@ -152,3 +152,62 @@ const SIGN_IN_NOT_FOUND =
   'Nobody was signed in, and nothing was saved, because the option `principal` of ExpressSessionModule.forRoot() does not ' +
   'find the name that signIn(name) got: after the call, and before the save, assign the property that the function reads, ' +
   'or set `principal: false` and let signIn() alone decide';
+
+/**
+ * Gives sessions that were stored before the option `principal` was a function, or was another one, the principal that
+ * it finds: otherwise `Sessions.endAll()` misses them until the next change. Looks only where a request renews its
+ * session, so at most once per `touchInterval`.
+ */
+export class PrincipalAdoption {
+  /** @param isAdmitted whether a session can always get a principal */
+  constructor(
+    private readonly rule: PrincipalRule | undefined,
+    private readonly isAdmitted: boolean,
+  ) {}
+
+  /** Before the response. Never throws: what is wrong with the session, its next save says. */
+  adopt({ existing, touch }: RequestSession): void {
+    const { rule } = this;
+    if (!rule || rule.passportKeys || !touch.isDue || !existing || !isUnchanged(existing)) return;
+    const name = nameIn(rule, existing);
+    if (name === undefined || name === existing.principalName) return;
+    warnOnce(this.isAdmitted ? ADOPTED : NOT_ADOPTED);
+    if (!this.isAdmitted) return;
+    try {
+      if (existing.principalName === undefined) existing.adoptPrincipal(name);
+      else existing.setPrincipal(name);
+    } catch {
+      // It holds as much as it may, or cannot get another token any more: nothing has changed.
+    }
+  }
+}
+
+/** A save of changes asks the rule by itself. */
+function isUnchanged(session: TrackedSession): boolean {
+  return !session.isNew && !session.isGone && !session.isOver && !session.isSet && !session.response?.headersSent;
+}
+
+function nameIn(rule: PrincipalRule, session: TrackedSession): string | undefined {
+  const properties = {};
+  for (const name of session.attributeNames.filter(isOwn)) {
+    const get = () => session.peekAttribute(name);
+    Object.defineProperty(properties, name, { get, enumerable: true, configurable: true });
+  }
+  try {
+    return rule.nameIn(properties as SessionProperties);
+  } catch {
+    return undefined;
+  }
+}
+
+const FOUND =
+  'The option `principal` of ExpressSessionModule.forRoot() finds another principal in stored sessions than they were ' +
+  'stored with, or the first one. ';
+
+const ADOPTED =
+  `${FOUND}A session gets it when a request renews it. Until then, Sessions.endAll(name) does not reach it. This is ` +
+  'logged once';
+
+const NOT_ADOPTED =
+  `${FOUND}Sessions.endAll(name) does not reach them until their next change, because \`maxSessions\` may refuse them the ` +
+  'principal. This is logged once';
