@@ -3,7 +3,15 @@
 export type { MaxSessionsOptions } from './configuration/max-sessions.options.js';
 export { HandlerMarks } from './discovery/handler-marks.js';
 export { isFromOtherOrigin } from './csrf/is-from-other-origin.js';
-export { assertLimit, type DeadLetter, type DeadLetterFilter, type ReplayReply } from './events/dead-letter.js';
+export {
+  assertLimit,
+  backOffAfter,
+  type DeadLetter,
+  type DeadLetterFilter,
+  reasonOf,
+  type ReplayReply,
+  RETRIES,
+} from './events/dead-letter.js';
 export type { ConsumerState, EventGroupInfo, RemoveGroupReply } from './events/event-group-info.js';
 export { EventHandlingError } from './events/event-handling.error.js';
 export { type EventGroupsOf, SESSION_EVENT_GROUPS } from './events/event-groups-of.js';

@@ -13,8 +13,14 @@ import {
   type RedisAddress,
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
-import { type EncryptionOptions, readEncryption, type ResolvedRedisSessionOptions } from '@nest-session/redis/internal';
+import { type EncryptionOptions, readEncryption } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
+
+/**
+ * Scripts are commands of a connection: those of calls by connection, those of background work on the one that it has.
+ */
+export const REQUEST_DEADLINE_SCRIPTS = Symbol('REQUEST_DEADLINE_SCRIPTS');
+export const BACKGROUND_DEADLINE_SCRIPTS = Symbol('BACKGROUND_DEADLINE_SCRIPTS');
 
 /** Options of `RedisDeadlineModule.forRoot()`. */
 export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
@@ -41,17 +47,11 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
   requireAtStart?: boolean;
 }
 
+/** The name of the module, for errors. */
+export const MODULE = 'RedisDeadlineModule';
+
 /** The options with their defaults, and what deadlines do not let choose. Times are milliseconds. */
-export interface ResolvedRedisDeadlineOptions extends Pick<
-  ResolvedRedisSessionOptions,
-  'namespace' | 'partitions' | 'grace' | 'cron' | 'commandTimeout' | 'replicas' | 'events' | 'requireAtStart'
-> {
-  readonly connection: RedisAddress;
-  /** Whether it uses the connections of `RedisSessionModule`. */
-  readonly isShared: boolean;
-  readonly serializer: AttributeSerializer;
-  readonly encryption: DeadlineEncryption;
-}
+export type ResolvedRedisDeadlineOptions = ReturnType<typeof resolveRedisDeadlineOptions>;
 
 export const REDIS_DEADLINE_OPTIONS = Symbol('REDIS_DEADLINE_OPTIONS');
 
@@ -61,11 +61,8 @@ const RETENTION = 7 * 86_400_000;
 const EVERY_MINUTE = '0 * * * * *';
 
 /** `shared`: the address of `RedisSessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveRedisDeadlineOptions(
-  options: RedisDeadlineModuleOptions = {},
-  shared?: RedisAddress,
-): ResolvedRedisDeadlineOptions {
-  const reader = new OptionReader('RedisDeadlineModule', options);
+export function resolveRedisDeadlineOptions(options: RedisDeadlineModuleOptions = {}, shared?: RedisAddress) {
+  const reader = new OptionReader(MODULE, options);
   const address = readAddressOrShare(reader, options, 'deadlines', shared);
   const namespace = reader.text('namespace', 'nest:deadlines', namespaceProblem);
   const resolved = {
@@ -102,5 +99,5 @@ export const {
 } = new ConfigurableModuleBuilder<RedisDeadlineModuleOptions>({ moduleName: 'RedisDeadline' })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createRedisDeadlineOptions')
-  .setExtras({}, (definition) => ({ ...explainInjection('RedisDeadlineModule', definition), global: true }))
+  .setExtras({}, (definition) => ({ ...explainInjection(MODULE, definition), global: true }))
   .build();

@@ -1,3 +1,5 @@
+import { textOf } from '../logging/shown-error.js';
+
 /** An event that a group could not handle, or a stray key or member that stood in the place of something else. */
 export interface DeadLetter<Event> {
   /** Pass it to `replay()` or `discard()`. */
@@ -50,4 +52,20 @@ export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 export function assertLimit(limit: number): void {
   if (limit === Infinity || (Number.isInteger(limit) && limit >= 0)) return;
   throw new RangeError('`limit` must be a whole number that is not negative');
+}
+
+/** How often an event is tried whose handlers fail, and after how many milliseconds again: in every store. */
+export const RETRIES = { attempts: 10, firstBackOff: 1000, longestBackOff: 300_000 } as const;
+
+/** Milliseconds until the next attempt: doubled with each one, as in retry-or-dead-letter.lua of redis-events. */
+export function backOffAfter(attempt: number): number {
+  return Math.min(RETRIES.firstBackOff * 2 ** (attempt - 1), RETRIES.longestBackOff);
+}
+
+const LONGEST_REASON = 1000;
+
+/** The reason of a dead letter: the errors of the handlers that failed. */
+export function reasonOf(failed: readonly { readonly name: string; readonly cause: unknown }[]): string {
+  const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
+  return reason.slice(0, LONGEST_REASON);
 }
