@@ -12,8 +12,10 @@ import { RedisEventsModule, type RedisEventsOptionsFactory } from '@nest-session
 import { SpringSessionModule, type SpringSessionOptionsFactory } from '@nest-session/spring';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
-import { resolveDeadlineOptions } from '../../packages/deadlines/src/deadlines/deadlines.js';
-import { resolveMapDeadlineOptions } from '../../packages/deadlines/src/deadlines/map-deadline.store.js';
+import {
+  resolveDeadlineOptions,
+  resolveMapDeadlineOptions,
+} from '../../packages/deadlines/src/deadlines/deadline.options.js';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
 import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/express-session.options.js';

@@ -7,10 +7,10 @@ export {
   DeadlineEvent,
   type DeadlineEventInit,
 } from './deadlines/deadline-event.js';
+export type { DeadlineModuleOptions, MapDeadlineModuleOptions } from './deadlines/deadline.options.js';
 export { DeadlineModule, type DeadlineOptionsFactory } from './deadlines/deadline.module.js';
 export {
   type DeadlineData,
-  type DeadlineModuleOptions,
   Deadlines,
   type DeadlineTime,
   type ListOptions,
@@ -26,4 +26,3 @@ export { OnDeadline, type OnDeadlineOptions } from './deadlines/deadline-handler
 export { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadlines/deadline-event-groups.js';
 export { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadlines/deadline.errors.js';
 export { MapDeadlineModule } from './deadlines/map-deadline.module.js';
-export type { MapDeadlineModuleOptions } from './deadlines/map-deadline.store.js';

@@ -20,10 +20,10 @@ import { DeadlineHandlerModule } from './deadline-handlers.js';
 import {
   DEADLINE_OPTIONS,
   type DeadlineModuleOptions,
-  Deadlines,
   type ResolvedDeadlineOptions,
   resolveDeadlineOptions,
-} from './deadlines.js';
+} from './deadline.options.js';
+import { Deadlines } from './deadlines.js';
 
 /** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
 export interface DeadlineOptionsFactory {

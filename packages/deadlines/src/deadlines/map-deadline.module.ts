@@ -25,13 +25,13 @@ import {
 import { DeadlineEvent } from './deadline-event.js';
 import { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadline-event-groups.js';
 import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from './deadline-handlers.js';
+import type { MapDeadlineModuleOptions } from './deadline.options.js';
 import { DeadlineDataError } from './deadline.errors.js';
 import { DeadlineStore } from './deadline.store.js';
 import {
   type FiredDeadline,
   MAP_DEADLINE_CLOCK,
   MAP_DEADLINE_OPTIONS,
-  type MapDeadlineModuleOptions,
   MapDeadlineStore,
 } from './map-deadline.store.js';
 

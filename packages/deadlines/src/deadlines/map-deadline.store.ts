@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type Clock, isSerializer, OptionReader } from '@nest-session/core/internal';
-import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
+import type { Clock } from '@nest-session/core/internal';
+import type { AttributeSerializer } from '@nest-session/core';
 import {
   type CancelOutcome,
   type DeadlinePage,
@@ -13,26 +13,13 @@ import {
   type ScheduleReply,
   type StoredDeadline,
 } from './deadline.store.js';
-
-/** Options of `MapDeadlineModule.forRoot()`. */
-export interface MapDeadlineModuleOptions {
-  /** Turns the data of deadlines into text and back. @default JSON */
-  serializer?: AttributeSerializer;
-}
+import { type MapDeadlineModuleOptions, resolveMapDeadlineOptions } from './deadline.options.js';
 
 /** What `forRoot()` was given. */
 export const MAP_DEADLINE_OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
 
 /** The clock by which deadlines are due; `TestDeadlineModule` overrides it. */
 export const MAP_DEADLINE_CLOCK = Symbol('MAP_DEADLINE_CLOCK');
-
-/** @throws InvalidSessionOptionsError that names all problems at once */
-export function resolveMapDeadlineOptions(options: MapDeadlineModuleOptions): Required<MapDeadlineModuleOptions> {
-  const reader = new OptionReader('MapDeadlineModule', options);
-  const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
-  reader.finish();
-  return { serializer: serializer ?? new JsonAttributeSerializer() };
-}
 
 /** A deadline that waits in memory. */
 interface WaitingDeadline extends StoredDeadline {
