@@ -980,6 +980,22 @@ redis.call('HSET', key, unpack(change.set))`,
     spec: 'shared/shared-scripts',
     test: 'leaves a former id nowhere in the keys of Spring',
   },
+  {
+    mistake: 'Another principal of a shared session leaves it under the former name in the index of Spring',
+    in: 'shared/change-shared-session',
+    code: 'unlist(place, session.id, session.principal)',
+    instead: '',
+    spec: 'shared/shared-mode',
+    test: 'a name that is assigned takes the place of the former one in the index, without our key of the sign-in',
+  },
+  {
+    mistake: 'Another principal leaves a shared session under the name that Spring Security alone had, in the index',
+    in: 'shared/change-shared-session',
+    code: 'unlist(place, session.id, spring_name)',
+    instead: '',
+    spec: 'shared/shared-mode',
+    test: 'leaves the index of its name for another one, also where our key of the sign-in is gone',
+  },
 
   // Erasure: of one user, completely.
   {

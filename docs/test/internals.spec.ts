@@ -48,10 +48,9 @@ const SIGNS: Readonly<Record<string, Sign>> = {
 
 /** Files that show a sign, and are about objects of the library. */
 const OURS: Readonly<Record<string, string>> = {
-  'freeze-shared.ts': 'copies of the methods of a class of the library',
-  'principal-adoption.ts': 'an object of its own',
-  'property-bag.ts': 'a bag',
   'session-bag.ts': 'a bag',
+  'session-cookie.ts': 'copies of the methods of a class of the library',
+  'session-principal.ts': 'an object of its own',
   'session-admin.module.ts': 'a class of the module',
   'shared-session.listener.ts': 'a text that a script of the library returns',
 };

@@ -12,16 +12,18 @@ import { RedisEventsModule, type RedisEventsOptionsFactory } from '@nest-session
 import { SpringSessionModule, type SpringSessionOptionsFactory } from '@nest-session/spring';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
-import { resolveDeadlineOptions } from '../../packages/deadlines/src/deadlines/deadline.options.js';
-import { resolveMapDeadlineOptions } from '../../packages/deadlines/src/deadlines/map-deadline.options.js';
+import {
+  resolveDeadlineOptions,
+  resolveMapDeadlineOptions,
+} from '../../packages/deadlines/src/deadlines/deadline.options.js';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
 import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
-import { resolveExpressSessionOptions } from '../../packages/session-express/src/configuration/express-session.options.js';
+import { resolveExpressSessionOptions } from '../../packages/session-express/src/express-session.options.js';
 import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
 import { resolveRedisEventsOptions } from '../../packages/redis-events/src/configuration/redis-events.options.js';
 import { resolveRedisSessionOptions } from '../../packages/session-redis/src/configuration/redis-session.options.js';
 import { resolveRedisDeadlineOptions } from '../../packages/deadlines/src/redis/redis-deadline.options.js';
-import { resolveSpringSessionOptions } from '../../packages/session-spring/src/configuration/spring-session.options.js';
+import { resolveSpringSessionOptions } from '../../packages/session-spring/src/spring-session.options.js';
 import { resolveSessionWebSocketOptions } from '../../packages/session-websockets/src/configuration/session-web-socket.options.js';
 import { section } from './support/markdown.js';
 import { defaultsOf, withDefaults } from './support/option-defaults.js';

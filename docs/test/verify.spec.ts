@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RULES } from '../../packages/session-cli/src/verification/rules.js';
-import { SPRING_RULES } from '../../packages/session-spring/src/look/spring-rules.js';
+import { SPRING_RULES } from '../../packages/session-spring/src/look/spring-look.js';
 import { ROOT } from './support/compiler.js';
 import { section } from './support/markdown.js';
 

@@ -11,7 +11,7 @@ export interface LogLine {
 }
 
 /** Files that hand on what others write. */
-const HELPERS = ['/logging/', '/warn-once.ts'];
+const HELPERS = ['/logging/', '/express-session.logger.ts'];
 const VARIES = '...';
 /** A name may lead to another one. */
 const MOST_NAMES = 3;

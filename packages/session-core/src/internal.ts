@@ -5,13 +5,16 @@ export { HandlerMarks } from './discovery/handler-marks.js';
 export { isFromOtherOrigin } from './csrf/csrf.guard.js';
 export {
   assertLimit,
+  backOffAfter,
   type ConsumerState,
   type DeadLetter,
   type DeadLetterFilter,
   type EventGroupInfo,
   type EventGroupsOf,
+  reasonOf,
   type RemoveGroupReply,
   type ReplayReply,
+  RETRIES,
   SESSION_EVENT_GROUPS,
 } from './events/event-groups.js';
 export { EventHandlingError, SessionEventHandlingError } from './events/event-handling.errors.js';

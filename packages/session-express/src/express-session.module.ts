@@ -1,5 +1,20 @@
-import { type DynamicModule, type HttpServer, Inject, Module, type OnModuleInit, Optional } from '@nestjs/common';
+import {
+  ConfigurableModuleBuilder,
+  type DynamicModule,
+  type HttpServer,
+  Inject,
+  Module,
+  type OnModuleInit,
+  Optional,
+} from '@nestjs/common';
 import { HttpAdapterHost, ModuleRef } from '@nestjs/core';
+import {
+  ApplicationSerializer,
+  explainInjection,
+  ForeignSessions,
+  type ResolvedCookieOptions,
+  SessionExtension,
+} from '@nest-session/core/internal';
 import {
   InvalidSessionOptionsError,
   type Session,
@@ -7,35 +22,36 @@ import {
   SessionRepository,
   Sessions,
 } from '@nest-session/core';
-import {
-  ApplicationSerializer,
-  ForeignSessions,
-  OneLineLogger,
-  type ResolvedCookieOptions,
-  SessionExtension,
-} from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
-import type { CookieDescription } from './bag/session-cookie.js';
-import { warnOnce } from './bag/warn-once.js';
-import {
-  EXPRESS_SESSION_MODULE_OPTIONS,
-  ExpressSessionModuleDefinition,
-} from './configuration/express-session.module-definition.js';
 import {
   type ExpressSessionModuleOptions,
   type ResolvedExpressSessionOptions,
   resolveExpressSessionOptions,
-} from './configuration/express-session.options.js';
-import type { BagSettings } from './request/bag-settings.js';
-import type { NoPrincipalReason, NoPrincipalReport } from './request/principal.recorder.js';
-import { ClearedCookieCheck } from './request/cleared-cookie.check.js';
-import { CookieCheck } from './request/cookie.check.js';
-import { PrincipalAdoption } from './request/principal-adoption.js';
-import { RequestBags } from './request/request-bags.js';
-import { requestProperties } from './request/request-properties.js';
+} from './express-session.options.js';
+import type { CookieDescription } from './bag/session-cookie.js';
+import { logger, warnOnce } from './express-session.logger.js';
+import type { BagSettings } from './request/request-bag.js';
+import { type NoPrincipalReason, type NoPrincipalReport, PrincipalAdoption } from './principal/session-principal.js';
+import { clearedCookieCheck, CookieCheck } from './request/cookie-checks.js';
+import { RequestBags, requestProperties } from './request/request-bags.js';
 import { SessionStore } from './request/session.store.js';
-import { ExpressSessionSerializer } from './serializer/express-session.serializer.js';
-import { ConnectRedisTakeover, tokenOf } from './takeover/connect-redis-takeover.js';
+import { ExpressSessionSerializer } from './express-session.serializer.js';
+import { ConnectRedisTakeover, tokenOf } from './connect-redis-takeover.js';
+
+/** The interface of a class for `forRootAsync({ useClass })` or `useExisting`. */
+export interface ExpressSessionOptionsFactory {
+  /** Returns the options of `ExpressSessionModule`, or a promise of them. Called once, at start. */
+  createExpressSessionOptions(): ExpressSessionModuleOptions | Promise<ExpressSessionModuleOptions>;
+}
+
+const {
+  ConfigurableModuleClass: ExpressSessionModuleDefinition,
+  MODULE_OPTIONS_TOKEN: EXPRESS_SESSION_MODULE_OPTIONS,
+} = new ConfigurableModuleBuilder<ExpressSessionModuleOptions>({ moduleName: 'ExpressSession' })
+  .setClassMethodName('forRoot')
+  .setFactoryMethodName('createExpressSessionOptions')
+  .setExtras({}, (definition) => explainInjection('ExpressSessionModule', definition))
+  .build();
 
 /**
  * Adds the properties of express-session to every request: `req.session` as a property bag, `req.sessionID` and
@@ -101,8 +117,8 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
       adoption.adopt(each);
       return bags.beforeResponse(each);
     };
-    const cleared = new ClearedCookieCheck(this.#options.name);
-    extension.beforeHeaders = ({ existing }, response) => cleared.check(existing, response);
+    const checkCleared = clearedCookieCheck(this.#options.name);
+    extension.beforeHeaders = ({ existing }, response) => checkCleared(existing, response);
     // The bag has all members of `Session`, so `@Session()` passes it to handlers of HTTP requests.
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
@@ -150,8 +166,6 @@ function optionsOf(instance: object): { readonly trustProxy?: unknown } | undefi
   const key = Object.getOwnPropertySymbols(instance).find(({ description }) => description === 'fastify.options');
   return key && (instance as Record<symbol, { readonly trustProxy?: unknown }>)[key];
 }
-
-const logger = new OneLineLogger('ExpressSession');
 
 /** The attributes of the cookie that are the same for all requests. */
 function cookieOfAll({

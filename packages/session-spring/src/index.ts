@@ -1,19 +1,16 @@
 // the module
-export { SpringSessionModule } from './spring-session.module.js';
-export type { SpringSessionOptionsFactory } from './configuration/spring-session.module-definition.js';
+export { SpringSessionModule, type SpringSessionOptionsFactory } from './spring-session.module.js';
 export type {
   ReadSpringSessionOptions,
   SharedSpringSessionOptions,
   SpringSessionModuleOptions,
-} from './configuration/spring-session.options.js';
+} from './spring-session.options.js';
 
 // the options of SessionModule
-export { springSessions } from './application/spring-sessions.js';
+export { springSessions } from './spring-sessions.js';
 
 // who is signed in
-export { signInAs } from './application/sign-in-as.js';
-export { signedInAs } from './application/signed-in-as.js';
-export type { SpringAuthentication } from './values/security.context.js';
+export { signedInAs, signInAs, type SpringAuthentication } from './values/spring-principal.js';
 
 // values
 export { type SpringJson, SpringJsonSerializer } from './values/spring-json.serializer.js';

@@ -1,14 +1,292 @@
-import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
-import { InvalidSessionOptionsError } from '@nest-session/core';
-import { STORE_EXPORTS } from '@nest-session/redis/internal';
 import {
-  SPRING_SESSION_MODULE_OPTIONS,
-  SpringSessionModuleDefinition,
-} from './configuration/spring-session.module-definition.js';
-import { MODULE, type SpringSessionModuleOptions } from './configuration/spring-session.options.js';
-import { SpringSessionLifecycle } from './spring-session.lifecycle.js';
-import { SPRING_SESSION_PROVIDERS } from './spring-session.providers.js';
+  type ConfigurableModuleAsyncOptions,
+  ConfigurableModuleBuilder,
+  type DynamicModule,
+  Global,
+  Inject,
+  Injectable,
+  Module,
+  Optional,
+  type Provider,
+} from '@nestjs/common';
+import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import type { Redis } from 'ioredis';
+import { IndexedSessionRepository, InvalidSessionOptionsError } from '@nest-session/core';
+import {
+  ApplicationSerializer,
+  assertConfiguredOnce,
+  explainInjection,
+  givenOptions,
+} from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS, type SessionRepositoryOptions } from '@nest-session/core/store';
+import {
+  BackgroundLimiter,
+  CLEANUP_SCHEDULE,
+  CleanupJob,
+  type CleanupSchedule,
+  CONNECTION_OPTIONS,
+  connectionToken,
+  DELIVERY_OPTIONS,
+  DuePoller,
+  DueSweeper,
+  EventBroadcaster,
+  EventConsumer,
+  EventProducer,
+  KeyspaceNotificationListener,
+  LivingInstances,
+  logger,
+  PartitionSignals,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  type ScriptsOn,
+  scriptsOn,
+  type ServicesOfStore,
+  shownAddress,
+  StoreConnections,
+  StoreLifecycle,
+  StoreStartLog,
+  VERSION,
+} from '@nest-session/redis-events/internal';
+import {
+  END_NOTIFICATIONS,
+  type EndNotifications,
+  keepingRules,
+  ofSessionModule,
+  REQUEST_SESSION_SCRIPTS,
+  SESSION_CLEANUP_JOB,
+  SESSION_REPOSITORY_OPTIONS,
+  SessionExpirationSweeper,
+  SessionPartitions,
+  SessionScripts,
+  SHADOW_KEY_LISTENER,
+  shownDetails,
+  shownFacts,
+  STORE_EXPORTS,
+  STORE_PROVIDERS,
+  tracedPoller,
+} from '@nest-session/redis/internal';
+import { SharedKeys, type SpringMode } from './keys/spring-keys.js';
+import { SpringSessionRepository } from './read/spring-session.repository.js';
+import { SharedEventProducer } from './shared/shared-event-producer.js';
+import { SharedSessionListener } from './shared/shared-session.listener.js';
+import { SharedSessionRepository } from './shared/shared-session.repository.js';
+import { SharedSessionSweeper } from './shared/shared-session.sweeper.js';
+import { SpringApplicationCheck } from './shared/spring-application.check.js';
+import {
+  MODULE,
+  problemsWithSpring,
+  type ResolvedSpringSessionOptions,
+  resolveSpringSessionOptions,
+  SPRING_SESSION_OPTIONS,
+  type SpringSessionModuleOptions,
+} from './spring-session.options.js';
+
+/** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
+export interface SpringSessionOptionsFactory {
+  /** Returns the options, or a promise of them. Called once, at start. */
+  createSpringSessionOptions(): SpringSessionModuleOptions | Promise<SpringSessionModuleOptions>;
+}
+
+const { ConfigurableModuleClass: SpringSessionModuleDefinition, MODULE_OPTIONS_TOKEN } =
+  new ConfigurableModuleBuilder<SpringSessionModuleOptions>({ moduleName: 'SpringSession' })
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createSpringSessionOptions')
+    .setExtras({}, (definition) => ({ ...explainInjection(MODULE, definition), global: true }))
+    .build();
+
+/** Says what runs, as soon as Redis has told its version. */
+@Injectable()
+class SpringStartLog extends StoreStartLog {
+  constructor(
+    @Inject(SPRING_SESSION_OPTIONS) private readonly options: ResolvedSpringSessionOptions,
+    // Optional, so that the error names the missing module.
+    @Optional() @Inject(SESSION_OPTIONS) private readonly sessions: ResolvedSessionOptions,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+  ) {
+    super(connections);
+  }
+
+  protected tell(server: string): void {
+    const { mode, connection, springNamespace, commandTimeout, requireAtStart } = this.options;
+    const isRead = mode === 'read';
+    const inEffect = isRead ? { commandTimeout, requireAtStart } : { ...this.options, grace: undefined };
+    const facts = shownFacts({ ...inEffect, namespace: springNamespace }, this.sessions, { mode });
+    const what = isRead ? 'reads the sessions of Spring Session' : 'shares sessions with Spring Session';
+    const details = shownDetails(inEffect, this.sessions);
+    logger.log(`nest-session ${VERSION} ${what} in ${server}: ${shownAddress(connection)}; ${facts}`);
+    logger.verbose(`Options that are in effect, on Node.js ${process.version}: ${details}`);
+  }
+}
+
+/** What runs in the background, in the order in which it begins. */
+const SERVICES: Readonly<Record<SpringMode, ServicesOfStore>> = {
+  // Spring itself notices the ends of its sessions.
+  read: {
+    foundation: [StoreConnections],
+    sources: [SpringStartLog],
+    listeners: [KeyspaceNotificationListener],
+    handling: [],
+  },
+  shared: {
+    foundation: [StoreConnections, SpringApplicationCheck, LivingInstances],
+    // After all that can refuse the start: the log.
+    sources: [SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, SpringStartLog],
+    listeners: [KeyspaceNotificationListener],
+    handling: [EventConsumer, EventBroadcaster],
+  },
+};
+
+/** Starts the background work of sessions of Spring when the application is complete, and ends it. */
+@Injectable()
+class SpringSessionLifecycle extends StoreLifecycle {
+  constructor(
+    @Inject(ModuleRef) providers: ModuleRef,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+    @Inject(SPRING_SESSION_OPTIONS) { mode, commandTimeout }: ResolvedSpringSessionOptions,
+  ) {
+    super(providers, connections, SERVICES[mode], commandTimeout);
+  }
+}
+
+const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
+const BACKGROUND = connectionToken('background');
+
+/** What the providers of every store inject. */
+const VALUES: Provider[] = [
+  {
+    provide: SPRING_SESSION_OPTIONS,
+    inject: [ModuleRef],
+    useFactory: async (modules: ModuleRef) =>
+      resolveSpringSessionOptions(await givenOptions(modules, MODULE_OPTIONS_TOKEN, MODULE)),
+  },
+  { provide: CONNECTION_OPTIONS, useExisting: SPRING_SESSION_OPTIONS },
+  { provide: DELIVERY_OPTIONS, useExisting: SPRING_SESSION_OPTIONS },
+  { provide: SessionPartitions, inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE], useFactory: partitionsOf },
+  {
+    provide: REQUEST_SESSION_SCRIPTS,
+    inject: [SessionPartitions, SPRING_SESSION_OPTIONS],
+    useFactory: (partitions: SessionPartitions, options: ResolvedSpringSessionOptions) => {
+      // For what counts sessions by our own list of them.
+      const rules = keepingRules({ ...options, expirations: { store: 'buckets', timer: undefined } }, partitions);
+      return scriptsOn((client) => new SessionScripts(client, partitions, rules));
+    },
+  },
+  { provide: END_NOTIFICATIONS, inject: [SPRING_SESSION_OPTIONS, SHADOW_KEY_LISTENER], useFactory: endNotifications },
+  {
+    provide: SESSION_REPOSITORY_OPTIONS,
+    inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE],
+    useFactory: repositoryOptions,
+  },
+  {
+    provide: CLEANUP_SCHEDULE,
+    inject: [SPRING_SESSION_OPTIONS],
+    useFactory: ({ cron }: ResolvedSpringSessionOptions): CleanupSchedule => ({ name: SESSION_CLEANUP_JOB, cron }),
+  },
+];
+
+/** In each mode. They connect and start nothing: SpringSessionLifecycle starts those of its mode. */
+const PROVIDERS: Provider[] = [
+  ...VALUES,
+  ...STORE_PROVIDERS,
+  SpringSessionRepository,
+  {
+    provide: SharedKeys,
+    inject: [SPRING_SESSION_OPTIONS, SessionPartitions, BACKGROUND],
+    useFactory: ({ springNamespace }: ResolvedSpringSessionOptions, { all }: SessionPartitions, client: Redis) =>
+      new SharedKeys(springNamespace, all[0]!, client.options.db ?? 0),
+  },
+  SharedSessionRepository,
+  {
+    provide: IndexedSessionRepository,
+    inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE, SpringSessionRepository, SharedSessionRepository],
+    useFactory: repositoryOfMode,
+  },
+  SharedSessionSweeper,
+  { provide: DueSweeper, useExisting: SharedSessionSweeper },
+  {
+    provide: DuePoller,
+    inject: [SharedSessionSweeper, SessionPartitions, PartitionSignals],
+    useFactory: tracedPoller,
+  },
+  {
+    provide: SessionExpirationSweeper,
+    inject: [
+      BACKGROUND,
+      REQUEST_SESSION_SCRIPTS,
+      SessionPartitions,
+      SPRING_SESSION_OPTIONS,
+      BackgroundLimiter,
+      SharedSessionSweeper,
+    ],
+    useFactory: expirationSweeper,
+  },
+  SharedSessionListener,
+  SpringApplicationCheck,
+  SharedEventProducer,
+  { provide: EventProducer, useExisting: SharedEventProducer },
+  SpringStartLog,
+  SpringSessionLifecycle,
+];
+
+/** In one partition: Spring's keys cannot be spread. */
+function partitionsOf(
+  { namespace, mode }: ResolvedSpringSessionOptions,
+  sessions: ResolvedSessionOptions | undefined,
+): SessionPartitions {
+  return new SessionPartitions(namespace, 1, {
+    module: MODULE,
+    ...(sessions && { ids: sessions.ids.form, limits: sessions.maxSessions !== undefined }),
+    ...(mode === 'shared' && { holds: 'shared-sessions' }),
+  });
+}
+
+function endNotifications(
+  { mode }: ResolvedSpringSessionOptions,
+  listener: KeyspaceNotificationListener,
+): EndNotifications {
+  if (mode === 'read') return { state: 'off' };
+  return {
+    get state() {
+      return listener.health.state;
+    },
+  };
+}
+
+function repositoryOptions(
+  { serializer }: ResolvedSpringSessionOptions,
+  options: ResolvedSessionOptions | undefined,
+): SessionRepositoryOptions {
+  const session = ofSessionModule(options, MODULE);
+  const ofApplication = ApplicationSerializer.of(session);
+  // Spring has a say in the text, and the package of express-session in the values.
+  if (serializer && ofApplication) serializer.plain = () => ofApplication.byDefault;
+  return { ...session, serializer: serializer ?? session.serializer };
+}
+
+/** @throws InvalidSessionOptionsError when sessions of Spring cannot have an option of `SessionModule` */
+function repositoryOfMode(
+  { mode }: ResolvedSpringSessionOptions,
+  sessions: ResolvedSessionOptions | undefined,
+  read: SpringSessionRepository,
+  shared: SharedSessionRepository,
+): IndexedSessionRepository {
+  const problems = sessions ? problemsWithSpring(mode, sessions) : [];
+  if (problems.length > 0) throw new InvalidSessionOptionsError(MODULE, problems);
+  return mode === 'read' ? read : shared;
+}
+
+/** The ends are not noted in our form, and a script for that would report live sessions. */
+function expirationSweeper(
+  client: Redis,
+  scripts: ScriptsOn<SessionScripts>,
+  partitions: SessionPartitions,
+  options: ResolvedSpringSessionOptions,
+  limiter: BackgroundLimiter,
+  shared: SharedSessionSweeper,
+): SessionExpirationSweeper {
+  const stores = options.mode === 'shared' ? [shared] : [];
+  return new SessionExpirationSweeper(client, scripts(client), partitions, options, limiter, stores);
+}
 
 /**
  * Finds the sessions of `SessionModule` where Spring Session keeps them, in place of `RedisSessionModule`. It is
@@ -16,7 +294,7 @@ import { SPRING_SESSION_PROVIDERS } from './spring-session.providers.js';
  * `overrideModule(SpringSessionModule)`.
  */
 @Global()
-@Module({ providers: [...SPRING_SESSION_PROVIDERS, SpringSessionLifecycle], exports: STORE_EXPORTS })
+@Module({ providers: PROVIDERS, exports: STORE_EXPORTS })
 export class SpringSessionModule {
   /**
    * The module with these options, for the imports of the root module. Wrong options fail the start with an
@@ -35,15 +313,11 @@ export class SpringSessionModule {
 }
 
 /** Holds the options: see `RedisSessionModule`. */
-@Module({ imports: [SpringSessionModule], exports: [SPRING_SESSION_MODULE_OPTIONS] })
+@Module({ imports: [SpringSessionModule], exports: [MODULE_OPTIONS_TOKEN] })
 class SpringSessionOptionsModule extends SpringSessionModuleDefinition {
   /** @internal Import it with `forRoot()`. */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super();
-    const own = [...modules.values()].filter(({ metatype }) => metatype === SpringSessionOptionsModule);
-    if (own.length > 1) throw new InvalidSessionOptionsError(MODULE, [IMPORTED_TWICE]);
+    assertConfiguredOnce(modules, SpringSessionOptionsModule, MODULE);
   }
 }
-
-const IMPORTED_TWICE =
-  'It is configured twice in this application. It is global: import SpringSessionModule.forRoot() once, in the root module.';

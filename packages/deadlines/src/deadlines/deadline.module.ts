@@ -1,23 +1,44 @@
-import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
+import {
+  type ConfigurableModuleAsyncOptions,
+  ConfigurableModuleBuilder,
+  type DynamicModule,
+  Global,
+  Inject,
+  Module,
+} from '@nestjs/common';
 import { DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
 import {
   assertOneStore,
+  explainInjection,
   injectDependencies,
   SecurityEventDispatcher,
   SecurityEvents,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { DeadlineStore } from './deadline.store.js';
-import { DeadlineHandlerModule } from './deadline-handler.module.js';
+import { DeadlineHandlerModule } from './deadline-handlers.js';
 import {
-  DEADLINE_MODULE_OPTIONS,
   DEADLINE_OPTIONS,
-  DeadlineModuleDefinition,
   type DeadlineModuleOptions,
   type ResolvedDeadlineOptions,
   resolveDeadlineOptions,
 } from './deadline.options.js';
 import { Deadlines } from './deadlines.js';
+
+/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
+export interface DeadlineOptionsFactory {
+  /** The options of `DeadlineModule`, or a promise of them; called once, at start. */
+  createDeadlineOptions(): DeadlineModuleOptions | Promise<DeadlineModuleOptions>;
+}
+
+const { ConfigurableModuleClass: DeadlineModuleDefinition, MODULE_OPTIONS_TOKEN: DEADLINE_MODULE_OPTIONS } =
+  new ConfigurableModuleBuilder<DeadlineModuleOptions>({ moduleName: 'Deadline' })
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createDeadlineOptions')
+    .setExtras({}, (definition) => ({ ...explainInjection('DeadlineModule', definition), global: true }))
+    .build();
+
+const OF_SESSIONS = { token: SESSION_OPTIONS, optional: true };
 
 /**
  * Provides `Deadlines` to the whole application. Import it once, in the root module, together with the module of a
@@ -27,17 +48,24 @@ import { Deadlines } from './deadlines.js';
 @Module({
   imports: [DiscoveryModule, DeadlineHandlerModule],
   providers: [
-    { provide: DEADLINE_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
+    {
+      provide: DEADLINE_OPTIONS,
+      // In a module of their own: Nest would take the class and a dynamic module of it for two modules.
+      inject: [ModuleRef],
+      useFactory: resolveOptions,
+    },
     MetadataScanner,
     {
       provide: SecurityEvents,
-      inject: [{ token: SESSION_OPTIONS, optional: true }],
-      useFactory: (sessions?: ResolvedSessionOptions) => sessions?.securityEvents ?? ofDeadlinesAlone(),
+      inject: [OF_SESSIONS],
+      // Without sessions, no request and no session is known here.
+      useFactory: (sessions?: ResolvedSessionOptions) =>
+        sessions?.securityEvents ?? new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) }),
     },
     {
       // Beside `SessionModule`, whose dispatcher calls the `@OnSecurityEvent` methods, there is none here.
       provide: SecurityEventDispatcher,
-      inject: [SecurityEvents, DiscoveryService, MetadataScanner, { token: SESSION_OPTIONS, optional: true }],
+      inject: [SecurityEvents, DiscoveryService, MetadataScanner, OF_SESSIONS],
       useFactory: (
         events: SecurityEvents,
         discovery: DiscoveryService,
@@ -74,14 +102,8 @@ export class DeadlineModule {
 @Module({ imports: [DeadlineModule], exports: [DEADLINE_MODULE_OPTIONS] })
 class DeadlineOptionsModule extends DeadlineModuleDefinition {}
 
-/** The options are in a module of their own: Nest would take the class and a dynamic module of it for two modules. */
 async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedDeadlineOptions> {
   const given = { token: DEADLINE_MODULE_OPTIONS, optional: true };
   const [options] = await injectDependencies(moduleRef, [given], () => new Error('It is optional'));
   return resolveDeadlineOptions(options as DeadlineModuleOptions | undefined);
-}
-
-/** No request and no session is known here. */
-function ofDeadlinesAlone(): SecurityEvents {
-  return new SecurityEvents({ shownId: (id) => id, factsOf: () => ({}) });
 }

@@ -1,5 +1,5 @@
-import { ConfigurableModuleBuilder } from '@nestjs/common';
-import { explainInjection, OptionReader } from '@nest-session/core/internal';
+import { type AttributeSerializer, JsonAttributeSerializer } from '@nest-session/core';
+import { isSerializer, OptionReader } from '@nest-session/core/internal';
 
 /** Options of `DeadlineModule.forRoot()`. */
 export interface DeadlineModuleOptions {
@@ -15,14 +15,7 @@ export interface DeadlineModuleOptions {
 /** The options with their defaults. */
 export type ResolvedDeadlineOptions = Readonly<Required<DeadlineModuleOptions>>;
 
-/** The injection token of `ResolvedDeadlineOptions`. */
 export const DEADLINE_OPTIONS = Symbol('DEADLINE_OPTIONS');
-
-/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
-export interface DeadlineOptionsFactory {
-  /** The options of `DeadlineModule`, or a promise of them; called once, at start. */
-  createDeadlineOptions(): DeadlineModuleOptions | Promise<DeadlineModuleOptions>;
-}
 
 /** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveDeadlineOptions(options: DeadlineModuleOptions = {}): ResolvedDeadlineOptions {
@@ -31,22 +24,22 @@ export function resolveDeadlineOptions(options: DeadlineModuleOptions = {}): Res
     maxDataSize: reader.integer('maxDataSize', 65_536, { atLeast: 1, atMost: 2 ** 20 }),
     maxScheduled: reader.integer('maxScheduled', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
   };
-  reader.finish({
-    url: OF_REDIS,
-    client: OF_REDIS,
-    cluster: OF_REDIS,
-    sentinels: OF_REDIS,
-    namespace: OF_REDIS,
-    events: OF_REDIS,
-  });
+  const help = 'it is an option of RedisDeadlineModule.forRoot()';
+  const ofRedis = ['url', 'client', 'cluster', 'sentinels', 'namespace', 'events'];
+  reader.finish(Object.fromEntries(ofRedis.map((name) => [name, help])));
   return Object.freeze(resolved);
 }
 
-const OF_REDIS = 'it is an option of RedisDeadlineModule.forRoot()';
+/** Options of `MapDeadlineModule.forRoot()`. */
+export interface MapDeadlineModuleOptions {
+  /** Turns the data of deadlines into text and back. @default JSON */
+  serializer?: AttributeSerializer;
+}
 
-export const { ConfigurableModuleClass: DeadlineModuleDefinition, MODULE_OPTIONS_TOKEN: DEADLINE_MODULE_OPTIONS } =
-  new ConfigurableModuleBuilder<DeadlineModuleOptions>({ moduleName: 'Deadline' })
-    .setClassMethodName('forRoot')
-    .setFactoryMethodName('createDeadlineOptions')
-    .setExtras({}, (definition) => ({ ...explainInjection('DeadlineModule', definition), global: true }))
-    .build();
+/** @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveMapDeadlineOptions(options: MapDeadlineModuleOptions): Required<MapDeadlineModuleOptions> {
+  const reader = new OptionReader('MapDeadlineModule', options);
+  const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
+  reader.finish();
+  return { serializer: serializer ?? new JsonAttributeSerializer() };
+}

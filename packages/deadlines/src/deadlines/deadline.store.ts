@@ -23,26 +23,39 @@ export interface NewDeadline {
   readonly traceparent?: string | undefined;
 }
 
-/** A deadline that waits, as a store has it. */
-export interface StoredDeadline {
-  /** The id of its event. */
+/** A deadline that waits. */
+export interface ScheduledDeadline<T> {
+  /** The `id` of its event. */
   readonly id: string;
-  /** The key of the application. */
+  /** Your key. */
   readonly key: string;
-  /** The text of its data; undefined without data. */
-  readonly text: string | undefined;
-  /** Epoch milliseconds by the store's clock. */
+  /** The data with which it was scheduled; undefined without any. */
+  readonly data: T;
+  /** When it is due: epoch milliseconds by the store's clock. */
   readonly dueAt: number;
-  /** When it was scheduled; `reschedule()` does not change it. */
+  /** When it was scheduled, in epoch milliseconds by the store's clock; `reschedule()` does not change it. */
   readonly scheduledAt: number;
+}
+
+/** The same as a store has it: with the text of its data, undefined without data. */
+export interface StoredDeadline extends Omit<ScheduledDeadline<unknown>, 'data'> {
+  readonly text: string | undefined;
 }
 
 /** `full`: as many as `maxScheduled` allows wait already. */
 export type ScheduleReply = 'scheduled' | 'replaced' | 'kept' | 'full';
-/** `moved`: it has the new time. `fired`: it came within the last hour. `none`: none waits under the key. */
-export type RescheduleReply = 'moved' | 'fired' | 'none';
-/** `cancelled`: it never fires. `fired`: it came within the last hour. `none`: none waits under the key. */
-export type CancelReply = 'cancelled' | 'fired' | 'none';
+
+/** How `schedule()` answers: under this key none waited; the new one took its place; the one that waited stayed. */
+export type ScheduleOutcome = Exclude<ScheduleReply, 'full'>;
+
+/** How `reschedule()` answers: the time was changed; it has fired within the last hour; none waits under this key. */
+export type RescheduleOutcome = 'moved' | 'fired' | 'none';
+
+/**
+ * How `cancel()` answers. `'cancelled'`: no handler is ever called with it. `'fired'`: it came within the last hour, so
+ * its handlers are called, or were. `'none'`: none waits under this key.
+ */
+export type CancelOutcome = 'cancelled' | 'fired' | 'none';
 
 /** A page of waiting deadlines. */
 export interface DeadlinePage {
@@ -64,9 +77,9 @@ export abstract class DeadlineStore {
   /** One reply for each. The keys differ. */
   abstract schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]>;
   /** Gives the waiting deadline of a key another time. Its id and its data stay. */
-  abstract reschedule(name: string, key: string, due: Due): Promise<RescheduleReply>;
+  abstract reschedule(name: string, key: string, due: Due): Promise<RescheduleOutcome>;
   /** Takes the waiting deadline of a key back. */
-  abstract cancel(name: string, key: string): Promise<CancelReply>;
+  abstract cancel(name: string, key: string): Promise<CancelOutcome>;
   /** Undefined when none waits under the key. */
   abstract get(name: string, key: string): Promise<StoredDeadline | undefined>;
   /** How many of a name wait. */

@@ -1,29 +1,78 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import {
-  readData,
-  writeData,
   assertObject,
+  assertString,
+  isWellFormed,
+  parseDuration,
+  readData,
   SecurityEvents,
   SESSION_TELEMETRY,
   type SessionTelemetry,
   traced,
+  writeData,
 } from '@nest-session/core/internal';
+import { type Duration, InvalidSessionOptionsError } from '@nest-session/core';
 import { deadlineChannel, type DeadlineContext } from '@nest-session/core/telemetry';
-import { InvalidSessionOptionsError } from '@nest-session/core';
-import { assertDeadline, assertKey, assertPlace, type DeadlineTime, dueOf, instantOf } from './deadline-arguments.js';
-import type { Deadline } from './deadline.js';
-import { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadline.errors.js';
+import { type Deadline, isDeadline } from './deadline-event.js';
 import { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadline.options.js';
 import {
-  type CancelReply,
+  type CancelOutcome,
   DeadlineStore,
+  type Due,
   type IfScheduled,
   type NewDeadline,
-  type RescheduleReply,
-  type ScheduleReply,
+  type RescheduleOutcome,
+  type ScheduledDeadline,
+  type ScheduleOutcome,
   type StoredDeadline,
 } from './deadline.store.js';
+import { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadline.errors.js';
+
+const LONGEST_KEY = 1024;
+// Milliseconds: the year 10000. A later instant is a mistake in units.
+const LAST_INSTANT = 253_402_300_800_000;
+
+/** When a deadline is due: after a duration such as `'15m'`, by the store's clock, or at an instant. */
+export type DeadlineTime =
+  | { readonly in: Duration; readonly at?: undefined }
+  /** A `Date`, or epoch milliseconds. In the past: at once. */
+  | { readonly at: Date | number; readonly in?: undefined };
+
+/** @throws TypeError unless it is what `deadline()` returns */
+function assertDeadline(kind: unknown): void {
+  if (!isDeadline(kind)) throw new TypeError('The first argument must be what deadline() returns');
+}
+
+/** @throws TypeError or RangeError for what cannot be a key. The message does not quote it */
+function assertKey(key: unknown): void {
+  assertString('The key of a deadline', key);
+  const size = Buffer.byteLength(key);
+  if (size === 0 || size > LONGEST_KEY)
+    throw new RangeError(`The key of a deadline must have 1 to ${LONGEST_KEY} bytes, not ${size}`);
+  if (!isWellFormed(key)) throw new RangeError('The key of a deadline must be well-formed Unicode');
+}
+
+/** @throws TypeError or RangeError for what is no time */
+function dueOf(time: DeadlineTime): Due {
+  assertObject('The time of a deadline', time);
+  const { in: duration, at } = time;
+  if ((duration === undefined) === (at === undefined))
+    throw new TypeError("A deadline needs either `in`, as in { in: '15m' }, or `at`, a Date or epoch milliseconds");
+  if (at !== undefined) return { at: instantOf(at, 'at') };
+  const milliseconds = parseDuration(duration);
+  if (typeof milliseconds === 'string') throw new TypeError(`\`in\` ${milliseconds}`);
+  if (milliseconds > LAST_INSTANT / 2) throw new RangeError('`in` must end before the year 6000');
+  return { in: Math.round(milliseconds) };
+}
+
+/** Epoch milliseconds. @throws RangeError for what is no instant */
+function instantOf(value: Date | number, name: string): number {
+  const instant = value instanceof Date ? value.getTime() : value;
+  if (typeof instant !== 'number' || !(instant >= 0 && instant < LAST_INSTANT))
+    throw new RangeError(`\`${name}\` must be a Date or epoch milliseconds, from 1970 to the year 9999`);
+  return Math.ceil(instant);
+}
 
 /** The data of a deadline, as the type of its kind says. */
 export type DeadlineData<T> = undefined extends T ? { readonly data?: T } : { readonly data: T };
@@ -37,32 +86,6 @@ export type ScheduleOptions<T> = DeadlineTime &
      */
     readonly ifExists?: IfScheduled;
   };
-
-/** How `schedule()` answers: under this key none waited; the new one took its place; the one that waited stayed. */
-export type ScheduleOutcome = Exclude<ScheduleReply, 'full'>;
-
-/** How `reschedule()` answers: the time was changed; it has fired within the last hour; none waits under this key. */
-export type RescheduleOutcome = RescheduleReply;
-
-/**
- * How `cancel()` answers. `'cancelled'`: no handler is ever called with it. `'fired'`: it came within the last hour, so
- * its handlers are called, or were. `'none'`: none waits under this key.
- */
-export type CancelOutcome = CancelReply;
-
-/** A deadline that waits. */
-export interface ScheduledDeadline<T> {
-  /** The `id` of its event. */
-  readonly id: string;
-  /** Your key. */
-  readonly key: string;
-  /** The data with which it was scheduled; undefined without any. */
-  readonly data: T;
-  /** When it is due: epoch milliseconds by the store's clock. */
-  readonly dueAt: number;
-  /** When it was scheduled, in epoch milliseconds by the store's clock; `reschedule()` does not change it. */
-  readonly scheduledAt: number;
-}
 
 /** Which of the waiting deadlines `list()` returns. */
 export interface ListOptions {
@@ -108,8 +131,6 @@ export class Deadlines {
    *   stored as they are
    */
   async schedule<T>(kind: Deadline<T>, key: string, options: ScheduleOptions<T>): Promise<ScheduleOutcome> {
-    assertDeadline(kind);
-    assertKey(key);
     assertObject('The third argument', options);
     const [outcome] = await this.scheduleMany(kind, [{ key, ...options }]);
     return outcome!;
@@ -142,24 +163,18 @@ export class Deadlines {
 
   /** Gives the deadline that waits under a key another time. Its data and its `id` stay. */
   async reschedule(kind: Deadline<unknown>, key: string, time: DeadlineTime): Promise<RescheduleOutcome> {
-    assertDeadline(kind);
-    assertKey(key);
     const due = dueOf(time);
-    return this.#traced('reschedule', kind, () => this.#store.reschedule(kind.name, key, due));
+    return this.#ofKey('reschedule', kind, key, () => this.#store.reschedule(kind.name, key, due));
   }
 
   /** Cancels the deadline that waits under a key. It never rejects for a race: the answer says who was first. */
   async cancel(kind: Deadline<unknown>, key: string): Promise<CancelOutcome> {
-    assertDeadline(kind);
-    assertKey(key);
-    return this.#traced('cancel', kind, () => this.#store.cancel(kind.name, key));
+    return this.#ofKey('cancel', kind, key, () => this.#store.cancel(kind.name, key));
   }
 
   /** The deadline that waits under a key. @throws DeadlineDataError where its data cannot be read */
   async get<T>(kind: Deadline<T>, key: string): Promise<ScheduledDeadline<T> | undefined> {
-    assertDeadline(kind);
-    assertKey(key);
-    const found = await this.#traced('get', kind, () => this.#store.get(kind.name, key));
+    const found = await this.#ofKey('get', kind, key, () => this.#store.get(kind.name, key));
     return found && this.#scheduled(kind, found);
   }
 
@@ -179,7 +194,11 @@ export class Deadlines {
     const { before, after, limit = 100 } = options;
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_LISTED)
       throw new RangeError(`\`limit\` must be a whole number from 1 to ${MOST_LISTED}`);
-    if (after !== undefined) assertPlace(after);
+    if (after !== undefined) {
+      assertObject('`after`', after);
+      assertKey(after.key);
+      instantOf(after.dueAt, 'after.dueAt');
+    }
     const page = { before: before === undefined ? undefined : instantOf(before, 'before'), after, limit };
     const found = await this.#traced('list', kind, () => this.#store.list(kind.name, page));
     return found.map((each) => this.#scheduled(kind, each));
@@ -205,6 +224,12 @@ export class Deadlines {
   #refuse(bound: DeadlineBound, { name }: Deadline<unknown>): never {
     this.securityEvents.report('limit-reached', { limit: bound });
     throw new DeadlineBoundError(bound, this.options[bound], name);
+  }
+
+  #ofKey<T>(operation: DeadlineContext['operation'], kind: Deadline<unknown>, key: string, call: () => Promise<T>) {
+    assertDeadline(kind);
+    assertKey(key);
+    return this.#traced(operation, kind, call);
   }
 
   #traced<T>(operation: DeadlineContext['operation'], { name }: Deadline<unknown>, call: () => Promise<T>): Promise<T> {

@@ -1,17 +1,99 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Clock } from '@nest-session/core/internal';
+import type { AttributeSerializer } from '@nest-session/core';
 import {
-  type CancelReply,
+  type CancelOutcome,
   type DeadlinePage,
   DeadlineStore,
   type Due,
   FIRED_KNOWN_FOR,
   type IfScheduled,
   type NewDeadline,
-  type RescheduleReply,
+  type RescheduleOutcome,
   type ScheduleReply,
   type StoredDeadline,
 } from './deadline.store.js';
-import { DeadlineQueue, type WaitingDeadline } from './deadline.queue.js';
+import { type MapDeadlineModuleOptions, resolveMapDeadlineOptions } from './deadline.options.js';
+
+/** What `forRoot()` was given. */
+export const MAP_DEADLINE_OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
+
+/** The clock by which deadlines are due; `TestDeadlineModule` overrides it. */
+export const MAP_DEADLINE_CLOCK = Symbol('MAP_DEADLINE_CLOCK');
+
+/** A deadline that waits in memory. */
+interface WaitingDeadline extends StoredDeadline {
+  readonly traceparent: string | undefined;
+}
+
+type Place = Pick<StoredDeadline, 'key' | 'dueAt'>;
+
+/** The waiting deadlines of one name, in the order of their times. Those of one time are in the order of their keys. */
+class DeadlineQueue {
+  readonly #byKey = new Map<string, WaitingDeadline>();
+  readonly #inOrder: WaitingDeadline[] = [];
+
+  get size(): number {
+    return this.#inOrder.length;
+  }
+
+  /** When the first one is due; Infinity when none waits. */
+  get nextDue(): number {
+    return this.#inOrder[0]?.dueAt ?? Infinity;
+  }
+
+  get(key: string): WaitingDeadline | undefined {
+    return this.#byKey.get(key);
+  }
+
+  /** Adds a deadline in the place of the one with its key. */
+  put(deadline: WaitingDeadline): void {
+    this.remove(deadline.key);
+    this.#byKey.set(deadline.key, deadline);
+    this.#inOrder.splice(this.#indexFrom(deadline), 0, deadline);
+  }
+
+  /** False when none waits under the key. */
+  remove(key: string): boolean {
+    const deadline = this.#byKey.get(key);
+    if (!deadline) return false;
+    this.#byKey.delete(key);
+    this.#inOrder.splice(this.#indexFrom(deadline), 1);
+    return true;
+  }
+
+  /** Removes those that are due at an instant or before, and returns them. */
+  takeDue(now: number): WaitingDeadline[] {
+    const end = this.#inOrder.findIndex(({ dueAt }) => dueAt > now);
+    const taken = this.#inOrder.splice(0, end < 0 ? this.size : end);
+    for (const { key } of taken) this.#byKey.delete(key);
+    return taken;
+  }
+
+  page({ before = Infinity, after, limit }: DeadlinePage): WaitingDeadline[] {
+    const from = after ? this.#indexFrom(after) : 0;
+    // The one that the last page ended with may be gone meanwhile.
+    const first = after && this.#inOrder[from] && compare(this.#inOrder[from], after) === 0 ? from + 1 : from;
+    return this.#inOrder.slice(first, first + limit).filter(({ dueAt }) => dueAt < before);
+  }
+
+  /** The index of the first one that does not come before a place. */
+  #indexFrom(place: Place): number {
+    let [low, high] = [0, this.#inOrder.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (compare(this.#inOrder[middle]!, place) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+function compare(one: Place, other: Place): number {
+  if (one.dueAt !== other.dueAt) return one.dueAt - other.dueAt;
+  if (one.key === other.key) return 0;
+  return one.key < other.key ? -1 : 1;
+}
 
 /** A deadline that has come. */
 export interface FiredDeadline extends WaitingDeadline {
@@ -21,18 +103,21 @@ export interface FiredDeadline extends WaitingDeadline {
 }
 
 /** The deadlines of `MapDeadlineModule`. Each step is synchronous, hence atomic. */
+@Injectable()
 export class MapDeadlineStore extends DeadlineStore {
   override readonly namespace = '';
+  override readonly serializer: AttributeSerializer;
   readonly #waiting = new Map<string, DeadlineQueue>();
   /** When they fired, by name and key, in the order in which they did. */
   readonly #fired = new Map<string, number>();
   #scheduled: () => void = () => undefined;
 
   constructor(
-    override readonly serializer: DeadlineStore['serializer'],
-    private readonly clock: Clock,
+    @Inject(MAP_DEADLINE_OPTIONS) options: MapDeadlineModuleOptions,
+    @Inject(MAP_DEADLINE_CLOCK) private readonly clock: Clock,
   ) {
     super();
+    this.serializer = resolveMapDeadlineOptions(options).serializer;
   }
 
   /** Calls a listener after a deadline was scheduled or given another time. */
@@ -46,7 +131,7 @@ export class MapDeadlineStore extends DeadlineStore {
     return replies;
   }
 
-  async reschedule(name: string, key: string, due: Due): Promise<RescheduleReply> {
+  async reschedule(name: string, key: string, due: Due): Promise<RescheduleOutcome> {
     const waiting = this.#of(name).get(key);
     if (!waiting) return this.#hasFired(name, key) ? 'fired' : 'none';
     this.#of(name).put({ ...waiting, dueAt: dueAtOf(due, this.clock.now()) });
@@ -54,7 +139,7 @@ export class MapDeadlineStore extends DeadlineStore {
     return 'moved';
   }
 
-  async cancel(name: string, key: string): Promise<CancelReply> {
+  async cancel(name: string, key: string): Promise<CancelOutcome> {
     if (this.#of(name).remove(key)) return 'cancelled';
     return this.#hasFired(name, key) ? 'fired' : 'none';
   }
@@ -122,18 +207,10 @@ export class MapDeadlineStore extends DeadlineStore {
   }
 }
 
-/** Whether the deadline that waits stays, and the new one does not take its place. */
+/** Whether the deadline that waits stays: as `stays()` of scripts/deadlines/schedule-deadlines.lua. */
 function stays({ dueAt }: WaitingDeadline, newDueAt: number, ifExists: IfScheduled): boolean {
-  switch (ifExists) {
-    case 'replace':
-      return false;
-    case 'keep':
-      return true;
-    case 'earlier':
-      return dueAt <= newDueAt;
-    case 'later':
-      return dueAt >= newDueAt;
-  }
+  if (ifExists === 'earlier') return dueAt <= newDueAt;
+  return ifExists === 'later' ? dueAt >= newDueAt : ifExists === 'keep';
 }
 
 /** A name has no space. */

@@ -3,7 +3,7 @@ import { shownError } from '@nest-session/core/internal';
 import { DataKey, decrypt, encrypt, type EncryptionRules, writesPlain } from '@nest-session/redis/internal';
 
 /** A deadline whose data are stored. */
-export interface DeadlineIdentity {
+interface DeadlineIdentity {
   readonly id: string;
   readonly name: string;
   readonly key: string;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type NamespaceOwner, PartitionKeys, Partitions } from '@nest-session/redis-events/internal';
+import { type EntryKind, type NamespaceOwner, PartitionKeys, Partitions } from '@nest-session/redis-events/internal';
 
 /** The names of the keys of one partition of deadlines. A deadline is a member: the hash of its name and key. */
 export class DeadlineKeys extends PartitionKeys {
@@ -49,3 +49,6 @@ export function memberOf(name: string, key: string): string {
     .digest('hex')
     .slice(0, 2 * HASH_BYTES);
 }
+
+/** The entries that fire-deadlines adds. They bring their data; groups and broadcasts want them by their names. */
+export const DEADLINE_ENTRIES: EntryKind = { types: [], makingRoom: [], onDemand: [], dueSets: ['due'] };

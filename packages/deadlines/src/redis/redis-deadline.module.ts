@@ -1,16 +1,296 @@
-import { type ConfigurableModuleAsyncOptions, type DynamicModule, Global, Inject, Module } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
-import { assertConfiguredOnce, DEADLINE_READER, MEASURED_DEADLINES } from '@nest-session/core/internal';
-import { DeadlineHandlerModule } from '../deadlines/deadline-handler.module.js';
-import { DeadlineEvents } from '../deadlines/deadline.events.js';
-import { DeadlineStore } from '../deadlines/deadline.store.js';
-import { RedisDeadlineLifecycle } from './redis-deadline.lifecycle.js';
 import {
+  type ConfigurableModuleAsyncOptions,
+  type DynamicModule,
+  Global,
+  Inject,
+  Injectable,
+  Module,
+  type Provider,
+} from '@nestjs/common';
+import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import type { Redis } from 'ioredis';
+import {
+  BackgroundLimiter,
+  CLEANUP_PROVIDERS,
+  CLEANUP_SCHEDULE,
+  CleanupJob,
+  type CleanupSchedule,
+  CONNECTION_OPTIONS,
+  CONNECTION_PROVIDERS,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
+  connectionToken,
+  ContentStartLog,
+  DELIVERY_OPTIONS,
+  DELIVERY_PROVIDERS,
+  type DeliveryOptions,
+  type DueList,
+  DuePoller,
+  DueSweeper,
+  EVENT_RULES,
+  EventBroadcaster,
+  EventConsumer,
+  EventGroups,
+  EventProducer,
+  type eventRules,
+  fieldOf,
+  type HandlersFailure,
+  LivingInstances,
+  logger,
+  nameOf,
+  Partitions,
+  PartitionSignals,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  type ScriptsOn,
+  scriptsOn,
+  type ServicesOfStore,
+  SHARED_CONNECTIONS,
+  StoreConnections,
+  StoreLifecycle,
+  type StreamEntry,
+  type SweepCounter,
+  type SweepOptions,
+} from '@nest-session/redis-events/internal';
+import {
+  assertConfiguredOnce,
+  DEADLINE_READER,
+  EventHandlingError,
+  givenOptions,
+  MEASURED_DEADLINES,
+  readData,
+} from '@nest-session/core/internal';
+import { tracedPass } from '@nest-session/redis/internal';
+import { DeadlineStore, FIRED_KNOWN_FOR } from '../deadlines/deadline.store.js';
+import { DEADLINE_ENTRIES, type DeadlineKeys, DeadlinePartitions } from './deadline-keys.js';
+import { DeadlineScripts, type FiringRules } from '../scripts/deadlines/deadline.scripts.js';
+import {
+  BACKGROUND_DEADLINE_SCRIPTS,
+  MODULE,
   REDIS_DEADLINE_MODULE_OPTIONS,
+  REDIS_DEADLINE_OPTIONS,
   RedisDeadlineModuleDefinition,
   type RedisDeadlineModuleOptions,
+  REQUEST_DEADLINE_SCRIPTS,
+  type ResolvedRedisDeadlineOptions,
+  resolveRedisDeadlineOptions,
 } from './redis-deadline.options.js';
-import { REDIS_DEADLINE_PROVIDERS } from './redis-deadline.providers.js';
+import { type Deadline, DeadlineEvent } from '../deadlines/deadline-event.js';
+import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from '../deadlines/deadline-handlers.js';
+import { DeadlineDataError } from '../deadlines/deadline.errors.js';
+import { DeadlineEncryption } from './deadline-encryption.js';
+import { DeadlineEvents } from '../deadlines/deadline-event-groups.js';
+import { RedisDeadlineReader, RedisDeadlineStore } from './redis-deadline.store.js';
+
+/** Deadlines per call: one takes Redis about 20 µs, and other commands wait as long as a call. */
+const BATCH_SIZE = 50;
+
+/** Fires the deadlines whose time has come. Any number of instances may do so: a script fires each once. */
+@Injectable()
+export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList<DeadlineKeys> {
+  readonly what = 'deadlines';
+  readonly #rules: FiringRules;
+  /** The partitions where too many events wait. */
+  readonly #full = new Set<DeadlineKeys>();
+
+  constructor(
+    @Inject(BACKGROUND_DEADLINE_SCRIPTS) private readonly scripts: Pick<DeadlineScripts, 'fire'>,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
+    @Inject(DeadlinePartitions) partitions: DeadlinePartitions,
+    @Inject(EVENT_RULES) { deadLetters }: ReturnType<typeof eventRules>,
+    @Inject(REDIS_DEADLINE_OPTIONS) { events }: Pick<ResolvedRedisDeadlineOptions, 'events'>,
+  ) {
+    super();
+    this.#rules = {
+      batchSize: BATCH_SIZE,
+      maxLength: partitions.shareOf(events.maxLength),
+      knownFor: FIRED_KNOWN_FOR,
+      maxDeadLetterSize: deadLetters.maxSize,
+    };
+  }
+
+  async sweep(partitions: readonly DeadlineKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
+    for (const keys of partitions) {
+      if (options.signal?.aborted) return;
+      await this.claimIn(keys, tally, options).catch((error: unknown) => tally.failures.push(error));
+    }
+  }
+
+  async claimIn(keys: DeadlineKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<number | undefined> {
+    while (!signal?.aborted) {
+      const fired = await this.limiter.run(() => this.scripts.fire(keys, this.#rules), keys.prefix);
+      for (const each of fired.entries) tally.count(keys, each.id, each, Number(each.time), fired.now);
+      this.#tellOfBacklog(keys, fired.isFull);
+      if (fired.isFull || fired.next !== 0) return fired.next;
+    }
+    return undefined;
+  }
+
+  /** Once, however many partitions have a backlog, until none has one any more. */
+  #tellOfBacklog(keys: DeadlineKeys, isFull: boolean): void {
+    if (isFull && this.#full.size === 0) {
+      logger.error(
+        'Deadlines wait longer than they should, because `events.maxLength` events wait for their groups: see DeadlineEvents.list()',
+      );
+    }
+    if (isFull) this.#full.add(keys);
+    else this.#full.delete(keys);
+  }
+}
+
+/** Deadlines that have come, for the delivery. */
+@Injectable()
+export class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
+  readonly kind = DEADLINE_ENTRIES;
+  readonly groupsClass = 'DeadlineEvents';
+
+  constructor(
+    @Inject(DeadlineDispatcher) readonly handlers: DeadlineDispatcher,
+    @Inject(DeadlineEncryption) private readonly encryption: DeadlineEncryption,
+    @Inject(REDIS_DEADLINE_OPTIONS) private readonly options: Pick<ResolvedRedisDeadlineOptions, 'serializer'>,
+  ) {
+    super();
+  }
+
+  toEvent(entry: StreamEntry, _data: unknown, attempt: number): DeadlineEvent | undefined {
+    if (fieldOf(entry, 'type') !== 'deadline') return undefined;
+    const text = (name: string) => fieldOf(entry, name) ?? '';
+    const [id, name, key] = [text('id'), text('name'), text('key')];
+    const read = () => this.#dataOf(entry, { id, name, key });
+    return new DeadlineEvent<Deadline<unknown>>({
+      id,
+      name,
+      key,
+      get data() {
+        return read();
+      },
+      dueAt: Number(text('due')),
+      at: Number(text('at')),
+      attempt,
+      traceparent: fieldOf(entry, 'traceparent'),
+    });
+  }
+
+  shownIdOf(entry: StreamEntry): string {
+    const [id, name] = [fieldOf(entry, 'id'), fieldOf(entry, 'name')];
+    return id === undefined || name === undefined ? nameOf(entry) : shownDeadline({ id, name });
+  }
+
+  /** During a deployment, other instances of the group may have handlers that this one lacks, and must not lose. */
+  override missingHandlerOf({ name }: DeadlineEvent): string | undefined {
+    return this.handlers.wantedTypes().includes(name) ? undefined : name;
+  }
+
+  failureOf(error: unknown): HandlersFailure | undefined {
+    return error instanceof EventHandlingError ? error : undefined;
+  }
+
+  /** @throws DeadlineDataError */
+  #dataOf(entry: StreamEntry, deadline: { id: string; name: string; key: string }): unknown {
+    const stored = fieldOf(entry, 'value');
+    if (stored === undefined) return undefined;
+    const text = this.encryption.decrypted({ text: stored, dataKey: fieldOf(entry, 'dataKey') }, deadline);
+    return readData(deadline.name, text, this.options.serializer, DeadlineDataError);
+  }
+}
+
+const SERVICES: ServicesOfStore = {
+  foundation: [StoreConnections, LivingInstances],
+  // After all that can refuse the start: the log.
+  sources: [PartitionSignals, CleanupJob, DuePoller, ContentStartLog],
+  listeners: [],
+  handling: [EventConsumer, EventBroadcaster],
+};
+
+/** Starts the background work of deadlines when the application is complete, and ends it. */
+@Injectable()
+class RedisDeadlineLifecycle extends StoreLifecycle {
+  constructor(
+    @Inject(ModuleRef) providers: ModuleRef,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+    @Inject(REDIS_DEADLINE_OPTIONS) { commandTimeout }: ResolvedRedisDeadlineOptions,
+  ) {
+    super(providers, connections, SERVICES, commandTimeout);
+  }
+}
+
+/** The groups that handle deadlines, and their dead letters. */
+@Injectable()
+class RedisDeadlineEvents extends EventGroups<DeadlineEvent> implements DeadlineEvents {}
+
+/** The name of the cleanup job in `SchedulerRegistry`. */
+const DEADLINE_CLEANUP_JOB = 'deadline-cleanup';
+
+/** They connect and start nothing. */
+const PROVIDERS: Provider[] = [
+  {
+    provide: REDIS_DEADLINE_OPTIONS,
+    inject: [ModuleRef, { token: CONNECTIONS_TO_SHARE, optional: true }],
+    useFactory: async (modules: ModuleRef, shared?: ConnectionsToShare) =>
+      resolveRedisDeadlineOptions(await givenOptions(modules, REDIS_DEADLINE_MODULE_OPTIONS, MODULE), shared?.address),
+  },
+  { provide: CONNECTION_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
+  {
+    provide: DELIVERY_OPTIONS,
+    inject: [REDIS_DEADLINE_OPTIONS],
+    // No event makes room for another one: as long as there are `maxLength`, DeadlineSweeper fires nothing.
+    useFactory: (options: ResolvedRedisDeadlineOptions): DeliveryOptions => ({
+      ...options,
+      events: { ...options.events, maxLength: Number.MAX_SAFE_INTEGER },
+    }),
+  },
+  ...SHARED_CONNECTIONS,
+  ...CONNECTION_PROVIDERS,
+  {
+    provide: DeadlinePartitions,
+    inject: [REDIS_DEADLINE_OPTIONS],
+    useFactory: ({ namespace, partitions }: ResolvedRedisDeadlineOptions) =>
+      new DeadlinePartitions(namespace, partitions),
+  },
+  { provide: Partitions, useExisting: DeadlinePartitions },
+  { provide: REQUEST_DEADLINE_SCRIPTS, useFactory: () => scriptsOn((client) => new DeadlineScripts(client)) },
+  {
+    provide: BACKGROUND_DEADLINE_SCRIPTS,
+    inject: [REQUEST_DEADLINE_SCRIPTS, connectionToken('background')],
+    useFactory: (scripts: ScriptsOn<DeadlineScripts>, client: Redis) => scripts(client),
+  },
+  {
+    provide: DeadlineEncryption,
+    inject: [REDIS_DEADLINE_OPTIONS],
+    useFactory: ({ encryption }: ResolvedRedisDeadlineOptions) => encryption,
+  },
+  {
+    provide: CLEANUP_SCHEDULE,
+    inject: [REDIS_DEADLINE_OPTIONS],
+    useFactory: ({ cron }: ResolvedRedisDeadlineOptions): CleanupSchedule => ({ name: DEADLINE_CLEANUP_JOB, cron }),
+  },
+  DeadlineSweeper,
+  { provide: DueSweeper, useExisting: DeadlineSweeper },
+  { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: duePoller },
+  DeadlineEventProducer,
+  { provide: EventProducer, useExisting: DeadlineEventProducer },
+  ...CLEANUP_PROVIDERS,
+  ...DELIVERY_PROVIDERS,
+  RedisDeadlineStore,
+  { provide: DeadlineStore, useExisting: RedisDeadlineStore },
+  RedisDeadlineEvents,
+  { provide: DeadlineEvents, useExisting: RedisDeadlineEvents },
+  RedisDeadlineReader,
+  { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
+  { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
+  ContentStartLog,
+  RedisDeadlineLifecycle,
+];
+
+function duePoller(
+  sweeper: DeadlineSweeper,
+  partitions: DeadlinePartitions,
+  signals: PartitionSignals,
+): DuePoller<DeadlineKeys> {
+  const claimIn: DueList<DeadlineKeys>['claimIn'] = (keys, tally, options) =>
+    tracedPass('poll', partitions, tally, () => sweeper.claimIn(keys, tally, options));
+  return new DuePoller('deadlines', { claimIn }, partitions.all, signals);
+}
 
 /**
  * Keeps the deadlines of `DeadlineModule` in Redis, and delivers them when they come. It is global: import it once, in
@@ -21,7 +301,7 @@ import { REDIS_DEADLINE_PROVIDERS } from './redis-deadline.providers.js';
 @Global()
 @Module({
   imports: [DeadlineHandlerModule],
-  providers: [...REDIS_DEADLINE_PROVIDERS, RedisDeadlineLifecycle],
+  providers: PROVIDERS,
   // The last two: for @nest-session/opentelemetry and @nest-session/admin.
   exports: [DeadlineStore, DeadlineEvents, DEADLINE_READER, MEASURED_DEADLINES],
 })
@@ -48,6 +328,6 @@ class RedisDeadlineOptionsModule extends RedisDeadlineModuleDefinition {
   /** @internal Import it with `forRoot()`. */
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     super();
-    assertConfiguredOnce(modules, RedisDeadlineOptionsModule, 'RedisDeadlineModule');
+    assertConfiguredOnce(modules, RedisDeadlineOptionsModule, MODULE);
   }
 }

@@ -16,6 +16,12 @@ import {
 import { type EncryptionOptions, readEncryption } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
 
+/**
+ * Scripts are commands of a connection: those of calls by connection, those of background work on the one that it has.
+ */
+export const REQUEST_DEADLINE_SCRIPTS = Symbol('REQUEST_DEADLINE_SCRIPTS');
+export const BACKGROUND_DEADLINE_SCRIPTS = Symbol('BACKGROUND_DEADLINE_SCRIPTS');
+
 /** Options of `RedisDeadlineModule.forRoot()`. */
 export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
   /** Prefix of every key, which no sessions have. Without `{ } * [ ] ? \`. @default 'nest:deadlines' */
@@ -41,6 +47,9 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
   requireAtStart?: boolean;
 }
 
+/** The name of the module, for errors. */
+export const MODULE = 'RedisDeadlineModule';
+
 /** The options with their defaults, and what deadlines do not let choose. Times are milliseconds. */
 export type ResolvedRedisDeadlineOptions = ReturnType<typeof resolveRedisDeadlineOptions>;
 
@@ -53,7 +62,7 @@ const EVERY_MINUTE = '0 * * * * *';
 
 /** `shared`: the address of `RedisSessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveRedisDeadlineOptions(options: RedisDeadlineModuleOptions = {}, shared?: RedisAddress) {
-  const reader = new OptionReader('RedisDeadlineModule', options);
+  const reader = new OptionReader(MODULE, options);
   const address = readAddressOrShare(reader, options, 'deadlines', shared);
   const namespace = reader.text('namespace', 'nest:deadlines', namespaceProblem);
   const resolved = {
@@ -90,5 +99,5 @@ export const {
 } = new ConfigurableModuleBuilder<RedisDeadlineModuleOptions>({ moduleName: 'RedisDeadline' })
   .setClassMethodName('forRoot')
   .setFactoryMethodName('createRedisDeadlineOptions')
-  .setExtras({}, (definition) => ({ ...explainInjection('RedisDeadlineModule', definition), global: true }))
+  .setExtras({}, (definition) => ({ ...explainInjection(MODULE, definition), global: true }))
   .build();

@@ -1,16 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type { DeadlineReading, StoreReader, WaitingReading } from '@nest-session/core/internal';
 import {
-  type CancelReply,
-  type DeadlinePage,
-  DeadlineStore,
-  type Due,
-  type NewDeadline,
-  type RescheduleReply,
-  type ScheduleReply,
-  type StoredDeadline,
-} from '../deadlines/deadline.store.js';
-import { DuePoller, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
-import { DeadlineEncryption } from './deadline-encryption.js';
+  CleanupJob,
+  DuePoller,
+  GroupLagReader,
+  RequestConnection,
+  type ScriptsOn,
+} from '@nest-session/redis-events/internal';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from './deadline-keys.js';
 import type {
   DeadlinePlace,
@@ -18,8 +14,67 @@ import type {
   DeadlineToWrite,
   PlacesPage,
 } from '../scripts/deadlines/deadline.scripts.js';
-import { REDIS_DEADLINE_OPTIONS, type ResolvedRedisDeadlineOptions } from './redis-deadline.options.js';
-import { REQUEST_DEADLINE_SCRIPTS } from './redis-deadline.tokens.js';
+import {
+  REDIS_DEADLINE_OPTIONS,
+  REQUEST_DEADLINE_SCRIPTS,
+  type ResolvedRedisDeadlineOptions,
+} from './redis-deadline.options.js';
+import {
+  type CancelOutcome,
+  type DeadlinePage,
+  DeadlineStore,
+  type Due,
+  type NewDeadline,
+  type RescheduleOutcome,
+  type ScheduleReply,
+  type StoredDeadline,
+} from '../deadlines/deadline.store.js';
+import { DeadlineEncryption } from './deadline-encryption.js';
+
+/** Reads the deadlines that wait, the groups, and the background work of this instance. */
+@Injectable()
+export class RedisDeadlineReader implements StoreReader<DeadlineReading> {
+  readonly group: string;
+  readonly namespace: string;
+
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_DEADLINE_SCRIPTS) private readonly scripts: ScriptsOn<DeadlineScripts>,
+    @Inject(DeadlinePartitions) private readonly partitions: DeadlinePartitions,
+    @Inject(GroupLagReader) private readonly groups: Pick<GroupLagReader, 'read'>,
+    @Inject(CleanupJob) private readonly cleanup: Pick<CleanupJob, 'age'>,
+    @Inject(REDIS_DEADLINE_OPTIONS) { events }: Pick<ResolvedRedisDeadlineOptions, 'events'>,
+  ) {
+    this.group = events.group;
+    this.namespace = partitions.namespace;
+  }
+
+  get cleanupAge(): number {
+    return this.cleanup.age;
+  }
+
+  /** In each partition, one command for its deadlines and one for its groups. */
+  async read(): Promise<DeadlineReading> {
+    const waiting = waitingDeadlines(this.connection, this.scripts, this.partitions);
+    const [all, groups] = await Promise.all([waiting, this.groups.read()]);
+    return { waiting: all, groups };
+  }
+}
+
+/** The deadlines of all partitions that wait, by their names. */
+export async function waitingDeadlines(
+  connection: RequestConnection,
+  scripts: ScriptsOn<DeadlineScripts>,
+  partitions: Pick<DeadlinePartitions, 'all'>,
+): Promise<WaitingReading[]> {
+  const names = new Map<string, WaitingReading>();
+  const all = await connection.runInAll(partitions, (client, keys) => scripts(client).lookAt(keys));
+  for (const each of all.flat()) {
+    const { count, overdue } = names.get(each.name) ?? { count: 0, overdue: 0 };
+    names.set(each.name, { ...each, count: count + each.count, overdue: Math.max(overdue, each.overdue) });
+  }
+  return [...names.keys()].toSorted().map((name) => names.get(name)!);
+}
 
 /**
  * Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns; a list also
@@ -57,14 +112,14 @@ export class RedisDeadlineStore extends DeadlineStore {
     return [...toWrite.keys()].map((member) => replies.get(member)!);
   }
 
-  async reschedule(name: string, key: string, due: Due): Promise<RescheduleReply> {
+  async reschedule(name: string, key: string, due: Due): Promise<RescheduleOutcome> {
     const { member, keys } = this.#placeOf(name, key);
     const [word, wait] = await this.#write(keys, (scripts) => scripts.reschedule(keys, name, member, due));
     if (wait !== undefined) this.poller.hurry(keys, wait);
     return word;
   }
 
-  cancel(name: string, key: string): Promise<CancelReply> {
+  cancel(name: string, key: string): Promise<CancelOutcome> {
     const { member, keys } = this.#placeOf(name, key);
     return this.#write(keys, (scripts) => scripts.cancel(keys, name, member));
   }

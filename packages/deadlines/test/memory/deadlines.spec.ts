@@ -2,12 +2,11 @@ import { Injectable, type ModuleMetadata, Scope, type Type } from '@nestjs/commo
 import { NestFactory } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
-import { DeadlineEvent } from '../../src/deadlines/deadline-event.js';
+import { deadline, DeadlineEvent } from '../../src/deadlines/deadline-event.js';
 import { DeadlineModule } from '../../src/deadlines/deadline.module.js';
-import { deadline } from '../../src/deadlines/deadline.js';
 import { Deadlines, type ScheduleOptions } from '../../src/deadlines/deadlines.js';
 import { MapDeadlineModule } from '../../src/deadlines/map-deadline.module.js';
-import { OnDeadline } from '../../src/deadlines/on-deadline.decorator.js';
+import { OnDeadline } from '../../src/deadlines/deadline-handlers.js';
 import { MapSessionModule, SessionModule } from '../../../session-core/src/index.js';
 
 LeakGuard.install();

@@ -1,9 +1,9 @@
 import { Logger } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
-import type { DeadlineDispatcher } from '../../src/deadlines/deadline.dispatcher.js';
+import type { DeadlineDispatcher } from '../../src/deadlines/deadline-handlers.js';
 import { EventHandlingError } from '@nest-session/core/internal';
-import { MapDeadlineDelivery } from '../../src/deadlines/map-deadline-delivery.js';
+import { MapDeadlineDelivery } from '../../src/deadlines/map-deadline.module.js';
 import { JsonAttributeSerializer } from '../../../session-core/src/session/json-attribute.serializer.js';
 
 LeakGuard.install();
@@ -21,7 +21,7 @@ it('knows when the next retry is due, however many deadlines have failed', async
     broadcast: () => Promise.resolve(),
     idle: () => Promise.resolve(),
   } as unknown as DeadlineDispatcher;
-  const delivery = new MapDeadlineDelivery(failing, new JsonAttributeSerializer(), clock);
+  const delivery = new MapDeadlineDelivery(failing, { serializer: new JsonAttributeSerializer() }, clock);
   const deadline = {
     name: 'order.payment-due',
     dueAt: 0,

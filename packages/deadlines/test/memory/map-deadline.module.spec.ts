@@ -3,15 +3,15 @@ import { Injectable, type INestApplicationContext, Module, type Provider } from 
 import { Test } from '@nestjs/testing';
 import { Gate, LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, ManualClock, TestClock, TestDeadlineModule } from '@nest-session/testing';
-import type { DeadlineEvent } from '../../src/deadlines/deadline-event.js';
-import { DeadlineEvents } from '../../src/deadlines/deadline.events.js';
+import { deadline, type DeadlineEvent } from '../../src/deadlines/deadline-event.js';
+import { DeadlineEvents } from '../../src/deadlines/deadline-event-groups.js';
 import { DeadlineModule } from '../../src/deadlines/deadline.module.js';
-import { deadline } from '../../src/deadlines/deadline.js';
 import { DeadlineStore } from '../../src/deadlines/deadline.store.js';
 import { Deadlines } from '../../src/deadlines/deadlines.js';
-import { MAP_DEADLINE_CLOCK, MapDeadlineModule } from '../../src/deadlines/map-deadline.module.js';
-import type { MapDeadlineModuleOptions } from '../../src/deadlines/map-deadline.options.js';
-import { OnDeadline } from '../../src/deadlines/on-deadline.decorator.js';
+import { MapDeadlineModule } from '../../src/deadlines/map-deadline.module.js';
+import { MAP_DEADLINE_CLOCK } from '../../src/deadlines/map-deadline.store.js';
+import type { MapDeadlineModuleOptions } from '../../src/deadlines/deadline.options.js';
+import { OnDeadline } from '../../src/deadlines/deadline-handlers.js';
 import { JsonAttributeSerializer } from '../../../session-core/src/session/json-attribute.serializer.js';
 
 LeakGuard.install();

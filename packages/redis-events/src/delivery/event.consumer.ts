@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import { shownError, shownText, textOf } from '@nest-session/core/internal';
+import { reasonOf, shownError, shownText } from '@nest-session/core/internal';
 import type { PollingLoop } from '@nest-session/core/store';
 import type { BackgroundService } from '../timing/background-service.js';
 import { settledWithin } from '../timing/settled-within.js';
@@ -8,7 +8,7 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { RETRY, untilSound } from '../connection/until-sound.js';
 import { EVENT_RULES } from './delivery.tokens.js';
-import { EventProducer, type HandlersFailure } from './event-producer.js';
+import { EventProducer } from './event-producer.js';
 import type { PendingEvent } from './pending-event.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember } from './consumer-group-member.js';
@@ -36,7 +36,6 @@ export interface ConsumerOptions {
 // Milliseconds.
 // While retries have all their places, others may be due. Most handlers have finished by then.
 const PAUSE_WHILE_RETRIES_RUN = 25;
-const LONGEST_REASON = 1000;
 
 /**
  * Reads the events of its group and calls their handlers, at least once, and exactly once without faults. New events
@@ -279,7 +278,11 @@ export class EventConsumer<Event> implements BackgroundService {
     } catch (error) {
       const failure = this.producer.failureOf(error);
       if (!failure) throw error;
-      return { done: [...done, ...failure.succeeded], reason: reasonOf(failure), handler: failure.failed[0]?.name };
+      return {
+        done: [...done, ...failure.succeeded],
+        reason: reasonOf(failure.failed),
+        handler: failure.failed[0]?.name,
+      };
     }
   }
 
@@ -305,11 +308,6 @@ export class EventConsumer<Event> implements BackgroundService {
     await silent;
     await leave([]);
   }
-}
-
-function reasonOf({ failed }: HandlersFailure): string {
-  const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
-  return reason.slice(0, LONGEST_REASON);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

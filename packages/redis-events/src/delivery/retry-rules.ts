@@ -1,3 +1,4 @@
+import { RETRIES } from '@nest-session/core/internal';
 import type { PendingEvent } from './pending-event.js';
 
 /** When failed events are retried; milliseconds. */
@@ -14,8 +15,8 @@ export interface DeliveryPace {
 /** The pace of applications; tests override it. */
 export const PACE: DeliveryPace = {
   pollInterval: 1000,
-  firstBackOff: 1000,
-  longestBackOff: 300_000,
+  firstBackOff: RETRIES.firstBackOff,
+  longestBackOff: RETRIES.longestBackOff,
   wishRenewal: 60_000,
 };
 
@@ -28,7 +29,7 @@ export interface RetryLimits {
 }
 
 /** The default of `attempts`. */
-export const ATTEMPTS = 10;
+export const ATTEMPTS = RETRIES.attempts;
 
 /** The limit `mostAbandoned` of applications. */
 export const MOST_ABANDONED = 5;

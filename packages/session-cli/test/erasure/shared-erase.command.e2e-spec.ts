@@ -5,7 +5,7 @@ import { SpringJsonSerializer } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/principal-attribute.js';
+import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/spring-principal.js';
 import type { App } from '../../../session-redis/test/support/app.fixture.js';
 import { startWithSpring } from '../../../session-spring/test/support/spring.app.js';
 import { jsonOf, runCommand } from '../support/command.process.js';

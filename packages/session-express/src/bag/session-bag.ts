@@ -1,8 +1,105 @@
-import type { Session } from '@nest-session/core';
-import { SafePromise, type SaveOutcome, SHOWN_SESSION } from '@nest-session/core/internal';
-import type { BagValues } from './bag-values.js';
-import { freezeFunction, freezeShared } from './freeze-shared.js';
-import type { SessionCookie } from './session-cookie.js';
+import type { ReadonlySession, Session, Session as CoreSession } from '@nest-session/core';
+import { SafePromise, type SaveOutcome, SHOWN_SESSION, type TrackedSession } from '@nest-session/core/internal';
+import { freezeFunction, freezeShared, SessionCookie } from './session-cookie.js';
+import { warnOnce } from '../express-session.logger.js';
+
+// Attributes whose names begin with it belong to the library and do not appear as properties.
+const RESERVED = 'nest-session.';
+
+/**
+ * The values of one property bag. They are the attributes of a session until the request replaces or ends the session.
+ * After that, they are a copy of the last values, and changes have no effect.
+ */
+export class BagValues {
+  #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
+
+  constructor(
+    readonly session: TrackedSession,
+    readonly cookie: SessionCookie,
+  ) {}
+
+  /** The id of the session, or its last id. */
+  get id(): string {
+    return this.#left?.id ?? this.session.id;
+  }
+
+  /** Whether the request has replaced or ended the session. */
+  get isLeft(): boolean {
+    return this.#left !== undefined;
+  }
+
+  /** The names of the properties. */
+  get names(): string[] {
+    return this.#left ? [...this.#left.values.keys()] : propertyNamesOf(this.session);
+  }
+
+  get(name: string): unknown {
+    if (!isOwn(name)) return undefined;
+    return this.#left ? this.#left.values.get(name) : this.session.getAttribute(name);
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== undefined;
+  }
+
+  /** @throws TypeError for a name that belongs to the library */
+  set(name: string, value: unknown): void {
+    if (!isOwn(name))
+      throw new TypeError(`The attribute ${JSON.stringify(name)} belongs to @nest-session: use another name`);
+    if (!this.#left) this.session.assignAttribute(name, value);
+    else if (value === undefined || value === null) this.#left.values.delete(name);
+    else this.#left.values.set(name, value);
+  }
+
+  remove(name: string): void {
+    // Not by the value, which may be one that cannot be read.
+    if (this.names.includes(name)) this.set(name, undefined);
+  }
+
+  /** Copies the current values, but for those that cannot be read: nobody may need them any more. Never throws. */
+  copy(): Map<string, unknown> {
+    if (this.#left) return new Map(this.#left.values);
+    const values = this.names.map((name) => [name, this.session.peekAttribute(name)] as const);
+    return new Map(values.filter(([, value]) => value !== undefined));
+  }
+
+  /** Detaches the bag from the session. From then on it shows these values. */
+  leave(id: string, values: Map<string, unknown>): void {
+    this.#left ??= { id, values };
+    this.cookie.detach();
+  }
+}
+
+/** The attributes of a session that appear as properties. */
+export function propertiesOf(session: ReadonlySession): Map<string, unknown> {
+  return new Map(propertyNamesOf(session).map((name) => [name, session.getAttribute(name)]));
+}
+
+function propertyNamesOf(session: ReadonlySession): string[] {
+  return session.attributeNames.filter(isOwn);
+}
+
+/** Whether the application may use a name. */
+export function isOwn(name: string): boolean {
+  return !name.startsWith(RESERVED);
+}
+
+/** The members of a property bag that express-session does not have. You cannot assign to them. */
+export type SessionMembers = Readonly<Omit<CoreSession, 'id' | 'save'>>;
+
+// `req.session` has the types of @types/express-session, with the `SessionData` of the application.
+declare module 'express-session' {
+  interface Session extends SessionMembers {
+    /** Without a callback, resolves when the session was replaced. It takes effect at the save. */
+    regenerate(): Promise<void>;
+    /** Without a callback, resolves when the session has ended. */
+    destroy(): Promise<void>;
+    /** Without a callback, resolves when the session was loaded again. */
+    reload(): Promise<void>;
+    /** Without a callback, resolves when the changes are saved. */
+    save(): Promise<SaveOutcome>;
+  }
+}
 
 /** Called with the error, or without an argument. */
 export type Callback = (error?: unknown) => void;
@@ -33,13 +130,13 @@ export type Update = (current: unknown) => unknown;
 export const CONTENT = Symbol('session bag');
 
 /** The content behind a bag. */
-export interface BagContent {
+interface BagContent {
   readonly values: BagValues;
   readonly owner: BagOwner;
 }
 
 /**
- * The methods of `req.session`. Every other property is an attribute of the session (see `property-bag.ts`). A method
+ * The methods of `req.session`. Every other property is an attribute of the session (see `propertyBag()`). A method
  * that takes a callback returns a promise if you pass none.
  */
 export class SessionBag {
@@ -189,3 +286,101 @@ function answerIfAsked<T>(
   promise = SafePromise.of(answered, () => undefined);
   return promise;
 }
+
+/** Creates a session with the methods of `SessionBag`, whose other properties are its attributes. */
+export function propertyBag(content: BagContent): SessionBag {
+  return new Proxy(new SessionBag(content), HANDLER);
+}
+
+/** Shared by all bags, because V8 cannot optimize proxies that each have their own. */
+const HANDLER: ProxyHandler<SessionBag> = {
+  get(bag, name) {
+    if (isAttribute(bag, name)) return valuesOf(bag).get(name);
+    return Reflect.get(bag, name);
+  },
+
+  has: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).has(name) : Reflect.has(bag, name)),
+
+  set(bag, name, value) {
+    if (isAttribute(bag, name)) valuesOf(bag).set(name, value);
+    else setMember(bag, name, value);
+    return true;
+  },
+
+  deleteProperty(bag, name) {
+    if (isAttribute(bag, name)) valuesOf(bag).remove(name);
+    // This restores a method that the application had replaced.
+    else Reflect.deleteProperty(bag, name);
+    return true;
+  },
+
+  defineProperty(bag, name, descriptor) {
+    // A store cannot keep accessors.
+    if (!('value' in descriptor)) return false;
+    return HANDLER.set!(bag, name, descriptor.value, bag);
+  },
+
+  ownKeys: (bag) => [...COOKIE, ...valuesOf(bag).names.filter((name) => isAttribute(bag, name)), CONTENT],
+
+  getOwnPropertyDescriptor(bag, name) {
+    if (name === 'cookie') return own(bag.cookie);
+    if (!isAttribute(bag, name)) return Reflect.getOwnPropertyDescriptor(bag, name);
+    const value = valuesOf(bag).get(name);
+    return value === undefined ? undefined : own(value);
+  },
+};
+
+const COOKIE = ['cookie'];
+
+/** What to write instead of an assignment to a member that is, or looks like, a plain property in express-session. */
+const INSTEAD: ReadonlyMap<string | symbol, string> = new Map([
+  ['principalName', 'call req.session.signIn(name) or signOut()'],
+  ['maxInactiveInterval', 'set req.session.cookie.maxAge, or the timeout of the session in SessionContext'],
+  ['absoluteTimeout', 'set absoluteTimeout of the session in SessionContext'],
+]);
+
+function valuesOf(bag: SessionBag) {
+  return bag[CONTENT].values;
+}
+
+/** Whether a property is an attribute of the session and not a member of the bag. */
+function isAttribute(bag: SessionBag, name: string | symbol): name is string {
+  return typeof name === 'string' && !(name in bag);
+}
+
+function own(value: unknown): PropertyDescriptor {
+  return { value, writable: true, enumerable: true, configurable: true };
+}
+
+function setMember(bag: SessionBag, name: string | symbol, value: unknown): void {
+  const instead = INSTEAD.get(name);
+  // These names cannot be attributes either, because `Object.assign(req.session, body)` lets the client choose names.
+  if (instead !== undefined) throw new TypeError(`req.session.${String(name)} cannot be assigned: ${instead}`);
+  if (name === 'cookie') {
+    setCookie(bag, value);
+  } else if (typeof name === 'symbol' || typeof value === 'function') {
+    // Not enumerable, because a method is not data.
+    Object.defineProperty(bag, name, { value, writable: true, configurable: true });
+  } else {
+    throw new TypeError(
+      `req.session.${name} is a member of the session: store the value under another name, or use ` +
+        `setAttribute(${JSON.stringify(name)}, value)`,
+    );
+  }
+}
+
+/** At a login, Passport copies the properties of the old session to the new one, including its cookie. */
+function setCookie({ cookie }: SessionBag, other: unknown): void {
+  if (other instanceof SessionCookie) {
+    if (other.originalMaxAge !== cookie.originalMaxAge) cookie.maxAge = other.originalMaxAge;
+  } else if (typeof other === 'object' && other !== null) {
+    // Without its lifetime: it may be the body of a request, and a client must not choose that.
+    warnOnce(NO_COOKIE);
+  } else {
+    throw new TypeError(`${NO_COOKIE}. To end the session, call destroy()`);
+  }
+}
+
+const NO_COOKIE =
+  'Only the cookie of another session can be assigned to req.session.cookie. An object changes nothing: set ' +
+  'req.session.cookie.maxAge to change the lifetime';

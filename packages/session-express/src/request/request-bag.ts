@@ -1,33 +1,53 @@
-import { SessionGoneError } from '@nest-session/core';
+import type { IncomingMessage } from 'node:http';
+import { type SessionClient, SessionGoneError } from '@nest-session/core';
 import {
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
   type RequestSession,
   type SaveOutcome,
+  shownStack,
   TrackedSession,
 } from '@nest-session/core/internal';
-import { BagValues } from '../bag/bag-values.js';
-import { propertyBag } from '../bag/property-bag.js';
+import { type CookieDescription, SessionCookie } from '../bag/session-cookie.js';
+import type { PrincipalRule } from '../principal/principal-rule.js';
+import { type NoPrincipalReport, PrincipalRecorder } from '../principal/session-principal.js';
 import {
   type BagOwner,
+  BagValues,
   type Callback,
   CONTENT,
   type IsTold,
+  propertyBag,
   type SessionBag,
   type Update,
 } from '../bag/session-bag.js';
-import { SessionCookie } from '../bag/session-cookie.js';
-import type { BagSettings } from './bag-settings.js';
-import { PrincipalRecorder } from './principal.recorder.js';
-import { SessionCallbacks } from './session-callbacks.js';
+import { logger } from '../express-session.logger.js';
+
+/** The settings of all property bags of an application. */
+export interface BagSettings {
+  /** Whether the session ends when `req.session` is set to null. */
+  readonly unset: 'keep' | 'destroy';
+  /** Whether a new session is stored even if the application set no property. */
+  readonly saveUninitialized: boolean;
+  /** Determines the principal of a session. Undefined: the application does. */
+  readonly principal: PrincipalRule | undefined;
+  readonly reportNoPrincipal: NoPrincipalReport;
+  /** Called when the application has read the id of a session: before the response, where there is one. */
+  tellOfId(): void;
+  /** The idle timeout in seconds of a session whose cookie has no lifetime of its own. -1 means none. */
+  timeoutOf(principalName: string | undefined): number;
+  /** The lifetime of the cookie of a client in seconds. 0 means until the browser is closed. */
+  lifetimeOf(client: SessionClient): number;
+  /** The attributes of the cookie in the response to a request or, without one, those that all requests share. */
+  describeCookie(request?: IncomingMessage): CookieDescription;
+}
 
 /** The `req.session` of one request or message. The application may replace, end or unset it. */
 export class RequestBag implements BagOwner {
-  readonly #request: RequestSession;
-  readonly #settings: BagSettings;
   readonly #session: TrackedSession;
   readonly #principal: PrincipalRecorder;
-  #callbacks: SessionCallbacks | undefined;
+  /** Of those that the application has passed. Its response waits until each was called. */
+  #callbacksLeft: Set<Promise<void>> | undefined;
   #bag: SessionBag | null | undefined;
   /** Whether the application has read the id of the session since that was told. */
   #isIdRead = false;
@@ -37,16 +57,13 @@ export class RequestBag implements BagOwner {
   #given: { readonly seconds: number; readonly authenticatedAt: number | undefined } | undefined;
 
   /** @throws the error of a failed load */
-  constructor(request: RequestSession, settings: BagSettings) {
-    this.#request = request;
-    this.#settings = settings;
+  constructor(
+    private readonly request: RequestSession,
+    private readonly settings: BagSettings,
+  ) {
     this.#session = TrackedSession.of(request.session);
-    this.#principal = new PrincipalRecorder(
-      this.#session,
-      request.request,
-      settings.principal,
-      settings.reportNoPrincipal,
-    );
+    const { principal, reportNoPrincipal } = settings;
+    this.#principal = new PrincipalRecorder(this.#session, request.request, principal, reportNoPrincipal);
     this.#session.beforeSave(() => this.#complete());
     this.#bag = this.#open();
     this.#initialize();
@@ -76,7 +93,7 @@ export class RequestBag implements BagOwner {
     // Throws where one of them cannot be read, before anything has changed.
     const staying = kept.map((name) => [name, this.#bag?.[CONTENT].values.get(name)] as const);
     session.startAnew();
-    session.maxInactiveInterval = this.#settings.timeoutOf(undefined);
+    session.maxInactiveInterval = this.settings.timeoutOf(undefined);
     this.#given = undefined;
     this.#leave(id, values);
     this.#bag = this.#open();
@@ -112,33 +129,45 @@ export class RequestBag implements BagOwner {
     const error = this.#untold;
     this.#untold = undefined;
     // Unless the save before the response has failed with it.
-    if (error && !this.#request.hasFailed) throw error;
+    if (error && !this.request.hasFailed) throw error;
   }
 
   async reload(): Promise<void> {
     const values = this.#copy();
-    if (!(await this.#request.reload())) throw new Error('failed to load session');
+    if (!(await this.request.reload())) throw new Error('failed to load session');
     this.#leave(this.#session.id, values);
     this.#bag = this.#open();
   }
 
   callBack(result: Promise<unknown>, callback: Callback): void {
-    this.#callbacks ??= new SessionCallbacks(this.#request);
-    this.#callbacks.add(result, callback);
+    const left = (this.#callbacksLeft ??= new Set());
+    const fail = (error: unknown) => {
+      if (!this.request.response.fail?.(error)) reportUntold(error);
+    };
+    const call = (...args: Parameters<Callback>) => {
+      // First, because the response that it sends would wait for it.
+      left.delete(called);
+      callSafely(() => callback(...args), fail);
+    };
+    const called = result.then(
+      () => call(),
+      (error: unknown) => call(error),
+    );
+    left.add(called);
   }
 
   /** Resolves when the callbacks were called that wait for the session; undefined when there are none. */
   get callbacksLeft(): Promise<unknown> | undefined {
-    return this.#callbacks?.left;
+    return this.#callbacksLeft?.size ? Promise.all(this.#callbacksLeft) : undefined;
   }
 
   tellOfId(): void {
     this.#isIdRead = true;
-    if (this.#request.response.headersSent) this.#tellOfId();
+    if (this.request.response.headersSent) this.#tellOfId();
   }
 
   #tellOfId(): void {
-    if (this.#isIdRead) this.#settings.tellOfId();
+    if (this.#isIdRead) this.settings.tellOfId();
     this.#isIdRead = false;
   }
 
@@ -148,7 +177,7 @@ export class RequestBag implements BagOwner {
 
   #unset(): void {
     this.#leave(this.#session.id, this.#copy());
-    if (this.#settings.unset === 'destroy') this.#session.signOut();
+    if (this.settings.unset === 'destroy') this.#session.signOut();
     else this.#session.discard();
   }
 
@@ -167,14 +196,14 @@ export class RequestBag implements BagOwner {
 
   /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
   get #lifetime(): number {
-    return this.#settings.lifetimeOf(this.#request.client);
+    return this.settings.lifetimeOf(this.request.client);
   }
 
   #open(): SessionBag {
     const lifetime = this.#maxAge ?? this.#lifetime;
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     const change = (next: number | null) => this.#changeLifetime(next);
-    const cookie = new SessionCookie(maxAge, this.#settings.describeCookie(this.#request.request), change);
+    const cookie = new SessionCookie(maxAge, this.settings.describeCookie(this.request.request), change);
     return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
   }
 
@@ -187,12 +216,12 @@ export class RequestBag implements BagOwner {
     const session = this.#session;
     const seconds = maxAge === null ? 0 : Math.ceil(maxAge / 1000);
     if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
-    session.maxInactiveInterval = maxAge === null ? this.#settings.timeoutOf(session.principalName) : seconds;
+    session.maxInactiveInterval = maxAge === null ? this.settings.timeoutOf(session.principalName) : seconds;
     if (session.isNew) return void (this.#given = { seconds, authenticatedAt: session.authenticatedAt });
     // Browsers shorten a long one.
     if ([this.#lifetime, session.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE)].includes(seconds)) return;
     session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
-    this.#request.sendAgain();
+    this.request.sendAgain();
   }
 
   /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
@@ -207,10 +236,25 @@ export class RequestBag implements BagOwner {
   }
 
   #initialize(): void {
-    const { isUnavailable, response } = this.#request;
-    if (!this.#settings.saveUninitialized || !this.#session.isNew || this.#session.isGone) return;
+    const { isUnavailable, response } = this.request;
+    if (!this.settings.saveUninitialized || !this.#session.isNew || this.#session.isGone) return;
     if (!isUnavailable && !response.headersSent) {
       this.#session.setOwnAttribute(INITIALIZED_ATTRIBUTE, true);
     }
   }
+}
+
+/** Calls a callback. What it throws, now or by a promise, would be an `unhandledRejection`, which ends the process. */
+export function callSafely(callback: () => unknown, fail: (error: unknown) => void): void {
+  try {
+    const returned = callback();
+    if (returned instanceof Promise) returned.catch(fail);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** Logs the error of a callback that decides no response. */
+export function reportUntold(error: unknown): void {
+  logger.error('A callback of req.session threw an error that no response tells any more', shownStack(error));
 }

@@ -1,10 +1,8 @@
 import type { Session, SessionRepository } from '@nest-session/core';
 import { cookieLifetimeOf, TrackedSession } from '@nest-session/core/internal';
-import { propertiesOf } from '../bag/bag-values.js';
-import type { SessionBag } from '../bag/session-bag.js';
+import { propertiesOf, type SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
-import type { BagSettings } from './bag-settings.js';
-import { callSafely, reportUntold } from './call-safely.js';
+import { type BagSettings, callSafely, reportUntold } from './request-bag.js';
 
 type Reply<T> = (error?: unknown, result?: T) => void;
 

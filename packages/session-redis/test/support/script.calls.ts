@@ -6,11 +6,10 @@ import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadli
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
-import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/principal-attribute.js';
+import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/spring-principal.js';
 import { SharedScripts } from '../../../session-spring/src/scripts/shared/shared.scripts.js';
-import { SharedKeys } from '../../../session-spring/src/keys/shared-keys.js';
+import { SharedKeys } from '../../../session-spring/src/keys/spring-keys.js';
 import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring.scripts.js';
-import { SpringSessionScripts } from '../../../session-spring/src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { leaveRevocationMark } from '../../src/repository/listed-sessions.js';
@@ -78,7 +77,7 @@ const SHARED_SESSION = {
   absoluteTimeout: -1,
 } as const;
 const createShared = (client: Redis, store: Store) =>
-  sharedScripts(client, store).create({ ...SHARED_SESSION, ...SHARED_CONTENT }, 'ann', '{');
+  sharedScripts(client, store).create({ ...SHARED_SESSION, ...SHARED_CONTENT }, 'ann', 'plain');
 const openShared = (store: Store) => createShared(store.client, store);
 
 const sessionScripts = (client: Redis, { partitions }: Store) => new SessionScripts(client, partitions, KEEPING_RULES);
@@ -225,7 +224,7 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
       await client.set(`${keys.prefix}shadow`, '');
     },
     send: (client, { keys: { prefix } }) =>
-      new SpringSessionScripts(client).renew([`${prefix}of-spring`, `${prefix}shadow`, `${prefix}set`], prefix, ID),
+      new SpringScripts(client).renew([`${prefix}of-spring`, `${prefix}shadow`, `${prefix}set`], prefix, ID),
     reply: { outcome: 'touched' },
   },
   {

@@ -1,4 +1,39 @@
-import { SPRING_PRINCIPAL_NAME } from '../values/principal-attribute.js';
+import type { Redis } from 'ioredis';
+import {
+  emptyNamespaceProblem,
+  isReply,
+  namespaceBesideProblem,
+  namespaceProblem,
+  patternOf,
+} from '@nest-session/redis-events/internal';
+import { pages, type ReadPage, type SessionKeys } from '@nest-session/redis/internal';
+import { SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
+
+/** How an application uses the sessions that Spring Session keeps. */
+export type SpringMode = 'read' | 'shared';
+
+const BESIDE = ':nest';
+
+/** What Spring's namespace has beside it: our own keys, of which Spring knows nothing. */
+export function namespaceBeside(ofSpring: string): string {
+  return `${ofSpring}${BESIDE}`;
+}
+
+/** The namespace of Spring that has this one beside it. */
+export function namespaceOfSpring(beside: string): string {
+  return beside.slice(0, -BESIDE.length);
+}
+
+/** How an application uses the namespace that a command is for, where that may be beside one of Spring. */
+export function modeOfNamespace(namespace: string | undefined): SpringMode | undefined {
+  return namespace?.endsWith(BESIDE) ? 'shared' : undefined;
+}
+
+/** What is wrong with a namespace: the keys of Spring are asked for by name, so it may have every name there. */
+export function namespaceProblemWith(mode: SpringMode | undefined): (namespace: string) => string | undefined {
+  if (mode === 'read') return emptyNamespaceProblem;
+  return mode === 'shared' ? namespaceBesideProblem : namespaceProblem;
+}
 
 /** What a key of Spring is. */
 export type SpringKey =
@@ -30,6 +65,11 @@ export class SpringKeys {
     return `${this.prefix}sessions:expires:${id}`;
   }
 
+  /** Of the sessions that end in a minute. `minute`: when that is over, in epoch milliseconds. */
+  bucket(minute: number): string {
+    return `${this.prefix}expirations:${minute}`;
+  }
+
   /** Of the sessions of a user. */
   index(principal: string): string {
     return `${this.prefix}${PRINCIPALS}${principal}`;
@@ -46,4 +86,71 @@ export class SpringKeys {
     if (id !== undefined) return { kind: 'session', id };
     return minute === undefined ? undefined : { kind: 'bucket', minute: Number(minute) };
   }
+}
+
+/** The names of the keys of sessions that are shared with Spring. */
+export class SharedKeys {
+  readonly spring: SpringKeys;
+
+  constructor(
+    namespace: string,
+    /** Of the namespace beside. Its `ends` has all sessions that are known. */
+    readonly own: SessionKeys,
+    /** The number of the database. */
+    private readonly database: number,
+  ) {
+    this.spring = new SpringKeys(namespace);
+  }
+
+  /** STRING: when somebody signed in to a session here, and who, after a space. */
+  signedIn(id: string): string {
+    return `${this.own.prefix}sessions:signed-in:${id}`;
+  }
+
+  /** STRING, empty: an instance looks at all sessions that Spring has. */
+  get scanning(): string {
+    return `${this.own.prefix}scanning`;
+  }
+
+  /** The channel of Spring's created events, before the id. */
+  get createdChannel(): string {
+    return `${this.spring.prefix}event:${this.database}:created:`;
+  }
+}
+
+const SCANNED_PER_CALL = 500;
+
+/** Pages of the ids of all session hashes of Spring, each of some hundreds of keys. */
+export async function* storedIds(client: Redis, keys: SpringKeys): AsyncIterable<string[]> {
+  const pattern = `${patternOf(keys.prefix)}sessions:*`;
+  const read = (cursor: string) => client.scan(cursor, 'MATCH', pattern, 'COUNT', SCANNED_PER_CALL);
+  for await (const page of pages(read)) {
+    yield page.map((key) => keys.read(key)).flatMap((key) => (key?.kind === 'session' ? key.id : []));
+  }
+}
+
+export const MEMBERS_PER_CALL = 500;
+
+/** Pages of the members of a set, as they are stored. */
+export function membersOfSet(client: Redis, key: string): AsyncIterable<Buffer[]> {
+  const read: ReadPage<Buffer> = async (cursor) => {
+    const [next, members] = await client.sscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
+    return [next.toString(), members];
+  };
+  return unlessReplaced(pages(read));
+}
+
+/** A key of another type in the place of a set has no members. */
+export async function* unlessReplaced<T>(all: AsyncIterable<T[]>): AsyncIterable<T[]> {
+  try {
+    yield* all;
+  } catch (error) {
+    yield noneIfReplaced(error);
+  }
+}
+
+/** Somebody has put another key in the place of one since it was found. */
+export function noneIfReplaced(error: unknown): never[] {
+  if (isReply(error, 'WRONGTYPE')) return [];
+  throw error;
 }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
 import {
   type Finding,
@@ -7,16 +8,202 @@ import {
   patternOf,
   redisTime,
 } from '@nest-session/redis-events/internal';
-import { pages } from '@nest-session/redis/internal';
+import { pages, type ReadPage } from '@nest-session/redis/internal';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
-import { LeftoverSearch } from './leftover-search.js';
-import { type SampledSession, sampleSession } from './sampled-session.js';
-import type { SpringKeys } from '../keys/spring-keys.js';
-import { type KeyCounts, type SpringOverview, springOverview } from './spring-overview.js';
-import type { SpringRule } from './spring-rules.js';
+import {
+  MEMBERS_PER_CALL,
+  membersOfSet,
+  noneIfReplaced,
+  type SpringKeys,
+  unlessReplaced,
+} from '../keys/spring-keys.js';
+import { readStoredValue } from '../values/stored-value.js';
+import {
+  type KeyCounts,
+  type SampledSession,
+  sampleSession,
+  type SpringOverview,
+  springOverview,
+} from './spring-overview.js';
+
+/** What is wrong with the data of Spring Session, by a word for it. */
+export type SpringRule =
+  | 'bucket-member-without-session'
+  | 'bucket-stays'
+  | 'clock-differs'
+  | 'expiration-without-session'
+  | 'incomplete-session'
+  | 'index-member-without-session'
+  | 'mixed-serializers'
+  | 'unreadable-member';
+
+/**
+ * What each is, and what mends it, as sentences without a subject for a list. Without `mending`, only an application
+ * can, or who runs it.
+ */
+export const SPRING_RULES: Readonly<Record<SpringRule, { readonly problem: string; readonly mending?: string }>> = {
+  'bucket-member-without-session': {
+    problem: 'a bucket whose minute is over names a session that has ended',
+    mending: 'removed from the bucket',
+  },
+  'bucket-stays': {
+    problem: 'a bucket whose minute is over has no time to live, and Spring does not look at it again',
+    mending: 'expires in five minutes',
+  },
+  'clock-differs': {
+    problem: 'the clock of an application of Spring is more than two seconds from that of Redis: let NTP set both',
+  },
+  'expiration-without-session': {
+    problem: 'the sorted set of expirations names a session that is gone',
+    mending: 'removed from the sorted set',
+  },
+  'incomplete-session': {
+    problem: 'a session hash lacks one of its times, so every request with its cookie fails until it has expired',
+    mending: 'removed, with its shadow key',
+  },
+  'index-member-without-session': {
+    problem: 'an index names a session that is gone, and index sets never expire',
+    mending: 'removed from the index',
+  },
+  'mixed-serializers': {
+    problem: 'some values are of JDK serialization and some are JSON, so some application fails at some sessions',
+  },
+  'unreadable-member': {
+    problem: 'no serializer of Spring has written a member of an index or a bucket, so Spring fails at the whole set',
+  },
+};
+
+// Milliseconds. Spring works at a bucket when its minute is over, and at indexes after the session hash.
+const MINUTE_IS_OVER = 120_000;
+const SETTLED = 1000;
+const CONFIRMED_PER_CALL = 100;
+const MOST_SUSPECTS = 10_000;
+const TIMES = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval'];
+const OF_BUCKET = 'expires:';
+
+/** Which session a member is for, and the key that is there as long as it means something. */
+type ReadMember = (value: string) => { readonly what: string; readonly key: string } | undefined;
+
+/**
+ * Looks for what Spring leaves behind. What looks like it is looked at again, by a script, when Spring has had its
+ * time.
+ */
+class LeftoverSearch {
+  readonly #found = new FindingCounter<SpringRule>();
+  #looksAgain: (() => Promise<void>)[] = [];
+  #suspects = 0;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly keys: SpringKeys,
+    private readonly scripts: SpringScripts,
+    private readonly pace: Pace,
+  ) {}
+
+  /** Looks at session hashes. */
+  async sessions(ids: readonly string[]): Promise<void> {
+    const found = await Promise.all(
+      ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(noneIfReplaced)),
+    );
+    const incomplete = ids
+      .filter((_, i) => found[i]!.some((time) => time === null))
+      .map((id) => ({ what: id, session: this.keys.session(id), shadow: this.keys.shadow(id) }));
+    await this.#suspect('incomplete-session', incomplete, (some) => this.scripts.incompleteSessions(some));
+  }
+
+  /** Looks at a bucket. `now`: by the clock of Redis. */
+  async bucket(key: string, minute: number, now: number): Promise<void> {
+    const isOver = minute < now - MINUTE_IS_OVER;
+    if (isOver && (await this.client.pttl(key)) === -1) {
+      const bucket = { what: new Date(minute).toISOString(), key };
+      await this.#suspect('bucket-stays', [bucket], (some) => this.scripts.lastingBuckets(some));
+    }
+    await this.#members(
+      key,
+      membersOfSet(this.client, key),
+      this.#shadowOf,
+      isOver ? 'bucket-member-without-session' : undefined,
+    );
+  }
+
+  /** Looks at an index. */
+  async index(key: string): Promise<void> {
+    await this.#members(key, membersOfSet(this.client, key), this.#sessionOf, 'index-member-without-session');
+  }
+
+  /** Looks at the sorted set of expirations. */
+  async expirations(key: string): Promise<void> {
+    const read: ReadPage<Buffer> = async (cursor) => {
+      const [next, items] = await this.client.zscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
+      return [next.toString(), items.filter((_, i) => i % 2 === 0)];
+    };
+    await this.#members(key, unlessReplaced(pages(read)), this.#sessionOf, 'expiration-without-session');
+  }
+
+  /** What was there, twice. */
+  async end(): Promise<Finding<SpringRule>[]> {
+    await this.#lookAgain();
+    return this.#found.all;
+  }
+
+  readonly #sessionOf: ReadMember = (id) => ({ what: id, key: this.keys.session(id) });
+
+  readonly #shadowOf: ReadMember = (value) => {
+    const id = value.startsWith(OF_BUCKET) ? value.slice(OF_BUCKET.length) : '';
+    return id === '' ? undefined : { what: id, key: this.keys.shadow(id) };
+  };
+
+  /** `rule`: which one a member breaks whose key is gone. */
+  async #members(
+    place: string,
+    stored: AsyncIterable<Buffer[]>,
+    read: ReadMember,
+    rule: SpringRule | undefined,
+  ): Promise<void> {
+    for await (const page of stored) {
+      await this.pace.pass(page.length);
+      const named = page.flatMap((member) => this.#named(member, read));
+      if (rule === undefined) continue;
+      const exist = await Promise.all(named.map(({ key }) => this.client.exists(key)));
+      const lost = named.filter((_, i) => exist[i] === 0);
+      await this.#suspect(rule, lost, (some) => this.scripts.lostMembers(place, some));
+    }
+  }
+
+  #named(stored: Buffer, read: ReadMember) {
+    const value = readStoredValue(stored);
+    const named = typeof value === 'string' ? read(value) : undefined;
+    if (named) return [{ stored, ...named }];
+    this.#found.add([{ what: `a member of ${stored.length} bytes`, rule: 'unreadable-member' }]);
+    return [];
+  }
+
+  async #suspect<T extends { readonly what: string }>(
+    rule: SpringRule,
+    all: readonly T[],
+    confirmed: (some: readonly T[]) => Promise<readonly T[]>,
+  ): Promise<void> {
+    for (let i = 0; i < all.length; i += CONFIRMED_PER_CALL) {
+      const some = all.slice(i, i + CONFIRMED_PER_CALL);
+      this.#looksAgain.push(async () => {
+        for (const { what } of await confirmed(some)) this.#found.add([{ what, rule }]);
+      });
+    }
+    this.#suspects += all.length;
+    if (this.#suspects > MOST_SUSPECTS) await this.#lookAgain();
+  }
+
+  async #lookAgain(): Promise<void> {
+    const looks = this.#looksAgain;
+    if (looks.length === 0) return;
+    [this.#looksAgain, this.#suspects] = [[], 0];
+    await delay(SETTLED, undefined, this.pace.signal ? { signal: this.pace.signal } : {});
+    for (const look of looks) await look();
+  }
+}
 
 /** How a namespace is looked at. */
-export interface SpringLookOptions {
+interface SpringLookOptions {
   /** Mends what it finds. */
   readonly mends: boolean;
   /** How many sessions are looked at more closely. */
@@ -27,12 +214,7 @@ export interface SpringLookOptions {
 }
 
 /** What was found. */
-export interface SpringLook {
-  readonly overview: SpringOverview;
-  readonly findings: readonly Finding<SpringRule>[];
-  /** Whether leftovers were looked for: not on a Cluster, where a script cannot see a set and what it names. */
-  readonly hasLookedForLeftovers: boolean;
-}
+export type SpringLook = Awaited<ReturnType<typeof lookAtSpring>>;
 
 const SCANNED_PER_CALL = 500;
 const LARGEST_DIFFERENCE = 2000;
@@ -41,8 +223,9 @@ const LARGEST_DIFFERENCE = 2000;
  * Looks at the keys of Spring Session in a namespace, beside the applications that use it. It changes nothing unless it
  * mends, and then nothing but what it finds.
  */
-export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions): Promise<SpringLook> {
+export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions) {
   const { mends, sample, pace, onProgress } = options;
+  // On a Cluster, a script cannot see a set and what it names.
   const search = isCluster(client)
     ? undefined
     : new LeftoverSearch(client, keys, new SpringScripts(client, mends), pace);
@@ -66,7 +249,9 @@ export async function lookAtSpring(client: Redis, keys: SpringKeys, options: Spr
       }
     }
     await search?.sessions(ids);
-    samples.push(...(await sampled(client, keys, ids.slice(0, sample - samples.length))));
+    const some = ids.slice(0, sample - samples.length);
+    const sampled = await Promise.all(some.map((id) => sampleSession(client, keys, id)));
+    samples.push(...sampled.filter((each) => each !== undefined));
   }
   const overview = springOverview(counts, samples);
   const found = (await search?.end()) ?? [];
@@ -79,11 +264,6 @@ async function* scanned(client: Redis | Cluster, { prefix }: SpringKeys): AsyncI
   for (const node of nodes) {
     yield* pages((cursor) => node.scan(cursor, 'MATCH', `${patternOf(prefix)}*`, 'COUNT', SCANNED_PER_CALL));
   }
-}
-
-async function sampled(client: Redis, keys: SpringKeys, ids: readonly string[]): Promise<SampledSession[]> {
-  const all = await Promise.all(ids.map((id) => sampleSession(client, keys, id)));
-  return all.filter((session) => session !== undefined);
 }
 
 function findingsIn({ clockAhead = 0, serializer }: SpringOverview): Finding<SpringRule>[] {

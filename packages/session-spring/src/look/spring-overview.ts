@@ -1,58 +1,69 @@
-import { readSecurityContext, SECURITY_CONTEXT } from '../values/security.context.js';
+import type { Redis } from 'ioredis';
+import { redisTime } from '@nest-session/redis-events/internal';
 import { SPRING_GRACE } from '../scripts/spring/spring.scripts.js';
-import { outlivesItsSession, type SampledSession } from './sampled-session.js';
-import type { SpringKey } from '../keys/spring-keys.js';
-import { isAlive } from '../read/spring-session.js';
-import type { StoredForm } from '../values/stored-value.js';
+import { isAlive, readSpringFields, readSpringSession, type SpringSession } from '../read/spring-session.js';
+import type { SpringKey, SpringKeys } from '../keys/spring-keys.js';
+import { formOf, type StoredForm } from '../values/stored-value.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../values/spring-principal.js';
+
+/** A session that was looked at more closely. */
+export type SampledSession = NonNullable<Awaited<ReturnType<typeof sampleSession>>>;
+
+/**
+ * Undefined if there is none, or no whole one. `forms`: of its values. `ttl`: the PTTL of its session hash. `at`: the
+ * clock of Redis, in epoch milliseconds.
+ */
+export async function sampleSession(client: Redis, keys: SpringKeys, id: string) {
+  const key = keys.session(id);
+  const [fields, ttl, at] = await Promise.all([readSpringFields(client, key), client.pttl(key), redisTime(client)]);
+  const session = readSpringSession(fields);
+  if (!session) return undefined;
+  const forms = new Set(fields.map(([, stored]) => formOf(stored)).filter((form) => form !== undefined));
+  return { id, session, forms, ttl, at };
+}
+
+/** Whether its session hash is kept longer than it. The simple repository lets both expire together. */
+function outlivesItsSession({ session, ttl, at }: SampledSession): boolean {
+  const { lastAccessedTime, maxInactiveInterval } = session;
+  return ttl > 0 && at + ttl - lastAccessedTime - Math.max(0, maxInactiveInterval) * 1000 > SPRING_GRACE / 2;
+}
+
+/** Whether it is alive, and only the simple repository has written it. `shadows`: how many shadow keys it has. */
+export function isOfSimpleRepository(sample: SampledSession, shadows: number): boolean {
+  const { session, ttl, at } = sample;
+  return shadows === 0 && ttl > 0 && isAlive(session, at) && !outlivesItsSession(sample);
+}
 
 /** Keys of each kind. */
 export type KeyCounts = Record<SpringKey['kind'], number> & { indexOfPrincipals: number };
-
-/** What the keys of a namespace say of the applications of Spring that use it. */
-export interface SpringOverview {
-  readonly repository: 'indexed' | 'simple';
-  /** Where the indexed repository keeps when sessions end. */
-  readonly expirations: 'buckets' | 'sorted-set' | undefined;
-  /** `json`: no value is an object or a list, so it may be any JSON. Undefined: no session was whole. */
-  readonly serializer: StoredForm | 'mixed' | undefined;
-  /** Whether the ids are those that Spring makes. */
-  readonly hasUuids: boolean;
-  /** Users that have an index set. */
-  readonly principals: number;
-  readonly sessions: {
-    readonly found: number;
-    readonly sampled: number;
-    readonly alive: number;
-    /** With somebody who is signed in by Spring Security. */
-    readonly signedIn: number;
-  };
-  /** Whether Spring Security keeps something in a session. */
-  readonly hasSpringSecurity: boolean;
-  /** Milliseconds by which the clock of an application is ahead of that of Redis. Undefined: nothing tells it. */
-  readonly clockAhead: number | undefined;
-  /** The names of attributes with a value that cannot be read. */
-  readonly unreadableAttributes: readonly string[];
-}
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const MOST_NAMES = 10;
 const FEW = 5;
 
+/** What the keys of a namespace say of the applications of Spring that use it. */
+export type SpringOverview = ReturnType<typeof springOverview>;
+
 /** @param counts of the whole namespace */
-export function springOverview(counts: KeyCounts, samples: readonly SampledSession[]): SpringOverview {
+export function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
   const others = counts.shadow + counts.bucket + counts.expirations + counts.index;
   const isIndexed = others > 0 || samples.some(outlivesItsSession);
+  const inBuckets = isIndexed ? ('buckets' as const) : undefined;
   const contexts = samples.map(({ session }) => readSecurityContext(session.attributes.get(SECURITY_CONTEXT)));
   return {
-    repository: isIndexed ? 'indexed' : 'simple',
-    expirations: counts.expirations > 0 ? 'sorted-set' : isIndexed ? 'buckets' : undefined,
+    repository: isIndexed ? ('indexed' as const) : ('simple' as const),
+    // Where the indexed repository keeps when sessions end.
+    expirations: counts.expirations > 0 ? ('sorted-set' as const) : inBuckets,
     serializer: serializerOf(new Set(samples.flatMap(({ forms }) => [...forms]))),
+    // Whether the ids are those that Spring makes.
     hasUuids: samples.every(({ id }) => UUID.test(id)),
+    // Users that have an index set.
     principals: counts.indexOfPrincipals,
     sessions: {
       found: counts.session,
       sampled: samples.length,
       alive: samples.filter(({ session, at }) => isAlive(session, at)).length,
+      // With somebody who is signed in by Spring Security.
       signedIn: contexts.filter((context) => context !== undefined).length,
     },
     hasSpringSecurity: samples.some(({ session }) => session.attributes.has(SECURITY_CONTEXT)),
@@ -61,13 +72,16 @@ export function springOverview(counts: KeyCounts, samples: readonly SampledSessi
   };
 }
 
-function serializerOf(forms: ReadonlySet<StoredForm>): SpringOverview['serializer'] {
+/** `json`: no value is an object or a list, so it may be any JSON. Undefined: no session was whole. */
+function serializerOf(forms: ReadonlySet<StoredForm>): StoredForm | 'mixed' | undefined {
   if (forms.has('java')) return forms.size > 1 ? 'mixed' : 'java';
   // With classes, an immutable list has none. And plain JSON names no class.
   return (['security-json', 'typed-json', 'plain-json', 'json'] as const).find((form) => forms.has(form));
 }
 
 /**
+ * Milliseconds by which the clock of an application is ahead of that of Redis. Undefined: nothing tells it.
+ *
  * The indexed repository lets the session hash expire at a time after the save, and writes by its own clock when the
  * request began, so the shortest request tells the difference. The simple one computes both, and only the future
  * betrays it.
@@ -84,6 +98,7 @@ function clockAhead(samples: readonly SampledSession[], isIndexed: boolean): num
   return ahead < 0 && differences.length < FEW ? 0 : ahead;
 }
 
+/** The names of attributes with a value that cannot be read. */
 function unreadableIn(samples: readonly SampledSession[]): string[] {
   const names = new Set<string>();
   for (const { session } of samples) {

@@ -10,14 +10,12 @@ import { isOwnAttribute, isWellFormedIdOrToken, listAsGiven, PRINCIPAL_ATTRIBUTE
 import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
 import { isOfCluster, redisTime, RequestConnection, scriptsOn } from '@nest-session/redis-events/internal';
 import { SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
-import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
-import { type RenewedKeys, SpringSessionScripts } from '../scripts/spring/spring-session.scripts.js';
-import type { PlainValue } from '../values/plain-value.js';
-import { readSecurityContext, SECURITY_CONTEXT } from '../values/security.context.js';
-import { readSpringFields } from './spring-fields.js';
-import { SPRING_PRINCIPAL_NAME } from '../values/principal-attribute.js';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
+import { type RenewedKeys, SpringScripts } from '../scripts/spring/spring.scripts.js';
+import type { JsonValue } from '../values/json-values.js';
+import { readSecurityContext, SECURITY_CONTEXT, SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
+import { isAlive, readSpringFields, readSpringSession, type SpringSession } from './spring-session.js';
 import { SpringKeys } from '../keys/spring-keys.js';
-import { isAlive, readSpringSession, type SpringSession } from './spring-session.js';
 import { readStoredValue } from '../values/stored-value.js';
 
 const READ_ONLY =
@@ -39,7 +37,7 @@ const LOADED_AT_ONCE = 500;
 @Injectable()
 export class SpringSessionRepository extends IndexedSessionRepository {
   readonly #keys: SpringKeys;
-  readonly #scripts = scriptsOn((client) => new SpringSessionScripts(client));
+  readonly #scripts = scriptsOn((client) => new SpringScripts(client));
   readonly #isOnCluster: boolean;
 
   constructor(
@@ -145,7 +143,7 @@ function recordOf(id: string, session: SpringSession, only?: readonly string[]):
 }
 
 /** Spring looks into the context of Spring Security, where no attribute names the user. */
-function principalNameOf(attributes: SpringSession['attributes']): PlainValue | undefined {
+function principalNameOf(attributes: SpringSession['attributes']): JsonValue | undefined {
   if (attributes.has(SPRING_PRINCIPAL_NAME)) return attributes.get(SPRING_PRINCIPAL_NAME);
   return readSecurityContext(attributes.get(SECURITY_CONTEXT))?.name;
 }

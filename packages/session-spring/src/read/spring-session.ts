@@ -1,5 +1,18 @@
-import type { PlainValue } from '../values/plain-value.js';
+import type { Redis } from 'ioredis';
+import { isReply } from '@nest-session/redis-events/internal';
+import type { JsonValue } from '../values/json-values.js';
 import { readStoredValue } from '../values/stored-value.js';
+
+/** The fields of a session hash, as they are stored; none of a key of another type. */
+export async function readSpringFields(client: Redis, key: string): Promise<[name: string, stored: Buffer][]> {
+  try {
+    const reply = (await client.callBuffer('HGETALL', key)) as Buffer[];
+    return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!.toString(), reply[2 * i + 1]!]);
+  } catch (error) {
+    if (isReply(error, 'WRONGTYPE')) return [];
+    throw error;
+  }
+}
 
 /** A session as Spring Session has stored it. */
 export interface SpringSession {
@@ -9,7 +22,7 @@ export interface SpringSession {
   /** Seconds; a negative one never ends. */
   readonly maxInactiveInterval: number;
   /** Undefined is a value that cannot be read. */
-  readonly attributes: ReadonlyMap<string, PlainValue | undefined>;
+  readonly attributes: ReadonlyMap<string, JsonValue | undefined>;
 }
 
 const ATTRIBUTE = 'sessionAttr:';
@@ -22,7 +35,7 @@ export function readSpringSession(
   fields: Iterable<readonly [name: string, stored: Buffer]>,
 ): SpringSession | undefined {
   const times = new Map<string, number>();
-  const attributes = new Map<string, PlainValue | undefined>();
+  const attributes = new Map<string, JsonValue | undefined>();
   for (const [name, stored] of fields) {
     // Spring removes an attribute by emptying its field.
     if (stored.length === 0) continue;

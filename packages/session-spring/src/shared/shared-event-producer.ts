@@ -1,12 +1,15 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
+import { ATTRIBUTE_FIELD, ofSessionModule, SessionEventProducer } from '@nest-session/redis/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, SessionEventDispatcher } from '@nest-session/core/store';
-import { ofSessionModule, SessionEventProducer } from '@nest-session/redis/internal';
-import {
-  MODULE,
-  type ResolvedSpringSessionOptions,
-  SPRING_SESSION_OPTIONS,
-} from '../configuration/spring-session.options.js';
-import { dataHere } from './shared-event-data.js';
+import { attributesHere } from '../values/spring-principal.js';
+import { MODULE, type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
+
+/** The fields of a session in an event, with the names that attributes have here, and with who is signed in. */
+export function dataHere(data: Readonly<Record<string, string>>): Record<string, string> {
+  const all = Object.entries(data);
+  const attributes = [...attributesHere(all).attributes].map(([name, text]) => [ATTRIBUTE_FIELD + name, text] as const);
+  return Object.fromEntries([...all.filter(([field]) => !field.startsWith(ATTRIBUTE_FIELD)), ...attributes]);
+}
 
 /** The events of sessions that Spring has stored, for the delivery. */
 @Injectable()

@@ -14,11 +14,10 @@ import {
   untilSound,
 } from '@nest-session/redis-events/internal';
 import { SHADOW_KEY_LISTENER } from '@nest-session/redis/internal';
-import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
-import type { Heard } from '../scripts/shared/shared.scripts.js';
-import { OF_JAVA, OF_UNKNOWN_FORM } from './created-message.js';
-import { NEEDS_JSON } from './needs-json.js';
-import { SharedKeys } from '../keys/shared-keys.js';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
+import { type Heard, OF_UNKNOWN_FORM } from '../scripts/shared/shared.scripts.js';
+import { NEEDS_JSON } from './spring-application.check.js';
+import { SharedKeys } from '../keys/spring-keys.js';
 import { SharedSessionSweeper } from './shared-session.sweeper.js';
 
 // Milliseconds. Every instance hears everything, so each collects it, and the first one to look records it.
@@ -27,6 +26,9 @@ const COLLECTION = 50;
 const MOST_COLLECTED = 10_000;
 // What was before it may be on its way from another connection.
 const MOST_TRIES = 20;
+
+/** How a message of Java serialization begins, in UTF-8 as it arrives. */
+const OF_JAVA = '\ufffd\ufffd\u0000\u0005';
 
 interface Collected extends Heard {
   readonly tries: number;

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
+import type { Redis } from 'ioredis';
 import {
   isWellFormedIdOrToken,
   listAsGiven,
@@ -16,18 +16,70 @@ import type {
   UpdateSession,
   WriteReply,
 } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
+import {
+  ATTRIBUTE_FIELD,
+  hashOfValue,
+  leaveRevocationMark,
+  loadListed,
+  SESSION_REPOSITORY_OPTIONS,
+} from '@nest-session/redis/internal';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
 import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
-import { hashOfValue, leaveRevocationMark, loadListed, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
-import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
+import {
+  attributesHere,
+  nameInSpring,
+  readSecurityContext,
+  SECURITY_CONTEXT,
+  SPRING_PRINCIPAL_NAME,
+} from '../values/spring-principal.js';
+import { isAlive, readSpringFields, readSpringSession } from '../read/spring-session.js';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
-import { nameInSpring, SPRING_PRINCIPAL_NAME } from '../values/principal-attribute.js';
-import { readSecurityContext, SECURITY_CONTEXT } from '../values/security.context.js';
-import { readSpringFields } from '../read/spring-fields.js';
 import { readStoredValue } from '../values/stored-value.js';
-import { messageBegin } from './created-message.js';
-import { SharedKeys } from '../keys/shared-keys.js';
-import { type SharedMemo, toSharedRecord } from './shared-record.js';
+import { SharedKeys } from '../keys/spring-keys.js';
+
+type Fields = readonly (readonly [name: string, stored: Buffer])[];
+
+/** What a change needs to know of the session that was loaded. */
+interface SharedMemo {
+  /** The name of a user who is signed in by Spring Security alone. */
+  readonly springName: string | undefined;
+}
+
+/**
+ * The live session in a session hash of Spring, with the texts of its attributes; undefined when there is none.
+ * @param signedIn when and who, as the key beside has it
+ */
+export function toSharedRecord(
+  id: string,
+  fields: Fields,
+  signedIn: string | null,
+  now: number,
+): SessionRecord | undefined {
+  const isTime = ([name]: Fields[number]) => !name.startsWith(ATTRIBUTE_FIELD);
+  const session = readSpringSession(fields.filter(isTime));
+  if (!session || session.maxInactiveInterval === 0 || !isAlive(session, now)) return undefined;
+  const { creationTime, lastAccessedTime, maxInactiveInterval } = session;
+  const { attributes, springName } = attributesHere(fields);
+  return {
+    id,
+    creationTime,
+    lastAccessedTime,
+    maxInactiveInterval,
+    absoluteTimeout: -1,
+    authenticatedAt: signInOf(attributes, signedIn),
+    attributes,
+    timeToLive: maxInactiveInterval < 0 ? undefined : lastAccessedTime + maxInactiveInterval * 1000 - now,
+    memo: { springName } satisfies SharedMemo,
+  };
+}
+
+/** It counts for who signed in then. Spring may have signed in somebody else since. */
+function signInOf(attributes: ReadonlyMap<string, string>, beside: string | null): number | undefined {
+  const [, at, name] = /^(\d+) (.*)$/s.exec(beside ?? '') ?? [];
+  const signedIn = name === '' ? undefined : JSON.stringify(name);
+  return at !== undefined && signedIn === attributes.get(PRINCIPAL_ATTRIBUTE) ? Number(at) : undefined;
+}
 
 type Options = Pick<ResolvedSpringSessionOptions, 'serializer'>;
 
@@ -143,12 +195,8 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 
   #create(client: Redis, change: CreateSession): Promise<WriteReply> {
     const principal = nameIn(change.attributes.get(PRINCIPAL_ATTRIBUTE)) ?? '';
-    const { form } = this.redis.serializer!;
-    return this.#scripts(client).create(
-      { ...change, attributes: inSpring(change.attributes) },
-      principal,
-      messageBegin(form),
-    );
+    const toCreate = { ...change, attributes: inSpring(change.attributes) };
+    return this.#scripts(client).create(toCreate, principal, this.redis.serializer!.form);
   }
 
   #update(client: Redis, change: UpdateSession): Promise<WriteReply> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { Inject, Injectable } from '@nestjs/common';
 import {
   type DueList,
   type DueSweeper,
@@ -12,15 +12,16 @@ import {
   type SweepOptions,
 } from '@nest-session/redis-events/internal';
 import { pages, type SessionKeys } from '@nest-session/redis/internal';
-import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../configuration/spring-session.options.js';
-import { type Heard, SharedScripts } from '../scripts/shared/shared.scripts.js';
-import { idsEndingSoon } from './ending-soon.js';
-import { SharedKeys } from '../keys/shared-keys.js';
-import { storedIds } from '../keys/stored-ids.js';
+import { membersOfSet, noneIfReplaced, SharedKeys, type SpringKeys, storedIds } from '../keys/spring-keys.js';
+import { readStoredValue } from '../values/stored-value.js';
+import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
+import { type Heard, type LookOutcome, SharedScripts } from '../scripts/shared/shared.scripts.js';
 
 // How far it looks ahead, in minutes: the cleanup job runs in each, and Spring deletes a bucket when its minute begins.
 const AHEAD = 2;
+const MINUTE = 60_000;
 const PER_PAGE = 500;
+const OF_BUCKET = 'expires:';
 const SCANNED_PER_SECOND = 5000;
 // Milliseconds. When an instance dies meanwhile, another one looks at all of them.
 const LONGEST_PAGE = 10_000;
@@ -70,13 +71,8 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
 
   /** Looks at sessions of which something was heard. Resolves to what could not be looked at yet. */
   async lookAt<Item extends Heard>(heard: readonly Item[]): Promise<Item[]> {
-    const unknown: Item[] = [];
-    for (let i = 0; i < heard.length; i += this.#batchSize) {
-      const batch = heard.slice(i, i + this.#batchSize);
-      const { named } = await this.#scripts.lookAt(batch, 0);
-      unknown.push(...batch.filter((_, n) => named[n] === 'unknown'));
-    }
-    return unknown;
+    const looked = await this.#outcomes(heard);
+    return looked.flatMap(([each, outcome]) => (outcome === 'unknown' ? [each] : []));
   }
 
   /**
@@ -136,17 +132,46 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
 
   async #lookAtSoon(tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
     const now = await redisTime(this.client);
-    for await (const ids of idsEndingSoon(this.client, this.keys.spring, now, AHEAD)) {
-      for (let i = 0; i < ids.length && !signal?.aborted; i += this.#batchSize) {
-        const batch = ids.slice(i, i + this.#batchSize).map((id) => ({ id, what: '' as const }));
-        const { named } = await this.#scripts.lookAt(batch, 0);
-        for (const [n, { id }] of batch.entries()) count(this.keys.own, tally, id, named[n]!);
-      }
+    for await (const ids of idsEndingSoon(this.client, this.keys.spring, now)) {
+      const heard = ids.map((id) => ({ id, what: '' as const }));
+      for (const [{ id }, outcome] of await this.#outcomes(heard, signal)) count(this.keys.own, tally, id, outcome);
     }
+  }
+
+  async #outcomes<Item extends Heard>(heard: readonly Item[], signal?: AbortSignal) {
+    const looked: [Item, LookOutcome][] = [];
+    for (let i = 0; i < heard.length && !signal?.aborted; i += this.#batchSize) {
+      const batch = heard.slice(i, i + this.#batchSize);
+      const { named } = await this.#scripts.lookAt(batch, 0);
+      for (const [n, each] of batch.entries()) looked.push([each, named[n]!]);
+    }
+    return looked;
   }
 }
 
-function count(partition: SessionKeys, tally: SweepCounter, id: string, outcome: string): void {
+function count(partition: SessionKeys, tally: SweepCounter, id: string, outcome: LookOutcome): void {
   const word = outcome === 'claimed' || outcome === 'already' ? outcome : 'alive';
   tally.count(partition, partition.memberOf(id), { outcome: word }, Infinity, 0);
+}
+
+/** Pages of the ids that Spring has in the buckets of the next minutes, and in its sorted set of expirations. */
+async function* idsEndingSoon(client: Redis, keys: SpringKeys, now: number): AsyncIterable<string[]> {
+  const first = Math.floor(now / MINUTE) * MINUTE;
+  for (let i = 0; i <= AHEAD; i++) {
+    for await (const page of membersOfSet(client, keys.bucket(first + i * MINUTE))) {
+      yield textsOf(page).flatMap((text) => (text.startsWith(OF_BUCKET) ? text.slice(OF_BUCKET.length) : []));
+    }
+  }
+  const until = now + AHEAD * MINUTE;
+  for (let from = 0, size = PER_PAGE; size === PER_PAGE; from += size) {
+    const members = await client
+      .zrangebyscoreBuffer(keys.expirations, 0, until, 'LIMIT', from, PER_PAGE)
+      .catch(noneIfReplaced);
+    size = members.length;
+    yield textsOf(members);
+  }
+}
+
+function textsOf(members: readonly Buffer[]): string[] {
+  return members.map((member) => readStoredValue(member)).filter((value) => typeof value === 'string');
 }

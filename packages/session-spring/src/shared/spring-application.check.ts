@@ -1,18 +1,18 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { InvalidSessionOptionsError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
+import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type BackgroundService, InjectConnection, logger, settledWithin } from '@nest-session/redis-events/internal';
-import {
-  MODULE,
-  type ResolvedSpringSessionOptions,
-  SPRING_SESSION_OPTIONS,
-} from '../configuration/spring-session.options.js';
-import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/sampled-session.js';
+import { MODULE, type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
+import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/spring-overview.js';
 import { isAlive } from '../read/spring-session.js';
-import { storedIds } from '../keys/stored-ids.js';
+import { SharedKeys, storedIds } from '../keys/spring-keys.js';
 import type { StoredForm } from '../values/stored-value.js';
-import { SharedKeys } from '../keys/shared-keys.js';
-import { NEEDS_JSON } from './needs-json.js';
+
+/** What to do about sessions of Java serialization. */
+export const NEEDS_JSON =
+  "Option `mode: 'shared'` needs JSON, and a Spring application keeps sessions by Java serialization, so that its requests " +
+  'fail at those of NestJS: run `nest-session spring`, which prints the Java code for JSON. Then give both ' +
+  'applications another namespace, or remove the sessions that are there, at which requests fail from then on';
 
 const MOST_CALLS = 20;
 const SAMPLE = 100;

@@ -1,10 +1,24 @@
+import { markSafe, withoutProto } from '@nest-session/core/internal';
 import { type AttributeSerializer, JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
-import { markSafe } from '@nest-session/core/internal';
-import type { PlainValue } from './plain-value.js';
-import { READING_LIMITS } from './reading-limits.js';
-import { type JsonForm, jsonFormOf, readStoredJson } from './stored-json.js';
-import { textRememberedOf, valueOfText } from './remembered-texts.js';
-import type { StoredForm } from './stored-value.js';
+import { type JsonForm, jsonFormOf, readStoredJson, type StoredForm } from './stored-value.js';
+import { type JsonValue, READING_LIMITS } from './json-values.js';
+
+// Java keeps such a key of a client's JSON. Also where an escape sequence stands for a letter.
+const PERHAPS_PROTO = /__proto__|\\u00/;
+
+/** The text that an object was read from, and what the object was then, as JSON. */
+const TEXTS = new WeakMap<object, { readonly text: string; readonly plain: string }>();
+
+/**
+ * The value of a text of JSON that Spring keeps. An object remembers its text, which says which classes of Java it is
+ * of.
+ */
+export function valueOfText(text: string): JsonValue {
+  const value = readStoredJson(text, READING_LIMITS);
+  if (PERHAPS_PROTO.test(text)) withoutProto(value);
+  if (typeof value === 'object' && value !== null) TEXTS.set(value, { text, plain: JSON.stringify(value) });
+  return value;
+}
 
 /**
  * Which JSON an application of Spring keeps:
@@ -78,7 +92,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
 
   /** The text that Spring reads. @throws SerializationProblem for a value that Java could not read as the same */
   override serialize(value: unknown): string {
-    const read = textRememberedOf(value);
+    const read = TEXTS.get(value as object);
     if (!read) return this.#written(value);
     if (JSON.stringify(value) === read.plain) return this.#unchanged(read.text);
     if (this.#written(JSON.parse(read.plain)) !== read.text) {
@@ -97,7 +111,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
 
   /** Whether an object still is what its text says. */
   override hasText(value: unknown, text: string): boolean {
-    const read = textRememberedOf(value);
+    const read = TEXTS.get(value as object);
     return read ? read.text === text && JSON.stringify(value) === read.plain : super.hasText(value, text);
   }
 
@@ -117,7 +131,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
     if (HALF_OF_A_PAIR.test(plain)) {
       throw new SerializationProblem('holds half of a surrogate pair, which Java cannot store again: remove it');
     }
-    const copy = JSON.parse(plain) as PlainValue;
+    const copy = JSON.parse(plain) as JsonValue;
     if (typeof copy !== 'object') return this.#readable(plain, plain);
     if (!this.#form) throw new SerializationProblem(UNKNOWN);
     const text = this.#form === 'plain' ? plain : JSON.stringify(withClasses(copy, 1));
@@ -145,7 +159,7 @@ function formIn(text: string): JsonForm | undefined {
 }
 
 /** With the classes that every serializer of Spring with classes reads, at every depth. */
-function withClasses(value: PlainValue, depth: number): PlainValue {
+function withClasses(value: JsonValue, depth: number): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (depth > DEEPEST) throw new SerializationProblem(`is nested deeper than ${DEEPEST} levels: store a flatter value`);
   if (Array.isArray(value)) return ['java.util.ArrayList', value.map((each) => withClasses(each, depth + 1))];

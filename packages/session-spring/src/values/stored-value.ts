@@ -1,43 +1,132 @@
-import { JavaMeaning } from './java-meaning.js';
-import { JavaStreamReader } from './java-stream.reader.js';
-import type { PlainValue } from './plain-value.js';
-import { READING_LIMITS, type ReadingLimits } from './reading-limits.js';
-import { type JsonForm, jsonFormOf, readStoredJson } from './stored-json.js';
-import { UnreadableValueError } from './unreadable-value.error.js';
+import { type JsonValue, READING_LIMITS, type ReadingLimits, UnreadableValueError } from './json-values.js';
+import { JavaMeaning } from './java-values.js';
+import { JavaStreamReader } from './java-stream.js';
 
-const JAVA_STREAM = Buffer.of(0xac, 0xed);
+/** The name of a class, with the types in it, of an array of objects, or of an array of numbers. */
+const CLASS = /^(?:\[*L?(?:[a-z_]\w*\.)+[A-Z$][\w$/]*(?:<[\w.$,<>]*>)?;?|\[+[BCDFIJSZ])$/;
+const LONGEST_NAME = 500;
+/** The beginning of a text, or of a number outside of texts. */
+const TOKEN = /["\d-]/g;
+const BEHIND_NUMBER = /[^\d.eE+-]/g;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+// Jackson reads no longer ones.
+const LONGEST_NUMBER = 1000;
+const BIG = /^"java\.math\.Big(?:Decimal|Integer)"$/;
+
+/**
+ * Reads the JSON of Spring's serializers: the plain one, and those that write the class of each object and list, as
+ * `{"@class":"java.util.HashMap"}` and `["java.util.ArrayList",[]]`. The classes are left out. A number that JavaScript
+ * does not have is a text.
+ * @throws SyntaxError when it is no JSON, and UnreadableValueError beyond the limits
+ */
+export function readStoredJson(text: string, limits: ReadingLimits): JsonValue {
+  return unwrapped(JSON.parse(withoutUnsafeNumbers(text)) as JsonValue, limits.depth);
+}
+
+/** Step by step: a regular expression for all of a long text would need more stack than there is. */
+function withoutUnsafeNumbers(text: string): string {
+  const pieces: string[] = [];
+  let [copied, before] = [0, ''];
+  for (let start = next(TOKEN, text, 0); start < text.length;) {
+    const end = text[start] === '"' ? endOfText(text, start + 1) : next(BEHIND_NUMBER, text, start);
+    const token = end - start > LONGEST_NUMBER ? '' : text.slice(start, end);
+    if (text[start] !== '"' && (!isSafe(token) || BIG.test(before))) {
+      pieces.push(text.slice(copied, start), `"${token}"`);
+      copied = end;
+    }
+    before = token;
+    start = next(TOKEN, text, end);
+  }
+  return pieces.join('') + text.slice(copied);
+}
+
+/** The next place of a character, or the length. */
+function next(character: RegExp, text: string, from: number): number {
+  character.lastIndex = from;
+  return character.exec(text)?.index ?? text.length;
+}
+
+/** Behind the quote that no backslash escapes. */
+function endOfText(text: string, from: number): number {
+  for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let backslashes = 0;
+    while (text[quote - 1 - backslashes] === '\\') backslashes++;
+    if (backslashes % 2 === 0) return quote + 1;
+  }
+  return text.length;
+}
+
+/** Whether it is the same number in JavaScript. What is no number is for JSON.parse() to refuse. */
+function isSafe(number: string): boolean {
+  if (number === '') throw new UnreadableValueError('A number is too long');
+  if (!NUMBER.test(number)) return true;
+  const value = Number(number);
+  return Number.isFinite(value) && (number.length < 16 || significant(number) === significant(String(value)));
+}
+
+function significant(number: string): string {
+  return number
+    .replace(/[eE].*$/, '')
+    .replace(/[-.]/g, '')
+    .replace(/^0+|0+$/g, '');
+}
+
+function unwrapped(stored: JsonValue, deepest: number, depth = 1): JsonValue {
+  if (typeof stored !== 'object' || stored === null) return stored;
+  if (depth > deepest) throw new UnreadableValueError('The JSON is too deep');
+  const inner = (value: JsonValue) => unwrapped(value, deepest, depth + 1);
+  if (Array.isArray(stored)) return stored.length === 2 && isClass(stored[0]) ? inner(stored[1]!) : stored.map(inner);
+  const members = Object.entries(stored).filter(([name, value]) => name !== '@class' || !isClass(value));
+  return Object.fromEntries(members.map(([name, value]) => [name, inner(value)]));
+}
+
+function isClass(name: JsonValue | undefined): boolean {
+  return typeof name === 'string' && name.length <= LONGEST_NAME && CLASS.test(name);
+}
+
+/** Of a text that can be read. */
+export type JsonForm = 'json' | 'plain-json' | 'typed-json' | 'security-json';
+
+// In a text of JSON, a backslash stands before each quote.
+const SECURITY_CLASS = '"@class":"org.springframework.security.';
+
+/** Which serializer has written it. `json`: it is no object and no list, so each of them may have. */
+export function jsonFormOf(text: string): JsonForm {
+  const stored = JSON.parse(text) as JsonValue;
+  if (typeof stored !== 'object' || stored === null) return 'json';
+  if (text.includes(SECURITY_CLASS)) return 'security-json';
+  const name = Array.isArray(stored) ? stored.length === 2 && stored[0] : stored['@class'];
+  return name !== false && isClass(name) ? 'typed-json' : 'plain-json';
+}
+
+const JAVA_STREAM = 0xaced;
 // As Java does: what is no UTF-8 is not read with question marks.
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** What has written a value. */
+/** Which serializer has written a value: Java's own serialization, or one of JSON. Undefined if it cannot be read. */
 export type StoredForm = 'java' | JsonForm;
 
-/** Which serializer has written a value. Undefined if it cannot be read. */
 export function formOf(stored: Buffer): StoredForm | undefined {
   if (isJavaStream(stored)) return 'java';
   return readStoredValue(stored) === undefined ? undefined : jsonFormOf(UTF_8.decode(stored));
 }
 
-/** Whether it is what Java's own serialization has written. */
 function isJavaStream(stored: Buffer): boolean {
-  return stored.subarray(0, JAVA_STREAM.length).equals(JAVA_STREAM);
+  return stored.length > 1 && stored.readUInt16BE() === JAVA_STREAM;
 }
 
 /**
  * The value that a serializer of Spring has stored, whichever it was, as data of JSON. Undefined if it cannot be read.
  */
-export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_LIMITS): PlainValue | undefined {
+export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_LIMITS): JsonValue | undefined {
   if (stored.length > limits.bytes) return undefined;
   try {
     if (!isJavaStream(stored)) return readStoredJson(UTF_8.decode(stored), limits);
     return new JavaMeaning(limits).read(new JavaStreamReader(stored, limits).read());
   } catch (error) {
-    const isForeign = error instanceof UnreadableValueError || error instanceof SyntaxError || isOfDecoder(error);
-    if (isForeign) return undefined;
+    if (error instanceof UnreadableValueError || error instanceof SyntaxError) return undefined;
+    // Of the decoder.
+    if ((error as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return undefined;
     throw error;
   }
-}
-
-function isOfDecoder(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA';
 }

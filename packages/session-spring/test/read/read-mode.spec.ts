@@ -26,7 +26,7 @@ import { beginRequest, LeakGuard, SteppableRedisServer } from '@nest-session/tes
 import { KeyspaceNotificationListener } from '@nest-session/redis-events';
 import { eventually, RedisCluster } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
-import { SPRING_PRINCIPAL_NAME } from '../../src/values/principal-attribute.js';
+import { SPRING_PRINCIPAL_NAME } from '../../src/values/spring-principal.js';
 import type { App } from '../../../session-redis/test/support/app.fixture.js';
 import { startWithSpring } from '../support/spring.app.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';

@@ -24,7 +24,7 @@ import {
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
-import { SPRING_PRINCIPAL_NAME } from '../../src/values/principal-attribute.js';
+import { SPRING_PRINCIPAL_NAME } from '../../src/values/spring-principal.js';
 import { SharedSessionSweeper } from '../../src/shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
@@ -400,6 +400,34 @@ describe('whom signInAs() signs in', () => {
     const deleted = await app.events.next(SessionDeletedEvent, other);
     expect([deleted.session.principalName, deleted.session.authenticatedAt]).toEqual(['ann', expect.any(Number)]);
   });
+
+  it('leaves the index of its name for another one, also where our key of the sign-in is gone', async () => {
+    await client.del(`spring:session:nest:sessions:signed-in:${id}`);
+    const session = (await sessions().findById(id))!;
+    session.principalName = 'zoe';
+    await session.save();
+    expect([await listed('ann'), await listed('zoe')]).toEqual([[], [`"${id}"`]]);
+  });
+});
+
+it('a name that is assigned takes the place of the former one in the index, without our key of the sign-in', async () => {
+  const app = await start();
+  try {
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    const created = sessions.createSession();
+    created.signIn('ann');
+    await created.save();
+    const { id } = created;
+    expect(await client.smembers(spring.index('ann'))).toEqual([`"${id}"`]);
+    expect(await client.del(`spring:session:nest:sessions:signed-in:${id}`)).toBe(1);
+    const session = (await sessions.findById(id))!;
+    session.principalName = 'zoe';
+    await session.save();
+    expect(await client.smembers(spring.index('ann'))).toEqual([]);
+    expect(await client.smembers(spring.index('zoe'))).toEqual([`"${id}"`]);
+  } finally {
+    await app.stop();
+  }
 });
 
 it.each([

@@ -2,8 +2,8 @@ import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructu
 import { Redis } from 'ioredis';
 import { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 import { type Heard, SharedScripts } from '../../src/scripts/shared/shared.scripts.js';
-import { SharedKeys } from '../../src/keys/shared-keys.js';
-import { SPRING_PRINCIPAL_NAME } from '../../src/values/principal-attribute.js';
+import { SharedKeys } from '../../src/keys/spring-keys.js';
+import { SPRING_PRINCIPAL_NAME } from '../../src/values/spring-principal.js';
 import { SpringWriter } from '../support/spring-writer.js';
 
 LeakGuard.install();

@@ -4,7 +4,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
-import { SharedKeys } from '../../src/keys/shared-keys.js';
+import { SharedKeys } from '../../src/keys/spring-keys.js';
 import { SpringApplicationCheck } from '../../src/shared/spring-application.check.js';
 import { startWithSpring } from '../support/spring.app.js';
 import { LineRecorder } from '../../../session-redis/test/support/line.recorder.js';

@@ -1,4 +1,4 @@
-import { READING_LIMITS } from '../../src/values/reading-limits.js';
+import { READING_LIMITS } from '../../src/values/json-values.js';
 import { readStoredValue } from '../../src/values/stored-value.js';
 import {
   array,

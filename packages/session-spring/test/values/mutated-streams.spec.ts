@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { READING_LIMITS } from '../../src/values/reading-limits.js';
+import { READING_LIMITS } from '../../src/values/json-values.js';
 import { readStoredValue } from '../../src/values/stored-value.js';
 import { RECORDED_CONTEXTS, RECORDED_VALUES, stored } from '../support/spring.records.js';
 

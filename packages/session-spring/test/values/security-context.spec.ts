@@ -1,5 +1,5 @@
-import { readSecurityContext } from '../../src/values/security.context.js';
-import type { PlainValue } from '../../src/values/plain-value.js';
+import { readSecurityContext } from '../../src/values/spring-principal.js';
+import type { JsonValue } from '../../src/values/json-values.js';
 import { readStoredValue } from '../../src/values/stored-value.js';
 import { RECORDED_CONTEXTS, stored } from '../support/spring.records.js';
 
@@ -31,14 +31,14 @@ it.each(['jdk', 'secmods', 'typed', 'plain'] as const)('reads who is signed in, 
 });
 
 it('finds nobody in another value', () => {
-  const values: PlainValue[] = [null, 1, 'ann', [], {}, { authentication: null }, { authentication: [] }];
+  const values: JsonValue[] = [null, 1, 'ann', [], {}, { authentication: null }, { authentication: [] }];
   for (const value of [undefined, ...values]) {
     expect(readSecurityContext(value)).toBeUndefined();
   }
 });
 
 it('reads authorities that are enums, and leaves out what is none', () => {
-  const authorities: PlainValue[] = ['ADMIN', { authority: 'USER' }, { other: 1 }, null, 7];
+  const authorities: JsonValue[] = ['ADMIN', { authority: 'USER' }, { other: 1 }, null, 7];
   const authentication = { principal: 'ann', authorities };
   expect(readSecurityContext({ authentication })).toEqual({ name: 'ann', authorities: ['ADMIN', 'USER'] });
   expect(readSecurityContext({ authentication: { principal: 'ann' } })).toEqual({ name: 'ann', authorities: [] });

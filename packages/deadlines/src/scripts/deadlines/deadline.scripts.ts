@@ -1,5 +1,11 @@
 import type { WaitingReading } from '@nest-session/core/internal';
-import type { CancelReply, Due, NewDeadline, RescheduleReply, ScheduleReply } from '../../deadlines/deadline.store.js';
+import type {
+  CancelOutcome,
+  Due,
+  NewDeadline,
+  RescheduleOutcome,
+  ScheduleReply,
+} from '../../deadlines/deadline.store.js';
 import type { Redis } from 'ioredis';
 import {
   defineScripts,
@@ -16,24 +22,10 @@ import type { DeadlineKeys } from '../../redis/deadline-keys.js';
 /** A deadline to schedule, as Redis gets it. */
 export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
   readonly member: string;
-  readonly data: StoredData;
+  /** `text`: undefined without data. `dataKey`: the wrapped key with which it is encrypted; undefined: it is not. */
+  readonly data: { readonly text: string | undefined; readonly dataKey: string | undefined };
   /** When it was scheduled, in epoch milliseconds, for one that moves; undefined: now. */
   readonly scheduledAt?: number | undefined;
-}
-
-/** The data of a deadline as Redis has them. */
-interface StoredData {
-  /** Undefined: there are none. */
-  readonly text: string | undefined;
-  /** The wrapped data key with which the text is encrypted; undefined: it is not. */
-  readonly dataKey: string | undefined;
-}
-
-/** What a call has scheduled. */
-export interface Scheduled {
-  readonly replies: ScheduleReply[];
-  /** Milliseconds until the first of them is due; undefined when none was scheduled. */
-  readonly wait: number | undefined;
 }
 
 /** Where a deadline stands among those that wait. */
@@ -67,12 +59,10 @@ export interface FiringRules {
 type FiringFailure = 'corrupt' | 'already';
 
 /** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
-export interface FiredDeadlines extends DueEntries {
+interface FiredDeadlines extends DueEntries {
   readonly entries: readonly (DueEntry & { readonly outcome: 'claimed' | FiringFailure })[];
   readonly isFull: boolean;
 }
-
-type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
 
 const NO_DATA = '-';
 
@@ -93,13 +83,16 @@ export class DeadlineScripts {
     this.#scripts = defineScripts(client, SOURCES);
   }
 
-  /** `most`: as many of the name as may wait in the partition. */
+  /**
+   * `most`: as many of the name as may wait in the partition. `wait`: milliseconds until the first of them is due;
+   * undefined when none was scheduled.
+   */
   async schedule(
     keys: DeadlineKeys,
     name: string,
     deadlines: readonly DeadlineToWrite[],
     most: number,
-  ): Promise<Scheduled> {
+  ): Promise<{ replies: ScheduleReply[]; wait: number | undefined }> {
     const all = [keys.due(name), keys.names, keys.events, ...deadlines.map(({ member }) => keys.deadline(member))];
     const args = deadlines.flatMap(({ member, due, ifExists, id, key, traceparent = '', scheduledAt = '', data }) => {
       const { text = '', dataKey = data.text === undefined ? NO_DATA : '' } = data;
@@ -116,14 +109,14 @@ export class DeadlineScripts {
     name: string,
     member: string,
     due: Due,
-  ): Promise<[word: RescheduleReply, wait?: number]> {
+  ): Promise<[word: RescheduleOutcome, wait?: number]> {
     const all = [keys.due(name), keys.names, keys.events, keys.deadline(member)];
     const args = [name, member, ...timeArguments(due)];
-    return (await this.#scripts.rescheduleDeadline(all.length, all, args)) as [RescheduleReply, number?];
+    return (await this.#scripts.rescheduleDeadline(all.length, all, args)) as [RescheduleOutcome, number?];
   }
 
-  async cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelReply> {
-    return (await this.#scripts.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelReply;
+  async cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelOutcome> {
+    return (await this.#scripts.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelOutcome;
   }
 
   /** The next ones of a partition, in the order of their times. */
@@ -151,6 +144,7 @@ export class DeadlineScripts {
     const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
     const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
     const reply = await this.#scripts.fireDeadlines(all.length, all, args);
+    type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
     const [now, next, isFull, ...entries] = reply as FireReply;
     return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
   }

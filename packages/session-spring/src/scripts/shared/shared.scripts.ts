@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { FORWARDING_TIME } from '@nest-session/core/internal';
 import type {
@@ -8,7 +9,6 @@ import type {
   UpdateReply,
   UpdateSession,
 } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
 import {
   ageOf,
@@ -21,15 +21,19 @@ import {
   toEndReply,
   toUpdateReply,
 } from '@nest-session/redis/internal';
-import { SCRIPT_SOURCES } from '../script-sources.js';
-import type { SharedKeys } from '../../keys/shared-keys.js';
+import type { SpringJson } from '../../values/spring-json.serializer.js';
+import { SCRIPT_SOURCES } from '../spring/spring.scripts.js';
+import type { SharedKeys } from '../../keys/spring-keys.js';
+
+/** Our message has a blank where the form is not known: it tells other instances nothing of Spring's. */
+export const OF_UNKNOWN_FORM = '{ ';
 
 /** Spring has no limit that could refuse a session. */
 type SharedCreateOutcome = 'created' | 'collision' | 'gone' | 'revoked';
 type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full' | 'revoked';
 
 /** What a call has found: its word is the reply of the script. */
-type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already' | 'unknown';
+export type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already' | 'unknown';
 
 /** What was heard of a session. */
 export interface Heard {
@@ -40,18 +44,8 @@ export interface Heard {
   readonly laterId?: string | undefined;
 }
 
-/** How the sessions stand that a call has looked at. */
-export interface SharedLook {
-  /** In the order in which they were named. */
-  readonly named: readonly LookOutcome[];
-  /** By the ids of those that were due. */
-  readonly due: ReadonlyMap<string, LookOutcome>;
-  /** Milliseconds until the next one of our list is due; undefined when there is none. */
-  readonly next: number | undefined;
-}
-
 /** Who was signed in when a session was loaded, and who is from now on. */
-export interface PrincipalChange {
+interface PrincipalChange {
   /** By Spring Security alone. */
   readonly before: string | undefined;
   /** Null: nobody; undefined: as before. */
@@ -79,13 +73,13 @@ export class SharedScripts {
     this.#scripts = defineScripts(client, SOURCES);
   }
 
-  /** `message`: how the JSON begins that tells Spring of it. */
-  async create(change: CreateSession, principal: string, message: string): Promise<CreateReply> {
+  /** `form`: the JSON of Spring, in which it is told of the session. */
+  async create(change: CreateSession, principal: string, form: SpringJson | undefined): Promise<CreateReply> {
     const { own, spring, createdChannel } = this.keys;
     const marks = [change.id, ...change.presentedIds].map((id) => own.forwardingMark(id));
     const keys = [own.events, spring.session(change.id), ...marks];
     const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
-    args.push(createdChannel, message, hashOfPrincipalIn(change), ageOf(change));
+    args.push(createdChannel, messageBegin(form), hashOfPrincipalIn(change), ageOf(change));
     for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
     const reply = (await this.#scripts.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
     return toCreateReply(reply) as CreateReply;
@@ -113,21 +107,21 @@ export class SharedScripts {
     return this.#delete([this.keys.own.events], [id, 'revoked', principal, 1]);
   }
 
-  /** Looks at sessions, and at `most` of those that are due. */
-  async lookAt(heard: readonly Heard[], most: number): Promise<SharedLook> {
+  /**
+   * Looks at sessions, and at `most` of those that are due. `named`: how the former stand, in their order; `due`: how
+   * the latter do, by their ids; `next`: milliseconds until the next one of our list is due; undefined when there is
+   * none.
+   */
+  async lookAt(heard: readonly Heard[], most: number) {
     const { own, spring } = this.keys;
     const args = [spring.prefix, own.prefix, most];
     const named = heard.flatMap(({ id, what, laterId = id }) => [id, what, laterId]);
     const reply = await this.#scripts.lookAtShared(1, own.events, args, named);
     const [next, ...words] = reply as [number | '', ...string[]];
-    const rest = words.slice(heard.length);
+    const rest = words.splice(heard.length);
     const due = new Map<string, LookOutcome>();
     for (let i = 0; i < rest.length; i += 2) due.set(rest[i]!, rest[i + 1] as LookOutcome);
-    return {
-      named: words.slice(0, heard.length) as LookOutcome[],
-      due,
-      next: next === '' ? undefined : next,
-    };
+    return { named: words as LookOutcome[], due, next: next === '' ? undefined : next };
   }
 
   async #delete(keys: string[], args: (string | number)[]): Promise<DeleteReply> {
@@ -143,4 +137,13 @@ export class SharedScripts {
 function hashOfPrincipalIn({ indexes }: Pick<UpdateSession, 'indexes'>): string {
   const principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
   return principal ? hashOfValue(principal) : '';
+}
+
+/**
+ * How the message begins that tells Spring of a new session. Without a class, a serializer with classes does not read
+ * it.
+ */
+function messageBegin(form: SpringJson | undefined): string {
+  if (form === 'plain') return '{';
+  return `${form ? '{' : OF_UNKNOWN_FORM}"@class":"java.util.HashMap",`;
 }

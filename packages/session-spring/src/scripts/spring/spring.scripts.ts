@@ -1,43 +1,59 @@
 import type { Redis } from 'ioredis';
-import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
-import { SCRIPT_SOURCES } from '../script-sources.js';
+import {
+  defineScripts,
+  loadScripts,
+  type ScriptsByName,
+  type ScriptSources,
+} from '@nest-session/redis-events/internal';
+import { SCRIPT_SOURCES as SESSION_SOURCES } from '@nest-session/redis/internal';
+import { LUA_SOURCES } from '../lua-sources.js';
 
-/** A member of a set or a sorted set, as it is stored, and the key that it names. */
-export interface NamedKey {
-  readonly stored: Buffer;
-  readonly key: string;
-}
-
-/** The keys of one session. */
-export interface SessionKeyPair {
-  readonly session: string;
-  readonly shadow: string;
-}
+/** Of this package, and of those below. */
+export const SCRIPT_SOURCES: ScriptSources = { ...SESSION_SOURCES, ...LUA_SOURCES };
 
 /** Milliseconds that the indexed repository keeps the session hash longer than the session. */
 export const SPRING_GRACE = 300_000;
 
+/** What became of a renewal. `unreadable`: the time of this name is in a form that Spring does not write. */
+type RenewSessionReply =
+  { readonly outcome: 'touched' | 'gone' } | { readonly outcome: 'unreadable'; readonly time: string };
+
+/** The keys of a session. On a Cluster, where they are on several nodes, only the session hash. */
+export type RenewedKeys = readonly [session: string, shadow: string, expirations: string] | readonly [session: string];
+
 const SOURCES = loadScripts(SCRIPT_SOURCES, 'spring', {
+  springRenewSession: 'renew-session',
   springLostMembers: 'remove-lost-members',
   springBuckets: 'expire-buckets',
   springIncomplete: 'remove-incomplete-sessions',
 });
 
 /**
- * The scripts that look for what Spring leaves behind, each at one moment: what they find was there. With `mends`, they
- * mend it at the same moment. They return which of those that they were given it is.
+ * The scripts that renew sessions as Spring does, and that look for what Spring leaves behind, each at one moment: what
+ * they find was there. With `mends`, they mend it at the same moment, and return which of those that they were given it
+ * is.
  */
 export class SpringScripts {
   readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
   readonly #mends: 0 | 1;
 
-  constructor(client: Redis, mends: boolean) {
+  constructor(client: Redis, mends = false) {
     this.#scripts = defineScripts(client, SOURCES);
     this.#mends = mends ? 1 : 0;
   }
 
-  /** Members whose key is gone. */
-  async lostMembers<Member extends NamedKey>(place: string, all: readonly Member[]): Promise<Member[]> {
+  /** Renews a live session. `prefix`: of all keys of the namespace. */
+  async renew(keys: RenewedKeys, prefix: string, id: string): Promise<RenewSessionReply> {
+    const reply = await this.#scripts.springRenewSession(keys.length, keys, [prefix, id]);
+    const [outcome, time = ''] = reply as [outcome: RenewSessionReply['outcome'], time?: string];
+    return outcome === 'unreadable' ? { outcome, time } : { outcome };
+  }
+
+  /** Members of a set or a sorted set, as they are stored, whose key is gone. */
+  async lostMembers<Member extends { readonly stored: Buffer; readonly key: string }>(
+    place: string,
+    all: readonly Member[],
+  ): Promise<Member[]> {
     const [keys, members] = [all.map(({ key }) => key), all.map(({ stored }) => stored)];
     // As bytes: those of Java are no text.
     const args = [this.#mends, ...members] as unknown as string[];
@@ -51,7 +67,9 @@ export class SpringScripts {
   }
 
   /** Sessions without one of their times. */
-  async incompleteSessions<Keys extends SessionKeyPair>(all: readonly Keys[]): Promise<Keys[]> {
+  async incompleteSessions<Keys extends { readonly session: string; readonly shadow: string }>(
+    all: readonly Keys[],
+  ): Promise<Keys[]> {
     const keys = all.flatMap(({ session, shadow }) => [session, shadow]);
     return chosen(all, await this.#scripts.springIncomplete(keys.length, keys, [this.#mends]));
   }
