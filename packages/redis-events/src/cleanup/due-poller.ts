@@ -1,10 +1,8 @@
 import type { PartitionSignals } from '../connection/partition-signals.js';
-import { RETRY } from '../connection/until-sound.js';
 import { FailureLog } from '../logging/failure.log.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import type { DueList } from './due.sweeper.js';
-import { reportLate, SweepCounter, type SweepResult } from './sweep.counter.js';
+import type { PartitionKeys } from '../partitions/partitions.js';
+import { type BackgroundService, RETRY } from '../timing/background-service.js';
+import { type DueList, reportLate, SweepCounter, type SweepResult } from './due.sweeper.js';
 
 /** What the poller needs to know of signals. */
 export type DueSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;

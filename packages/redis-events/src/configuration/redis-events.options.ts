@@ -15,8 +15,8 @@ import {
   readEvents,
   readPartitions,
 } from './delivery.options.js';
-import type { DeliveryOptions } from '../delivery/event-rules.js';
-import { namespaceProblem } from '../partitions/partition-keys.js';
+import type { DeliveryOptions } from '../delivery/delivery-rules.js';
+import { namespaceProblem } from '../partitions/partitions.js';
 
 /** Options of `RedisEventsModule.forRoot()`. */
 export interface RedisEventsModuleOptions extends RedisAddressOptions {

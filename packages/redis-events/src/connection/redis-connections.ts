@@ -1,16 +1,11 @@
 import { Inject } from '@nestjs/common';
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
-import { ClusterNodes } from './cluster-nodes.js';
+import { ClusterNodes, type RedisNodes, type RequestNodes, SingleNode } from './redis-nodes.js';
 import { OutageLog } from './outage.log.js';
 import { loginSourceOf } from './login.js';
 import { openCluster, openNode, openRedis, preparedNode } from './open-redis.js';
-import { isAnswer } from './reply.errors.js';
-import type { RedisNodes, RequestNodes } from './redis-nodes.js';
-import { requestConnectionOptions } from './request-connection.options.js';
-import { retryAfter } from './retry-after.js';
-import { isReleased, share } from './sharing.js';
-import { SingleNode } from './single-node.js';
+import { isAnswer } from './server-faults.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
@@ -65,6 +60,9 @@ export function connectionToken(name: keyof RedisConnections): string {
 
 /** Injects one connection. */
 export const InjectConnection = (name: keyof RedisConnections) => Inject(connectionToken(name));
+
+/** How long a connection pauses before each attempt to open it again, in milliseconds: twice as long each time. */
+export const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 
 // Milliseconds.
 const LONGEST_PAUSE = 1000;
@@ -125,6 +123,18 @@ const OF_CLUSTER: ClusterOptions = {
   scripts: undefined,
 };
 
+/** The options of ioredis for the connections of requests, which wait for Redis for so many milliseconds at most. */
+export function requestConnectionOptions(commandTimeout: number): RedisOptions {
+  return {
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    // A request waits for the end of the pause even when Redis is back, and must still meet its command timeout.
+    retryStrategy: retryAfter(commandTimeout / 4),
+    // Short: a connection that died silently fails every request until it is replaced.
+    socketTimeout: 2 * commandTimeout,
+  };
+}
+
 // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
 const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SILENCE };
 
@@ -146,6 +156,31 @@ export interface ConnectionsToShare {
 
 /** The `ConnectionsToShare` of `RedisSessionModule`. */
 export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
+
+/** How many modules use a connection, where that is not one. */
+const users = new WeakMap<object, number>();
+
+/** One module more uses a connection. */
+export function share(connection: object): void {
+  users.set(connection, (users.get(connection) ?? 1) + 1);
+}
+
+/** Whether more than one module uses it. */
+export function isShared(connection: object): boolean {
+  return (users.get(connection) ?? 1) > 1;
+}
+
+/** One module less uses it. Returns whether none does any more. */
+export function isReleased(connection: object): boolean {
+  const left = (users.get(connection) ?? 1) - 1;
+  users.set(connection, left);
+  return left === 0;
+}
+
+/** From now on, a connection belongs to one module again. */
+export function endSharing(connection: object): void {
+  users.delete(connection);
+}
 
 /** Those that have been closed. */
 const closed = new WeakSet<RedisConnections>();

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { addressWith } from '../connection/node-with.js';
-import { LivingInstances } from '../connection/living-instances.js';
+import { LivingInstances } from '../namespace/living-instances.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
@@ -20,17 +20,23 @@ import {
   DELIVERY_PACE,
   EVENT_RULES,
   REQUEST_STREAM_SCRIPTS,
-} from './delivery.tokens.js';
-import { BlockingArrivals, EventArrivals, SignalledArrivals } from './event-arrivals.js';
-import { EventProducer } from './event-producer.js';
-import { type DeliveryOptions, eventRules } from './event-rules.js';
+  type DeliveryOptions,
+  eventRules,
+  PACE,
+} from './delivery-rules.js';
+import {
+  BlockingArrivals,
+  EventArrivals,
+  SignalledArrivals,
+  BlockingEventReader,
+  SignalledEventReader,
+  UnreadEventReader,
+} from './event-arrivals.js';
+import { EventProducer, EventLoader } from './event-producer.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
-import { EventLoader } from './event.loader.js';
 import { EventTrimmer } from './event.trimmer.js';
-import { GroupLagReader } from './group-lag.reader.js';
-import { PACE } from './retry-rules.js';
-import { BlockingEventReader, SignalledEventReader, UnreadEventReader } from './unread-event.reader.js';
+import { GroupLagReader } from './group-state.js';
 
 /**
  * What delivers the events of the `EventProducer` in a module: they need that, its connections and its

@@ -9,13 +9,13 @@ import {
   type ReplayReply,
 } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { LivingInstances } from '../connection/living-instances.js';
+import { LivingInstances } from '../namespace/living-instances.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { EventRules } from '../scripts/event-rules.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery.tokens.js';
+import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery-rules.js';
 import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,
@@ -25,9 +25,7 @@ import {
   livenessOf,
   oldestUnread,
 } from './group-state.js';
-import { toDeadLetter } from './to-dead-letter.js';
-import type { GroupRules } from './consumer-group-member.js';
-import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
+import { toDeadLetter, type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
 
 const MOST_LETTERS = 100;
 /** The name of no instance. */
@@ -52,7 +50,7 @@ export abstract class EventGroups<Event> {
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
     @Inject(DeadLetterReader) private readonly letters: DeadLetterReader,
     @Inject(Partitions) partitions: Partitions,
-    @Inject(EVENT_RULES) { lease }: Pick<GroupRules, 'lease'>,
+    @Inject(EVENT_RULES) { lease }: Pick<EventRules, 'lease'>,
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
     this.#all = partitions.all;

@@ -2,33 +2,25 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
-import {
-  type DeadLetterLimits,
-  EventStreamScripts,
-  DEAD_LETTER_BYTES,
-  type TrimLimits,
-} from '../scripts/stream/event-stream.scripts.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import type { EventRules, TrimLimits } from '../scripts/event-rules.js';
+import { DEAD_LETTER_BYTES, EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { EVENT_RULES } from './delivery-rules.js';
 import { EventProducer } from './event-producer.js';
-import { EVENT_RULES } from './delivery.tokens.js';
 import {
   type AskPartition,
   consumerStates,
-  groupStates,
   type GroupState,
+  groupStates,
   livenessOf,
   oldestUnread,
 } from './group-state.js';
-import { logger } from '../logging/redis-session.logger.js';
+import { logger } from '../logging/failure.log.js';
 
-/** Limits for the whole namespace. */
-export interface TrimmerOptions extends TrimLimits {
-  /** Milliseconds. */
-  readonly lease: number;
-  readonly deadLetters: DeadLetterLimits;
-}
+/** Limits for the whole namespace, but those of the dead letters, which are for a partition. */
+export type TrimmerOptions = TrimLimits &
+  Pick<EventRules, 'lease'> & { readonly deadLetters: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'> };
 
 export interface TrimResult {
   /** Number of removed events. */

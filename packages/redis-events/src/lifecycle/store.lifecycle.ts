@@ -1,10 +1,8 @@
 import type { BeforeApplicationShutdown, OnApplicationBootstrap, OnApplicationShutdown, Type } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
+import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { closeConnection } from '../connection/close-connection.js';
-import { closeConnections, type RedisConnections } from '../connection/redis-connections.js';
-import { endSharing } from '../connection/sharing.js';
+import { closeConnections, type RedisConnections, endSharing } from '../connection/redis-connections.js';
 
 type Service = Type<BackgroundService>;
 

@@ -1,9 +1,9 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { PACE } from '../../src/delivery/retry-rules.js';
+import { PACE } from '../../src/delivery/delivery-rules.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
-import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
+import type { PartitionKeys } from '../../src/partitions/partitions.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../../../session-redis/test/support/event-reader.js';
 import { HandSignals } from '../../../session-redis/test/support/hand-signals.js';

@@ -6,7 +6,7 @@ import { PollingLoop } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { leaseRenewal } from '../../src/delivery/lease-renewal.js';
+import { leaseRenewal } from '../../src/delivery/event.consumer.js';
 import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
 import { type SteppableStore, Store } from '../../../session-redis/test/support/store.fixture.js';
 
@@ -138,7 +138,7 @@ it('a long lease is renewed so often that an instance with the default lease doe
   jest.useFakeTimers();
   try {
     const renew = jest.fn(() => Promise.resolve());
-    const renewals = leaseRenewal({ rules: { lease: 600_000 }, renew }, { entries: [] }, new AbortController().signal);
+    const renewals = leaseRenewal(600_000, renew, new AbortController().signal);
     renewals.start();
     await jest.advanceTimersByTimeAsync(20_000);
     expect(renew).toHaveBeenCalledTimes(2);

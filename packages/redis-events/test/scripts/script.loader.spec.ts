@@ -10,8 +10,7 @@ const declarations = [
     const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
     return files.filter((name) => declaring.test(name)).map((name) => new URL(name, folder));
   }),
-  new URL('../../../redis-events/src/cleanup/sweep.counter.ts', import.meta.url),
-  new URL('../../../redis-events/src/cleanup/due-entries.ts', import.meta.url),
+  new URL('../../../redis-events/src/cleanup/due.sweeper.ts', import.meta.url),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
   new URL('../../../session-core/src/events/dead-letter.ts', import.meta.url),
   new URL('../../../session-core/src/events/event-group-info.ts', import.meta.url),
@@ -78,6 +77,9 @@ const REPLY_TYPES: Record<string, string | null> = {
   'spring/expire-buckets': null,
   'spring/remove-incomplete-sessions': null,
   'spring/renew-session': 'RenewSessionReply',
+  'namespace/raise-format': null,
+  'namespace/sign-instance': null,
+  'namespace/set-back-signs': null,
   'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',

@@ -4,7 +4,7 @@ import { deadline } from '@nest-session/deadlines';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';

@@ -16,7 +16,7 @@ import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { GroupLagReader } from '../../../redis-events/src/delivery/group-lag.reader.js';
+import { GroupLagReader } from '../../../redis-events/src/delivery/group-state.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { ALL_SCRIPTS } from '../../../redis-events/test/support/all.scripts.js';
 import { repartition } from '../../../session-cli/src/index.js';

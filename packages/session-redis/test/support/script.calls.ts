@@ -12,6 +12,7 @@ import { SharedKeys } from '../../../session-spring/src/keys/shared-keys.js';
 import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring.scripts.js';
 import { SpringSessionScripts } from '../../../session-spring/src/scripts/spring/spring-session.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
+import { namespaceScripts } from '../../../redis-events/src/scripts/namespace/namespace.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {
@@ -707,6 +708,27 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       new EventStreamScripts(client, SESSION_ENTRIES).readEvents(store.keys, '0-0', 10, ['created'], '0-0'),
     reply: ['read', [expect.any(Array)]],
     reads: true,
+  },
+  {
+    script: 'raise-format',
+    what: 'a newer format',
+    prepare: ({ client, partitions }) => client.hset(partitions.meta, 'version', 1),
+    send: (client, { partitions }) => namespaceScripts(client).raiseFormat(1, partitions.meta, 'version', 2),
+    reply: null,
+  },
+  {
+    script: 'sign-instance',
+    what: 'a new instance',
+    prepare: openSession,
+    send: (client, { partitions }) => namespaceScripts(client).signInstance(1, partitions.instances, 1000, 'me'),
+    reply: oneOfNumbers(0, 1),
+  },
+  {
+    script: 'set-back-signs',
+    what: 'an instance ahead of the clock',
+    prepare: ({ client, partitions }) => client.zadd(partitions.instances, 2000, 'me'),
+    send: (client, { partitions }) => namespaceScripts(client).setBackSigns(1, partitions.instances, 1000),
+    reply: null,
   },
   verification('verify-keys', (scripts, { keys }) =>
     scripts.keys(keys.prefix, [{ key: keys.events, type: 'stream', life: 'never' }]),

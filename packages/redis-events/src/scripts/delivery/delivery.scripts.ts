@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import type { PartitionKeys } from '../../partitions/partition-keys.js';
+import type { PartitionKeys } from '../../partitions/partitions.js';
+import type { EventRules, RetryRules } from '../event-rules.js';
 import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import { LUA_SOURCES } from '../lua-sources.js';
 import { dataKeyOf, type EntryKind, type StreamEntry } from '../stream/stream-entry.js';
@@ -35,28 +36,6 @@ export interface RegisteredHandlers {
   readonly names: readonly string[];
   /** The types of the events that they want. */
   readonly types: readonly string[];
-}
-
-/** Which entries are claimed. */
-export interface ClaimRules extends Pick<RetryRules, 'longestBackOff'> {
-  /** Milliseconds without a renewal after which another instance takes an entry over. */
-  readonly lease: number;
-}
-
-/** How failed entries are retried. */
-export interface RetryRules {
-  /** Milliseconds before the second attempt; doubles with each attempt. */
-  readonly firstBackOff: number;
-  /** Milliseconds. */
-  readonly longestBackOff: number;
-  /** Milliseconds for which data that only its entry needs is kept after a failure. */
-  readonly retention: number;
-  readonly deadLetters: {
-    /** Most bytes of the dead letters of a partition. */
-    readonly maxSize: number;
-    /** Most bytes of the data in a dead letter; larger data is left out. */
-    readonly maxDataSize: number;
-  };
 }
 
 export type RegisterReply = ['registered'] | ['differing', names: string];
@@ -142,11 +121,10 @@ export class DeliveryScripts {
     return Number(count) > 0;
   }
 
-  /** `lease`: milliseconds. */
   async claimEvents(
     partition: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
-    { lease, longestBackOff }: ClaimRules,
+    { lease, longestBackOff }: Pick<EventRules, 'lease' | 'longestBackOff'>,
     limit: number,
   ): Promise<ClaimedEntry[]> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];

@@ -1,9 +1,11 @@
 import { PollingLoop } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
+import { namespaceScripts } from '../scripts/namespace/namespace.scripts.js';
 import type { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
 import type { Connection } from './check-store.js';
-import { nodeWith } from './node-with.js';
-import { untilSound } from './until-sound.js';
+import { nodeWith } from '../connection/node-with.js';
+import { untilSound } from '../connection/server-faults.js';
 
 // Milliseconds: how often an instance signs.
 const SIGN_INTERVAL = 10_000;
@@ -11,16 +13,6 @@ const SIGN_INTERVAL = 10_000;
 export const ALIVE = 3 * SIGN_INTERVAL;
 // Milliseconds. Instances that were killed are forgotten after a day.
 const KEPT = 86_400_000;
-
-/** It runs when Redis is out of memory: the instance lives, and a repartition would move sessions under it. */
-const SIGN = `#!lua flags=allow-oom
-return redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])`;
-
-/** A sign ahead of the clock, which was set back since then, counts as one of now. */
-const SET_BACK = `#!lua flags=allow-oom
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. ARGV[1], '+inf')) do
-  redis.call('ZADD', KEYS[1], ARGV[1], name)
-end`;
 
 /**
  * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time
@@ -74,7 +66,8 @@ export class LivingInstances implements BackgroundService {
   async sign(): Promise<boolean> {
     const { instances } = this.partitions;
     const now = await this.#now();
-    const added = await this.connection.run((client) => client.eval(SIGN, 1, instances, now, this.name), instances);
+    const sign = (client: Redis) => namespaceScripts(client).signInstance(1, instances, now, this.name);
+    const added = await this.connection.run(sign, instances);
     await this.#forget(now - KEPT);
     return Number(added) > 0;
   }
@@ -90,7 +83,7 @@ export class LivingInstances implements BackgroundService {
     const { instances } = this.partitions;
     const now = await this.#now();
     // Another one may have signed in the second after this time.
-    await this.connection.run((client) => client.eval(SET_BACK, 1, instances, now + 1000), instances);
+    await this.connection.run((client) => namespaceScripts(client).setBackSigns(1, instances, now + 1000), instances);
     const names = await this.connection.run(
       (client) => client.zrangebyscore(instances, now - ALIVE, '+inf'),
       instances,

@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
-import { OutageLog } from './outage.log.js';
-import { PartitionSignals } from './partition-signals.js';
+import { OutageLog } from '../connection/outage.log.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
@@ -10,8 +10,8 @@ import {
   createConnections,
   REDIS_CONNECTIONS,
   type RedisConnections,
-} from './redis-connections.js';
-import { RequestConnection } from './request.connection.js';
+} from '../connection/redis-connections.js';
+import { RequestConnection } from '../connection/request.connection.js';
 import { StoreConnections } from './store-connections.js';
 
 /** What uses the `REDIS_CONNECTIONS` of a module, by its `CONNECTION_OPTIONS`. */

@@ -1,28 +1,27 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import { shownError } from '@nest-session/core/internal';
-import type { Redis } from 'ioredis';
-import { logger } from '../logging/redis-session.logger.js';
+import { PollingLoop } from '@nest-session/core/store';
+import type { Cluster, Redis } from 'ioredis';
+import { logger, FailureLog } from '../logging/failure.log.js';
 import { adviceFor } from '../logging/advice.js';
 import { Partitions } from '../partitions/partitions.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
+import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { checkServer, checkStore, type Connection } from './check-store.js';
-import { ConnectionUpkeep } from './connection-upkeep.js';
 import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
-import { loginSourceOf } from './login.js';
-import { OutageLog } from './outage.log.js';
+import { loginSourceOf, type LoginSource, renewLogins } from '../connection/login.js';
+import { OutageLog } from '../connection/outage.log.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
   REDIS_CONNECTIONS,
   type RedisConnections,
-} from './redis-connections.js';
-import { isShared } from './sharing.js';
-import { isAnswer } from './reply.errors.js';
-import { RequestConnection } from './request.connection.js';
-import { untilSound } from './until-sound.js';
+  isShared,
+} from '../connection/redis-connections.js';
+import { isAnswer, untilSound } from '../connection/server-faults.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import { isCluster } from '../connection/node-with.js';
 
 // Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose
 // error says more.
@@ -156,4 +155,71 @@ function unlessAnswered(error: unknown): void {
 /** Waits for the replies to what was sent; without a connection there are none. */
 async function quit(client: Redis): Promise<void> {
   if (client.status === 'ready') await client.quit();
+}
+
+// Milliseconds between two looks. A connection is silent for twice as long at most.
+const INTERVAL = 5000;
+// Milliseconds.
+const RENEWAL = 60_000;
+
+/**
+ * Keeps the connections usable that nobody uses for a while. Networks forget connections on which nothing is sent, and
+ * the next request would wait in vain. Over those it asks for the time, which needs no right of its own; where no reply
+ * comes, ioredis connects anew. Logs connections in again before a password that has changed is no longer valid.
+ */
+export class ConnectionUpkeep implements BackgroundService {
+  /** What each connection had sent at the last look. */
+  readonly #sent = new WeakMap<Redis, number>();
+  readonly #failures = new FailureLog(
+    'The password of Redis could not be renewed, trying again',
+    'The password of Redis can be renewed again',
+  );
+  readonly #looks = new PollingLoop('The upkeep of connections', INTERVAL, async () => this.look());
+  #nextRenewal = performance.now() + RENEWAL;
+
+  constructor(
+    private readonly connections: RedisConnections,
+    private readonly login: LoginSource | undefined,
+  ) {}
+
+  start(): void {
+    this.#looks.start();
+    // Nobody stops what has started when something else refuses the start.
+    this.connections.background.once('end', () => this.stop());
+  }
+
+  stop(): void {
+    void this.#looks.stop();
+  }
+
+  look(): void {
+    for (const client of this.#clients()) {
+      const { bytesWritten } = client.stream;
+      if (this.#sent.get(client) === bytesWritten) client.time().catch(() => undefined);
+      // Not what the question adds: it counts as use at the next look.
+      this.#sent.set(client, bytesWritten);
+    }
+    if (performance.now() < this.#nextRenewal) return;
+    this.#nextRenewal = performance.now() + RENEWAL;
+    void this.renewLogins();
+  }
+
+  /** Never rejects. */
+  async renewLogins(): Promise<void> {
+    if (!this.login) return;
+    try {
+      await renewLogins(this.login, this.#clients());
+      this.#failures.succeeded();
+    } catch (error) {
+      this.#failures.failed(error);
+    }
+  }
+
+  /** Those that are ready, but not those that hear messages, which have heartbeats of their own. */
+  *#clients(): Iterable<Redis> {
+    const { request, writes, background, reader, broadcast } = this.connections;
+    const ofBackground = isCluster(background) ? (background as Cluster).nodes() : [background];
+    const all = new Set([...request.all, ...writes.all, ...ofBackground, reader, broadcast]);
+    for (const client of all) if (client?.status === 'ready') yield client;
+  }
 }

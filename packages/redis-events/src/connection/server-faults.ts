@@ -1,9 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SessionStoreError } from '@nest-session/core';
-import { isAnswer } from './reply.errors.js';
+import { RETRY } from '../timing/background-service.js';
 
-/** Milliseconds between two attempts at background work that has failed. No longer pause outlives a fault of Redis. */
-export const RETRY = 500;
+/** Whether Redis replied with an error. After any other error it is unknown whether the command took effect. */
+export function isAnswer(error: unknown): boolean {
+  // Not `instanceof`: the application may have another copy of ioredis.
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** Whether Redis replied with an error of this kind: the first word of its message, such as `NOGROUP`. */
+export function isReply(error: unknown, kind: string): error is Error {
+  return error instanceof Error && error.message.startsWith(`${kind} `);
+}
 
 // A server that executes nothing, or no writes, for now: whatever the command is, and whatever the keys hold.
 const REFUSAL = /^(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOAUTH|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGPASS) /;
