@@ -4,7 +4,6 @@ import { assertConfiguredOnce, DEADLINE_READER, MEASURED_DEADLINES } from '@nest
 import { DeadlineHandlerModule } from '../deadlines/deadline-handler.module.js';
 import { DeadlineEvents } from '../deadlines/deadline.events.js';
 import { DeadlineStore } from '../deadlines/deadline.store.js';
-import { RedisDeadlineLifecycle } from './redis-deadline.lifecycle.js';
 import {
   REDIS_DEADLINE_MODULE_OPTIONS,
   RedisDeadlineModuleDefinition,
@@ -21,7 +20,7 @@ import { REDIS_DEADLINE_PROVIDERS } from './redis-deadline.providers.js';
 @Global()
 @Module({
   imports: [DeadlineHandlerModule],
-  providers: [...REDIS_DEADLINE_PROVIDERS, RedisDeadlineLifecycle],
+  providers: REDIS_DEADLINE_PROVIDERS,
   // The last two: for @nest-session/opentelemetry and @nest-session/admin.
   exports: [DeadlineStore, DeadlineEvents, DEADLINE_READER, MEASURED_DEADLINES],
 })

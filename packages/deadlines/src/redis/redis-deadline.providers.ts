@@ -7,6 +7,7 @@ import type { Redis } from 'ioredis';
 import {
   CLEANUP_PROVIDERS,
   CLEANUP_SCHEDULE,
+  CleanupJob,
   type CleanupSchedule,
   CONNECTION_OPTIONS,
   CONNECTION_PROVIDERS,
@@ -19,12 +20,17 @@ import {
   type DueList,
   DuePoller,
   DueSweeper,
+  EventBroadcaster,
+  EventConsumer,
   EventProducer,
+  LivingInstances,
   Partitions,
   PartitionSignals,
   type ScriptsOn,
   scriptsOn,
   SHARED_CONNECTIONS,
+  StoreConnections,
+  storeLifecycle,
   ContentStartLog,
 } from '@nest-session/redis-events/internal';
 import { tracedPass } from '@nest-session/redis/internal';
@@ -48,7 +54,7 @@ import { BACKGROUND_DEADLINE_SCRIPTS, REQUEST_DEADLINE_SCRIPTS } from './redis-d
 /** The name of the cleanup job in `SchedulerRegistry`. */
 const DEADLINE_CLEANUP_JOB = 'deadline-cleanup';
 
-/** All providers of `RedisDeadlineModule`. They connect and start nothing. */
+/** All providers of `RedisDeadlineModule`. They connect and start nothing, but for the last one. */
 export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   {
     provide: REDIS_DEADLINE_OPTIONS,
@@ -95,6 +101,13 @@ export const REDIS_DEADLINE_PROVIDERS: Provider[] = [
   { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
   ContentStartLog,
+  storeLifecycle({
+    foundation: [StoreConnections, LivingInstances],
+    // After all that can refuse the start: the log.
+    sources: [PartitionSignals, CleanupJob, DuePoller, ContentStartLog],
+    listeners: [],
+    handling: [EventConsumer, EventBroadcaster],
+  }),
 ];
 
 /** Of the module that holds the options, which is missing where the application imports the bare class. */

@@ -194,14 +194,35 @@ export function createConnections(
   log = new OutageLog(),
   shared?: SharedConnections,
 ): RedisConnections {
-  const { connection } = options;
   if (shared) {
     const { request, writes, background } = shared;
     for (const each of distinct<object>({ request, writes, background })) share(each);
   }
-  return isOfCluster(connection)
-    ? connectionsToCluster(connection, options, log, shared)
-    : connectionsToServer(connection, options, log, shared);
+  const { connection, commandTimeout, replicas } = options;
+  const { background, nodes, waiting } = isOfCluster(connection)
+    ? openersOfCluster(connection, options, log, shared)
+    : openersOfServer(connection, options, log, shared);
+  const forRequests = (name: string) => nodes(name, requestConnectionOptions(commandTimeout));
+  const request = shared?.request ?? forRequests('request');
+  return {
+    request,
+    // Without replicas, requests need no connection of their own for what they write.
+    writes: shared?.writes ?? (replicas > 0 ? forRequests('writes') : request),
+    background,
+    subscriber: nodes('subscriber', OF_SUBSCRIBERS),
+    notifications: nodes('notifications', OF_SUBSCRIBERS),
+    signals: nodes('signals', OF_SIGNALS),
+    reader: waiting('reader'),
+    broadcast: waiting('broadcast'),
+  };
+}
+
+/** How the connections of a module are opened. */
+interface Openers {
+  readonly background: Redis;
+  /** One that waits for events. */
+  readonly waiting: (name: string) => Redis | undefined;
+  readonly nodes: (name: string, rules: RedisOptions) => RequestNodes;
 }
 
 /** Closes all connections for good that no other module uses any more. Resolves as closeConnection() does. */
@@ -221,54 +242,37 @@ function distinct<T>(connections: Readonly<Record<string, T>>): T[] {
   return [...new Set(Object.values(connections))];
 }
 
-function connectionsToServer(
+function openersOfServer(
   address: ServerAddress,
   options: ConnectionOptions,
   log: OutageLog,
   shared: SharedConnections | undefined,
-): RedisConnections {
+): Openers {
   const login = loginSourceOf(address);
   const open = (name: string, rules: RedisOptions): Redis => {
     const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
-    client.on('error', (error: Error) => {
-      if (isRefusedSelect(error)) client.disconnect(true);
+    // Where the database of the url cannot be used, ioredis would go on in database 0.
+    return client.on('error', (error: Error & { readonly command?: { readonly name?: string } }) => {
+      if (isAnswer(error) && error.command?.name === 'select') client.disconnect(true);
     });
-    return client;
   };
-  const forRequests = (name: string) => new SingleNode(open(name, requestConnectionOptions(options.commandTimeout)));
-  const connections: RedisConnections = {
-    ...(shared ?? commandConnections(options, forRequests, () => open('background', { socketTimeout: SILENCE }))),
-    subscriber: new SingleNode(open('subscriber', OF_SUBSCRIBERS)),
-    notifications: new SingleNode(open('notifications', OF_SUBSCRIBERS)),
-    signals: new SingleNode(open('signals', OF_SIGNALS)),
-    reader: open('reader', { socketTimeout: SILENCE }),
-    broadcast: open('broadcast', { socketTimeout: SILENCE }),
-  };
+  const waiting = (name: string) => open(name, { socketTimeout: SILENCE });
+  const background = shared?.background ?? waiting('background');
   // Events are read many at once, and so are their data read and their results recorded.
-  WriteBatch.on(connections.background);
-  return connections;
+  WriteBatch.on(background);
+  return { background, waiting, nodes: (name, rules) => new SingleNode(open(name, rules)) };
 }
 
-/** Without replicas, requests need no connection of their own for what they write. */
-function commandConnections(
-  { replicas }: ConnectionOptions,
-  forRequests: (name: string) => RequestNodes,
-  background: () => Redis,
-): SharedConnections {
-  const request = forRequests('request');
-  return { request, writes: replicas > 0 ? forRequests('writes') : request, background: background() };
-}
-
-function connectionsToCluster(
+function openersOfCluster(
   address: ClusterAddress,
   options: ConnectionOptions,
   log: OutageLog,
   shared: SharedConnections | undefined,
-): RedisConnections {
+): Openers {
   // Both kinds of clients have all commands.
   const background = (shared?.background as unknown as Cluster | undefined) ?? clientOfCluster(address, options, log);
   const login = loginSourceOf(address);
-  const open = (name: string, rules: RedisOptions): ClusterNodes =>
+  const nodes = (name: string, rules: RedisOptions): ClusterNodes =>
     new ClusterNodes(
       background,
       (host, port, known) => {
@@ -277,16 +281,8 @@ function connectionsToCluster(
       },
       (client) => log.forget(client),
     );
-  const forRequests = (name: string) => open(name, requestConnectionOptions(options.commandTimeout));
-  return {
-    ...(shared ?? commandConnections(options, forRequests, () => background as unknown as Redis)),
-    subscriber: open('subscriber', OF_SUBSCRIBERS),
-    notifications: open('notifications', OF_SUBSCRIBERS),
-    signals: open('signals', OF_SIGNALS),
-    // No command waits for events of two slots.
-    reader: undefined,
-    broadcast: undefined,
-  };
+  // No command waits for events of two slots.
+  return { background: background as unknown as Redis, waiting: () => undefined, nodes };
 }
 
 /** The client that serves background work, and knows the nodes for all other connections. */
@@ -315,11 +311,6 @@ function nameOf({ namespace }: ConnectionOptions, name: string): RedisOptions {
 function watched(client: Redis, log: OutageLog): Redis {
   log.watch(client);
   return client.on('close', () => endSocketTimeout(client));
-}
-
-/** Whether the database of the url cannot be used. ioredis would go on in database 0. */
-function isRefusedSelect(error: Error & { readonly command?: { readonly name?: string } }): boolean {
-  return isAnswer(error) && error.command?.name === 'select';
 }
 
 /**

@@ -83,13 +83,10 @@ export class SingleNode implements RequestNodes {
     listener(this.client);
   }
 
-  onChange(): void {
-    // The only one always has all keys.
-  }
+  /** The only one always has all keys. */
+  onChange(): void {}
 
-  refresh(): void {
-    // The same.
-  }
+  refresh(): void {}
 
   close(): Promise<void> {
     return closeConnection(this.client);
@@ -99,15 +96,12 @@ export class SingleNode implements RequestNodes {
     const { client } = this;
     // Not events.once(): it rejects when the first attempt to connect fails.
     return new Promise((resolve, reject) => {
-      const onReady = () => {
-        client.off('end', onEnd);
-        resolve();
+      const settle = () => {
+        client.off('ready', settle).off('end', settle);
+        if (client.status === 'end') reject(closed());
+        else resolve();
       };
-      const onEnd = () => {
-        client.off('ready', onReady);
-        reject(closed());
-      };
-      client.once('ready', onReady).once('end', onEnd);
+      client.on('ready', settle).on('end', settle);
     });
   }
 }

@@ -122,7 +122,9 @@ export class RequestConnection {
     call.sentOn = node;
     let reply: Promise<unknown>;
     try {
-      reply = call.command(client, () => this.#proceed(call));
+      reply = call.command(client, () => {
+        if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
+      });
     } catch (error) {
       return this.#fail(call, storeError(error));
     }
@@ -131,7 +133,9 @@ export class RequestConnection {
         if (this.#calls.delete(call)) call.resolve(value as never);
       },
       (error: unknown) => {
-        if (wasNotSent(error)) return this.#sendLater(node, call, { pause: 0 });
+        // ioredis fails so between the loss of a connection and its `close` event. It has written nothing, so send it again.
+        const wasNotSent = error instanceof Error && error.message.startsWith("Stream isn't writeable");
+        if (wasNotSent) return this.#sendLater(node, call, { pause: 0 });
         const redirection = call.nodes.redirection(error, node);
         if (redirection) this.#sendLater(node, call, redirection);
         else this.#fail(call, storeError(error));
@@ -158,16 +162,9 @@ export class RequestConnection {
     return this.#replicated.get(node)?.client ?? node;
   }
 
-  #proceed(call: Call): void {
-    if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
-  }
-
   #failSentOn(client: Redis): void {
-    for (const call of this.#calls.calls) {
-      if (call.sentOn === client) {
-        this.#fail(call, new SessionStoreError('The connection was lost before Redis replied'));
-      }
-    }
+    const lost = [...this.#calls.calls].filter(({ sentOn }) => sentOn === client);
+    for (const call of lost) this.#fail(call, connectionLost());
   }
 
   #fail(call: Call, error: SessionStoreError): void {
@@ -181,11 +178,8 @@ export class RequestConnection {
   }
 }
 
-/**
- * ioredis fails so between the loss of a connection and its `close` event. It has written nothing, so send it again.
- */
-function wasNotSent(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("Stream isn't writeable");
+function connectionLost(): SessionStoreError {
+  return new SessionStoreError('The connection was lost before Redis replied');
 }
 
 /** What the application gets for an error of ioredis, with what to do about it. */
@@ -311,9 +305,7 @@ export class ReplicatedWrites {
     this.client = Object.create(connection, { sendCommand: { value: send } }) as Redis;
     // ioredis never settles a WAIT without a reply.
     connection.on('close', () => {
-      const lost = new SessionStoreError('The connection was lost before Redis replied');
-      this.#open?.reject(lost);
-      this.#sent?.reject(lost);
+      for (const batch of [this.#open, this.#sent]) batch?.reject(connectionLost());
       this.#open = this.#sent = undefined;
     });
   }

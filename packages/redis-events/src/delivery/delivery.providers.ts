@@ -49,24 +49,24 @@ export const DELIVERY_PROVIDERS: Provider[] = [
   {
     provide: LivingInstances,
     inject: [RequestConnection, Partitions, CONSUMER_IDENTITY, connectionToken('background')],
-    useFactory: livingInstances,
+    useFactory: (requests: RequestConnection, partitions: Partitions, own: ConsumerIdentity, background: Redis) =>
+      new LivingInstances(requests, partitions, own.consumer, { run: (command) => command(background) }),
   },
-  { provide: BackgroundLimiter, inject: [connectionToken('background')], useFactory: backgroundLimiter },
+  {
+    provide: BackgroundLimiter,
+    inject: [connectionToken('background')],
+    useFactory: (background: Redis) => new BackgroundLimiter(undefined, (key) => addressWith(background, key)),
+  },
   {
     provide: REQUEST_STREAM_SCRIPTS,
     inject: [EventProducer],
     useFactory: ({ kind }: EventProducer) => scriptsOn((client) => new EventStreamScripts(client, kind)),
   },
-  {
-    provide: EventStreamScripts,
+  ...[EventStreamScripts, DeliveryScripts].map((Scripts) => ({
+    provide: Scripts,
     inject: [connectionToken('background'), EventProducer],
-    useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
-  },
-  {
-    provide: DeliveryScripts,
-    inject: [connectionToken('background'), EventProducer],
-    useFactory: (client: Redis, { kind }: EventProducer) => new DeliveryScripts(client, kind),
-  },
+    useFactory: (client: Redis, { kind }: EventProducer) => new Scripts(client, kind),
+  })),
   {
     provide: UnreadEventReader,
     inject: [REDIS_CONNECTIONS, Partitions, CONSUMER_IDENTITY, PartitionSignals],
@@ -84,19 +84,6 @@ export const DELIVERY_PROVIDERS: Provider[] = [
 
 function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {
   return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-}
-
-function livingInstances(
-  connection: RequestConnection,
-  partitions: Partitions,
-  { consumer }: ConsumerIdentity,
-  background: Redis,
-): LivingInstances {
-  return new LivingInstances(connection, partitions, consumer, { run: (command) => command(background) });
-}
-
-function backgroundLimiter(background: Redis): BackgroundLimiter {
-  return new BackgroundLimiter(undefined, (key) => addressWith(background, key));
 }
 
 function unreadEventReader(

@@ -31,8 +31,10 @@ export class BlockingEventReader extends UnreadEventReader {
   }
 
   /** `patience`: never 0, with which Redis would wait for ever. */
-  read(count: number, patience: number): Promise<StreamEntry[]> {
-    return readUnread(this.client, this.partition, this.member, ['COUNT', count, 'BLOCK', patience]);
+  async read(count: number, patience: number): Promise<StreamEntry[]> {
+    const { client, partition, member } = this;
+    const how = ['COUNT', count, 'BLOCK', patience, 'STREAMS', partition.events, '>'] as const;
+    return entriesIn(partition, await client.xreadgroup('GROUP', member.group, member.consumer, ...how));
   }
 
   close(): Promise<void> {
@@ -89,10 +91,12 @@ export class SignalledEventReader extends UnreadEventReader {
     const turn = this.#replies.hasNews ? [] : this.#turns.take(count);
     if (turn.length === 0) return;
     const share = Math.floor(count / turn.length);
+    const { group, consumer } = this.member;
     await this.#replies.round(turn, async (partition) => {
       let entries: StreamEntry[] | undefined;
       try {
-        entries = await readUnread(this.client, partition, this.member, ['COUNT', share]);
+        const how = ['COUNT', share, 'STREAMS', partition.events, '>'] as const;
+        entries = entriesIn(partition, await this.client.xreadgroup('GROUP', group, consumer, ...how));
         return entries;
       } finally {
         // More may be left.
@@ -102,23 +106,10 @@ export class SignalledEventReader extends UnreadEventReader {
   }
 }
 
-async function readUnread(
-  client: Redis,
-  partition: PartitionKeys,
-  { group, consumer }: ConsumerIdentity,
-  how: readonly ['COUNT', number, 'BLOCK', number] | readonly ['COUNT', number],
-): Promise<StreamEntry[]> {
-  const args = [
-    'GROUP',
-    group,
-    consumer,
-    ...(how as readonly ['COUNT', number]),
-    'STREAMS',
-    partition.events,
-    '>',
-  ] as const;
-  const reply = (await client.xreadgroup(...args)) as [string, StreamReply[]][] | null;
-  return (reply?.[0]?.[1] ?? []).map((entry) => toStreamEntry(partition, entry));
+/** What a read of the stream of a partition has replied. */
+function entriesIn(partition: PartitionKeys, reply: unknown): StreamEntry[] {
+  const [[, entries] = ['', []]] = (reply ?? []) as [string, StreamReply[]][];
+  return entries.map((entry) => toStreamEntry(partition, entry));
 }
 
 // Milliseconds. With one partition also how late a gap can be reported when no event follows it.
@@ -139,7 +130,9 @@ export abstract class EventArrivals {
   abstract wake(): void;
 
   /** Ends all waiting for good. */
-  abstract close(): void;
+  close(): void {
+    this.wake();
+  }
 }
 
 /** Lets Redis wait for an event of the only partition. */
@@ -173,8 +166,8 @@ export class BlockingArrivals extends EventArrivals {
     this.#wake();
   }
 
-  close(): void {
-    this.wake();
+  override close(): void {
+    super.close();
     void closeConnection(this.client);
   }
 }
@@ -200,10 +193,6 @@ export class SignalledArrivals extends EventArrivals {
 
   wake(): void {
     this.#turns.wake();
-  }
-
-  close(): void {
-    this.wake();
   }
 }
 

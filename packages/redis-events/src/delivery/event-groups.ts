@@ -153,29 +153,26 @@ export abstract class EventGroups<Event> {
       inAll((client, partition) => client.hget(partition.dropped, name)),
       inAll((client, partition) => client.hget(partition.lostDeadLetters, name)),
     ]);
-    const lag = oldest === undefined ? 0 : await this.#lagOf(group);
-    return {
-      name,
+    const unread = oldest === undefined ? [] : [...group.lastDelivered];
+    const lag = sum(await Promise.all(unread.map(([partition, position]) => this.#count(partition, position))));
+    const [lostEvents, lostDeadLetters] = [dropped, lost].map((counts) => sum(counts.map(Number))) as [number, number];
+    const numbers = {
       lag,
       oldestUnread: oldest,
       pending,
       retrying: sum(retrying),
-      dropped: sum(dropped.map(Number)),
-      lostDeadLetters: sum(lost.map(Number)),
-      consumers,
+      dropped: lostEvents,
+      lostDeadLetters,
     };
-  }
-
-  async #lagOf({ lastDelivered }: GroupState): Promise<number> {
-    return sum(await Promise.all([...lastDelivered].map(([partition, position]) => this.#count(partition, position))));
+    return { name, ...numbers, consumers };
   }
 
   async #count(partition: PartitionKeys, position: string): Promise<number> {
     let count = 0;
     for (let from: string | undefined = position; from !== undefined;) {
       const start: string = from;
-      const [, counted, next] = await this.#run(partition, (scripts) =>
-        scripts.countEvents(partition, start, COUNTED_PER_CALL),
+      const [, counted, next] = await this.#ask(partition, (client) =>
+        this.scripts(client).countEvents(partition, start, COUNTED_PER_CALL),
       );
       count += counted;
       from = next;
@@ -208,10 +205,6 @@ export abstract class EventGroups<Event> {
   #write<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
     const command = (client: Redis) => act(this.scripts(client));
     return this.connection.write(command, partition.prefix, { awaitsReplicas: false });
-  }
-
-  #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
-    return this.#ask(partition, (client) => act(this.scripts(client)));
   }
 }
 

@@ -22,16 +22,11 @@ import { logger } from '../logging/failure.log.js';
 export type TrimmerOptions = TrimLimits &
   Pick<EventRules, 'lease'> & { readonly deadLetters: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'> };
 
-export interface TrimResult {
-  /** Number of removed events. */
-  readonly removed: number;
-  /** By group, the number of removed events that it had not handled. */
-  readonly dropped: ReadonlyMap<string, number>;
-}
-
 /** Counts what a pass removes. */
-export class TrimCounter implements TrimResult {
+export class TrimCounter {
+  /** Number of removed events. */
   removed = 0;
+  /** By group, the number of removed events that it had not handled. */
   readonly dropped = new Map<string, number>();
   /** By group, the number of removed dead letters. */
   readonly lost = new Map<string, number>();
@@ -66,17 +61,18 @@ export class EventTrimmer {
   ) {}
 
   /** One pass: trims events and dead letters, and checks the groups. */
-  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
+  async runOnce(): Promise<Pick<TrimCounter, 'removed' | 'dropped'>> {
     const counter = new TrimCounter();
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     await Promise.all(
       nodes.map(async (its) => {
-        for (const partition of its) await this.trim(partition, counter, signal);
+        for (const partition of its) await this.trim(partition, counter);
       }),
     );
-    await this.checkGroups(signal);
+    await this.checkGroups();
     this.report(counter);
-    return { removed: counter.removed, dropped: counter.dropped };
+    const { removed, dropped } = counter;
+    return { removed, dropped };
   }
 
   /** Trims the events and the dead letters of a partition. */

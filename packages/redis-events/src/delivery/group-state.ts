@@ -5,7 +5,7 @@ import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { timeOf } from '../scripts/stream/stream-entry.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import type { EventStreamScripts, LookReply } from '../scripts/stream/event-stream.scripts.js';
+import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { REQUEST_STREAM_SCRIPTS } from './delivery-rules.js';
 
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/library/groups.lua. */
@@ -133,30 +133,21 @@ export class GroupLagReader {
     const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
       this.scripts(client).lookAtGroups(keys, MOST_COUNTED),
     );
-    const groups = new Map<string, GroupLag>();
-    for (const reply of replies.flat()) {
-      const reading = toReading(reply);
-      const known = groups.get(reading.name);
-      groups.set(reading.name, known ? together(known, reading) : reading);
+    const groups = new Map<string, number[]>();
+    for (const [name, ...numbers] of replies.flat()) {
+      const known = groups.get(name) ?? [];
+      const together = (number: number, i: number) =>
+        i === AGE ? Math.max(number, known[i] ?? 0) : number + (known[i] ?? 0);
+      groups.set(name, numbers.map(together));
     }
-    return [...groups.keys()].toSorted().map((name) => groups.get(name)!);
+    return [...groups.keys()].toSorted().map((name) => toGroupLag(name, groups.get(name)!));
   }
 }
 
-function toReading([name, ...numbers]: LookReply): GroupLag {
+/** The place of `oldestUnreadAge` in the reply of look-at-groups. */
+const AGE = 1;
+
+function toGroupLag(name: string, numbers: readonly number[]): GroupLag {
   const [lag = 0, oldestUnreadAge = 0, pending = 0, retrying = 0, deadLetters = 0, dropped = 0, lost = 0] = numbers;
   return { name, lag, oldestUnreadAge, pending, retrying, deadLetters, dropped, lostDeadLetters: lost };
-}
-
-function together(one: GroupLag, other: GroupLag): GroupLag {
-  return {
-    name: one.name,
-    lag: one.lag + other.lag,
-    oldestUnreadAge: Math.max(one.oldestUnreadAge, other.oldestUnreadAge),
-    pending: one.pending + other.pending,
-    retrying: one.retrying + other.retrying,
-    deadLetters: one.deadLetters + other.deadLetters,
-    dropped: one.dropped + other.dropped,
-    lostDeadLetters: one.lostDeadLetters + other.lostDeadLetters,
-  };
 }

@@ -28,6 +28,11 @@ export const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
 
 type Recorded = readonly (string | null | undefined)[];
 
+/** Whether the data is changed, or only read. */
+interface Access {
+  readonly writes: boolean;
+}
+
 /** The highest numbers of what is recorded and what a version writes: those to record. */
 export function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
   return {
@@ -44,7 +49,7 @@ export function raised([version, minReader, minWriter]: Recorded, own: StoreForm
 export function formatProblem(
   [version, minReader, minWriter]: Recorded,
   own: StoreFormat,
-  { writes }: { readonly writes: boolean },
+  { writes }: Access,
 ): string | undefined {
   const needed = (writes ? minWriter : minReader) ?? version;
   if (!(Number(version) >= own.oldest)) {
@@ -169,8 +174,8 @@ async function raiseFormat(
  * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
  * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
  */
-export async function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
-  return recordIn(await client.hmget(partitions.meta, ...RECORD), partitions, { writes: true });
+export function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
+  return recordedIn({ run: (command) => command(client) }, partitions, { writes: true });
 }
 
 /**
@@ -180,12 +185,9 @@ export async function recordedPartitions(client: Redis, partitions: Partitions):
 export async function settledPartitions(
   connection: Connection,
   partitions: Partitions,
-  { writes }: { readonly writes: boolean },
+  access: Access,
 ): Promise<number> {
-  const { meta } = partitions;
-  const record = recordIn(await connection.run((client) => client.hmget(meta, ...RECORD), meta), partitions, {
-    writes,
-  });
+  const record = await recordedIn(connection, partitions, access);
   if (record.includes('>')) refuse(partitions, partitionsProblem(record, partitions));
   return Number(record);
 }
@@ -195,20 +197,17 @@ const RECORD = ['partitions', 'holds', ...FORMAT_FIELDS] as const;
 /** The field of `meta` with the time since when instances have the option `maxSessions`, in epoch milliseconds. */
 export const LIMITED_SINCE = 'limitedSince';
 
-function recordIn(
-  [recorded, holds, ...format]: (string | null)[],
-  partitions: Partitions,
-  access: { readonly writes: boolean },
-): string {
-  const { namespace, owner } = partitions;
-  if (recorded == null) {
+async function recordedIn(connection: Connection, partitions: Partitions, access: Access): Promise<string> {
+  const { meta, namespace, owner } = partitions;
+  const [count = null, holds = null, ...format] = await connection.run((client) => client.hmget(meta, ...RECORD), meta);
+  if (count === null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
       `No application has started in namespace ${JSON.stringify(namespace)} yet.`,
     ]);
   }
   refuseFor(partitions, formatProblem(format, FORMAT, access));
-  if (holds != null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
-  return recorded;
+  if (holds !== null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
+  return count;
 }
 
 /** A number of partitions, for a sentence. */

@@ -14,14 +14,16 @@ import {
 import { RequestConnection } from '../connection/request.connection.js';
 import { StoreConnections } from './store-connections.js';
 
+/** Those that services are made with. */
+const INJECTED = ['request', 'writes', 'background', 'subscriber', 'notifications', 'signals'] as const;
+
 /** What uses the `REDIS_CONNECTIONS` of a module, by its `CONNECTION_OPTIONS`. */
 export const CONNECTION_PROVIDERS: Provider[] = [
-  connection('request'),
-  connection('writes'),
-  connection('background'),
-  connection('subscriber'),
-  connection('notifications'),
-  connection('signals'),
+  ...INJECTED.map((name) => ({
+    provide: connectionToken(name),
+    inject: [REDIS_CONNECTIONS],
+    useFactory: (connections: RedisConnections) => connections[name],
+  })),
   RequestConnection,
   StoreConnections,
   PartitionSignals,
@@ -40,8 +42,3 @@ export const SHARED_CONNECTIONS: Provider[] = [
     ) => createConnections(options, log, options.isShared ? shared?.connections : undefined),
   },
 ];
-
-function connection(name: keyof RedisConnections): Provider {
-  const useFactory = (connections: RedisConnections) => connections[name];
-  return { provide: connectionToken(name), inject: [REDIS_CONNECTIONS], useFactory };
-}

@@ -238,7 +238,9 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   /** Calls `onGap` once at a time. A waiting call also covers the gaps that follow. */
   missed(since: number | undefined): void {
     const waiting = this.#gap;
-    this.#gap = { since: waiting ? earlier(waiting.since, since) : since };
+    // Undefined is the earliest of all.
+    const isEarlier = since === undefined || (waiting?.since !== undefined && since < waiting.since);
+    if (!waiting || isEarlier) this.#gap = { since };
     if (waiting) return;
     this.#catchingUp = this.#catchingUp.then(async () => {
       const gap = this.#gap!;
@@ -269,11 +271,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   get #names(): string {
     return [...this.#resolved.channels, ...this.#resolved.patterns].join(', ');
   }
-}
-
-/** Returns the earlier time. Undefined is the earliest of all. */
-function earlier(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? undefined : Math.min(one, other);
 }
 
 // Notifications for a slow handler must not fill the memory.
@@ -314,21 +311,19 @@ export class NotificationQueue {
   }
 
   #begin(notification: KeyspaceNotification): void {
-    const running = this.#handle(notification).finally(() => {
-      this.#running.delete(running);
-      const next = this.#waiting.shift();
-      if (next) this.#begin(next);
-      else this.#overflow = undefined;
-    });
+    const handled = (async () => this.handler(notification))();
+    const running = handled
+      .then(
+        () => undefined,
+        (error: unknown) => this.#fail(error, notification),
+      )
+      .finally(() => {
+        this.#running.delete(running);
+        const next = this.#waiting.shift();
+        if (next) this.#begin(next);
+        else this.#overflow = undefined;
+      });
     this.#running.add(running);
-  }
-
-  async #handle(notification: KeyspaceNotification): Promise<void> {
-    try {
-      await this.handler(notification);
-    } catch (error) {
-      await this.#fail(error, notification);
-    }
   }
 
   async #fail(error: unknown, notification: KeyspaceNotification): Promise<void> {
