@@ -14,10 +14,10 @@ export { RedisEventsModule } from './events/redis-events.module.js';
 export type { RedisEventsModuleOptions, RedisEventsOptionsFactory } from './configuration/redis-events.options.js';
 export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export type {
-  KeyspaceNotification,
   KeyEventName,
   KeyspaceGap,
   KeyspaceHealth,
+  KeyspaceNotification,
   KeyspaceState,
   KeyspaceSubscription,
   KeyspaceSubscriptionOptions,

@@ -1,20 +1,20 @@
 // `@nest-session/redis-events/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export { CleanupJob, CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cleanup/cleanup.job.js';
+export { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, CleanupJob, type CleanupSchedule } from './cleanup/cleanup.job.js';
 export {
+  type Claim,
   type ClaimReply,
   type DueEntries,
   type DueEntry,
-  type DueReply,
-  toClaim,
-  toDueEntries,
   type DueList,
+  type DueReply,
   DueSweeper,
-  type SweepOptions,
-  type Claim,
   type Found,
   SweepCounter,
+  type SweepOptions,
   type SweepResult,
+  toClaim,
+  toDueEntries,
 } from './cleanup/due.sweeper.js';
 export { DuePoller } from './cleanup/due-poller.js';
 export {
@@ -29,7 +29,7 @@ export { VERSION } from './configuration/version.js';
 export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './namespace/connection.providers.js';
 export { lossOf, nodeMemory } from './namespace/eviction.check.js';
 export { hiddenCommand } from './connection/own-commands.js';
-export { infoOf, shownAddress, serverIn, tooOldProblem } from './connection/shown-server.js';
+export { infoOf, serverIn, shownAddress, tooOldProblem } from './connection/shown-server.js';
 export { ALIVE, LivingInstances } from './namespace/living-instances.js';
 export { isCluster, nodeWith, partitionsByNode, redisTime } from './connection/node-with.js';
 export { OutageLog } from './connection/outage.log.js';
@@ -54,7 +54,7 @@ export {
   type RedisConnections,
 } from './connection/redis-connections.js';
 export type { RedisNodes } from './connection/redis-nodes.js';
-export { isAnswer, isReply, isFaultOfServer, untilSound } from './connection/server-faults.js';
+export { isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
 export { StoreConnections } from './namespace/store-connections.js';
 export { unreachableError, withConnections } from './connection/with-connections.js';
@@ -69,7 +69,7 @@ export {
   type ResolvedEventOptions,
 } from './configuration/delivery.options.js';
 export { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
-export { DELIVERY_OPTIONS, EVENT_RULES, type DeliveryOptions, eventRules } from './delivery/delivery-rules.js';
+export { DELIVERY_OPTIONS, type DeliveryOptions, EVENT_RULES, eventRules } from './delivery/delivery-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
 export { EventBroadcaster } from './delivery/event.broadcaster.js';
@@ -81,17 +81,17 @@ export {
   groupStates,
   livenessOf,
   RETRIES_CONSUMER,
-} from './delivery/group-state.js';
+} from './delivery/group-states.js';
 export {
   byPosition,
+  type EntryKind,
+  fieldOf,
   isLater,
+  nameOf,
+  parsed,
   type Position,
   positionOf,
   positionText,
-  type EntryKind,
-  fieldOf,
-  nameOf,
-  parsed,
   type StreamEntry,
   textsIn,
   toStreamEntry,
@@ -104,20 +104,20 @@ export { shownCommand } from './logging/advice.js';
 export { keyEventListener, KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export {
   ALL_CLASSES,
-  type KeyspaceNotification,
   type KeyspaceHealth,
+  type KeyspaceNotification,
   type KeyspaceState,
   type KeyspaceSubscription,
 } from './notifications/keyspace-subscription.options.js';
 export {
   emptyNamespaceProblem,
   namespaceBesideProblem,
-  namespaceProblem,
-  PartitionKeys,
-  patternOf,
   type NamespaceOwner,
+  namespaceProblem,
   OF_SESSIONS,
+  PartitionKeys,
   Partitions,
+  patternOf,
   shownContent,
 } from './partitions/partitions.js';
 export {

@@ -14,6 +14,7 @@ import {
   CONNECTIONS_TO_SHARE,
   type ConnectionsToShare,
   connectionToken,
+  ContentStartLog,
   DELIVERY_OPTIONS,
   DELIVERY_PROVIDERS,
   type DeliveryOptions,
@@ -31,7 +32,6 @@ import {
   SHARED_CONNECTIONS,
   StoreConnections,
   storeLifecycle,
-  ContentStartLog,
 } from '@nest-session/redis-events/internal';
 import { tracedPass } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';

@@ -100,7 +100,13 @@ export class SweepCounter {
     }
     this.result[outcome]++;
     if (outcome === 'corrupt') this.deadLetters.add(deadLetters);
-    if (outcome === 'claimed') this.#countClaimed(due < now - LATE, delay);
+    if (outcome !== 'claimed') return;
+    const late = due < now - LATE ? 1 : 0;
+    this.result.late += late;
+    if (!this.#found) return;
+    this.#found.claimed++;
+    this.#found.late += late;
+    if (delay !== undefined) this.#found.delays.push(delay);
   }
 
   /** What was found since the last call; nothing is noted before the first one. */
@@ -108,14 +114,6 @@ export class SweepCounter {
     const found = this.#found ?? { claimed: 0, late: 0, delays: [] };
     this.#found = { claimed: 0, late: 0, delays: [] };
     return found;
-  }
-
-  #countClaimed(isLate: boolean, delay: number | undefined): void {
-    if (isLate) this.result.late++;
-    if (!this.#found) return;
-    this.#found.claimed++;
-    if (isLate) this.#found.late++;
-    if (delay !== undefined) this.#found.delays.push(delay);
   }
 
   /** Logs what somebody has to look at. `signal`: of the pass. */

@@ -1,4 +1,4 @@
-import type { Redis, Cluster } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { SessionStoreError } from '@nest-session/core';
 import slotOf from 'cluster-key-slot';
 import { closeConnection } from './close-connection.js';

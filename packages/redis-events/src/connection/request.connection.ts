@@ -133,7 +133,7 @@ export class RequestConnection {
         if (this.#calls.delete(call)) call.resolve(value as never);
       },
       (error: unknown) => {
-        // ioredis fails so between the loss of a connection and its `close` event. It has written nothing, so send it again.
+        // ioredis fails so between the loss of a connection and its `close` event. It has written nothing.
         const wasNotSent = error instanceof Error && error.message.startsWith("Stream isn't writeable");
         if (wasNotSent) return this.#sendLater(node, call, { pause: 0 });
         const redirection = call.nodes.redirection(error, node);

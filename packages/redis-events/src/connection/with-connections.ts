@@ -6,9 +6,9 @@ import type { RedisAddress } from './redis-address.options.js';
 import { isAnswer } from './server-faults.js';
 import { storeError } from './request.connection.js';
 import {
+  closeConnections,
   type ConnectionOptions,
   createConnections,
-  closeConnections,
   type RedisConnections,
 } from './redis-connections.js';
 import { shownAddress, usesTls } from './shown-server.js';

@@ -24,7 +24,7 @@ import {
 } from '../scripts/stream/stream-entry.js';
 import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery-rules.js';
 import { UnreadEventReader } from './event-arrivals.js';
-import { livenessOf } from './group-state.js';
+import { livenessOf } from './group-states.js';
 import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 
 /** A failed attempt at an event. `isFinal`: it becomes a dead letter at once. */
@@ -39,14 +39,14 @@ type GroupRules = Pick<EventRules, 'attempts' | 'mostAbandoned' | 'lease'> & Ret
 @Injectable()
 export class ConsumerGroupMember {
   readonly #looks: PartitionTurns;
-  /** The partitions, the one first that was asked longest ago for entries to claim. */
+  /** The partitions, the one first that was asked longest ago for entries to pick up. */
   readonly #order: Set<PartitionKeys>;
   readonly #created = new PartitionReplies<unknown>();
   readonly #registered = new PartitionReplies<RegisterReply>();
   readonly #renewed = new PartitionReplies<unknown>();
   readonly #looked = new PartitionReplies<PartitionKeys | undefined>();
-  readonly #claimed = new PartitionReplies<readonly PendingEvent[]>();
-  /** Claimed, and not returned yet: its node had not replied in time. */
+  readonly #pickedUp = new PartitionReplies<readonly PendingEvent[]>();
+  /** Picked up, and not returned yet: its node had not replied in time. */
   #late: PendingEvent[] = [];
   #handlers: RegisteredHandlers | undefined;
   /** The positions of finished entries, which are acknowledged in the next turn. */
@@ -79,9 +79,9 @@ export class ConsumerGroupMember {
     return this.partitions.all.length > 1;
   }
 
-  /** Whether no partition is left in which events could not be read or claimed. */
+  /** Whether no partition is left in which events could not be read or picked up. */
   get isSettled(): boolean {
-    return [this.unread, this.#looked, this.#claimed].every((each) => each.isSettled);
+    return [this.unread, this.#looked, this.#pickedUp].every((each) => each.isSettled);
   }
 
   /** From now on the group wants events of these types as well. */
@@ -134,7 +134,7 @@ export class ConsumerGroupMember {
    * Redis would make this instance a member again of the group that it has left.
    * @throws the error of a partition, when there are none
    */
-  async claimEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
+  async pickUpEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
     if (signal.aborted) return [];
     const left = await this.#unfinished();
     while (left.size > 0 && this.#late.length < count && !signal.aborted) {
@@ -146,13 +146,13 @@ export class ConsumerGroupMember {
         this.#order.add(partition);
       }
       const share = Math.floor(free / turn.length);
-      await this.#claimed.round(turn, (partition) => this.#claimIn(partition, share));
-      this.#late.push(...this.#claimed.takeReplies().flat());
+      await this.#pickedUp.round(turn, (partition) => this.#pickUpIn(partition, share));
+      this.#late.push(...this.#pickedUp.takeReplies().flat());
     }
-    const claimed = this.#late.splice(0, count);
+    const pickedUp = this.#late.splice(0, count);
     // A partition that fails holds up no retry in another one.
-    if (claimed.length === 0) for (const each of [this.#looked, this.#claimed]) each.throwFailure();
-    return claimed;
+    if (pickedUp.length === 0) for (const each of [this.#looked, this.#pickedUp]) each.throwFailure();
+    return pickedUp;
   }
 
   /** The partitions with pending entries, which may be due, among those where a look is due. */
@@ -165,11 +165,11 @@ export class ConsumerGroupMember {
       } finally {
         if (isPending) this.#looks.hurry(partition);
       }
-      if (!isPending) this.#claimed.forgive(partition);
+      if (!isPending) this.#pickedUp.forgive(partition);
       return isPending ? partition : undefined;
     });
     const pending = this.#looked.takeReplies().filter((partition) => partition !== undefined);
-    return new Set(pending.filter(this.#claimed.isFree));
+    return new Set(pending.filter(this.#pickedUp.isFree));
   }
 
   /** Whether this group must handle an entry: not when the entry was replayed for another group. */
@@ -227,11 +227,11 @@ export class ConsumerGroupMember {
     await this.scripts.acknowledge(partition, this.member, positions);
   }
 
-  async #claimIn(partition: PartitionKeys, count: number): Promise<readonly PendingEvent[]> {
-    const claimed = await this.#orCreated([partition], () =>
-      this.scripts.claimEvents(partition, this.member, this.rules, count),
+  async #pickUpIn(partition: PartitionKeys, count: number): Promise<readonly PendingEvent[]> {
+    const pickedUp = await this.#orCreated([partition], () =>
+      this.scripts.pickUpEvents(partition, this.member, this.rules, count),
     );
-    return (claimed ?? []).map(([position, fields, deliveries, record]) =>
+    return (pickedUp ?? []).map(([position, fields, deliveries, record]) =>
       toPendingEvent(toStreamEntry(partition, [position, fields]), deliveries, record),
     );
   }

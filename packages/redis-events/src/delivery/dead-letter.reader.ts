@@ -3,13 +3,13 @@ import type { DeadLetter } from '@nest-session/core/internal';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import {
-  type StreamEntry,
-  toStreamEntry,
   byPosition,
   doneBefore,
   fieldOf,
   parsed,
+  type StreamEntry,
   timeOf,
+  toStreamEntry,
 } from '../scripts/stream/stream-entry.js';
 import type { EventProducer } from './event-producer.js';
 

@@ -18,25 +18,25 @@ import {
   CONSUMER_IDENTITY,
   DELIVERY_OPTIONS,
   DELIVERY_PACE,
-  EVENT_RULES,
-  REQUEST_STREAM_SCRIPTS,
   type DeliveryOptions,
+  EVENT_RULES,
   eventRules,
   PACE,
+  REQUEST_STREAM_SCRIPTS,
 } from './delivery-rules.js';
 import {
   BlockingArrivals,
+  BlockingEventReader,
   EventArrivals,
   SignalledArrivals,
-  BlockingEventReader,
   SignalledEventReader,
   UnreadEventReader,
 } from './event-arrivals.js';
-import { EventProducer, EventLoader } from './event-producer.js';
+import { EventLoader, EventProducer } from './event-producer.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
 import { EventTrimmer } from './event.trimmer.js';
-import { GroupLagReader } from './group-state.js';
+import { GroupLagReader } from './group-states.js';
 
 /**
  * What delivers the events of the `EventProducer` in a module: they need that, its connections and its

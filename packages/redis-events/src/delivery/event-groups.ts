@@ -24,8 +24,8 @@ import {
   groupStates,
   livenessOf,
   oldestUnread,
-} from './group-state.js';
-import { toDeadLetter, type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
+} from './group-states.js';
+import { type DeadLetterBounds, DeadLetterReader, toDeadLetter } from './dead-letter.reader.js';
 
 const MOST_LETTERS = 100;
 /** The name of no instance. */

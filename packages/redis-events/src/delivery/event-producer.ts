@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { type EntryKind, type StreamEntry, dataKeyOf, fieldOf, textsIn } from '../scripts/stream/stream-entry.js';
+import { dataKeyOf, type EntryKind, fieldOf, type StreamEntry, textsIn } from '../scripts/stream/stream-entry.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { isReply } from '../connection/server-faults.js';
 

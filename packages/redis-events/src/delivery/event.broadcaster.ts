@@ -7,17 +7,17 @@ import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.sc
 import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
 import { DELIVERY_PACE, type DeliveryPace } from './delivery-rules.js';
 import { EventArrivals } from './event-arrivals.js';
-import { EventProducer, EventLoader } from './event-producer.js';
+import { EventLoader, EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-turns.js';
 import {
-  groupOf,
-  type StreamEntry,
-  toStreamEntry,
   byPosition,
+  groupOf,
   isLater,
   positionOf,
   positionText,
+  type StreamEntry,
   timeOf,
+  toStreamEntry,
 } from '../scripts/stream/stream-entry.js';
 import { type BackgroundService, repeatPasses, RETRY, settledWithin } from '../timing/background-service.js';
 import { FailureLog, logger } from '../logging/failure.log.js';

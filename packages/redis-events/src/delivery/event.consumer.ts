@@ -107,7 +107,7 @@ export class EventConsumer<Event> implements BackgroundService {
     await repeatPasses(() => this.#pass(), signal, this.#failures);
   }
 
-  /** Begins new entries, then those that it claims, as far as places are free. */
+  /** Begins new entries, then those that it picks up, as far as places are free. */
   async #pass(): Promise<boolean> {
     if (!this.#handlers.hasHandlers) return this.#abstain();
     await this.#join();
@@ -143,12 +143,12 @@ export class EventConsumer<Event> implements BackgroundService {
     if (performance.now() < this.#nextPoll) return;
     await this.#limiter.untilFree(signal);
     const room = this.#limiter.freeForRetries;
-    const claimed = room > 0 ? await this.group.claimEvents(room, signal) : [];
-    claimed.forEach((event) => this.#begin(event));
+    const pickedUp = room > 0 ? await this.group.pickUpEvents(room, signal) : [];
+    pickedUp.forEach((event) => this.#begin(event));
     if (room === 0) this.#nextPoll = performance.now() + PAUSE_WHILE_RETRIES_RUN;
     // As many as there was room for: more may be left.
     // Another instance polls first each time: one that lacks the handler of an event must not keep it from the others.
-    else if (claimed.length < room)
+    else if (pickedUp.length < room)
       this.#nextPoll = performance.now() + this.options.pollInterval * (1 + Math.random() / 2);
   }
 
@@ -204,9 +204,7 @@ export class EventConsumer<Event> implements BackgroundService {
     );
   }
 
-  /**
-   * Whether this instance claimed an entry from itself: its renewal was late, and its handlers may have finished since.
-   */
+  /** Whether it has picked up an entry of its own: its renewal was late, and its handlers may have finished since. */
   #isOwn(entry: StreamEntry): boolean {
     return this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
   }

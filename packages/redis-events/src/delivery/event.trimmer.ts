@@ -15,7 +15,7 @@ import {
   groupStates,
   livenessOf,
   oldestUnread,
-} from './group-state.js';
+} from './group-states.js';
 import { logger } from '../logging/failure.log.js';
 
 /** Limits for the whole namespace, but those of the dead letters, which are for a partition. */
@@ -61,15 +61,15 @@ export class EventTrimmer {
   ) {}
 
   /** One pass: trims events and dead letters, and checks the groups. */
-  async runOnce(): Promise<Pick<TrimCounter, 'removed' | 'dropped'>> {
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Pick<TrimCounter, 'removed' | 'dropped'>> {
     const counter = new TrimCounter();
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     await Promise.all(
       nodes.map(async (its) => {
-        for (const partition of its) await this.trim(partition, counter);
+        for (const partition of its) await this.trim(partition, counter, signal);
       }),
     );
-    await this.checkGroups();
+    await this.checkGroups(signal);
     this.report(counter);
     const { removed, dropped } = counter;
     return { removed, dropped };

@@ -1,9 +1,9 @@
 import { Inject, Injectable, Module, Optional } from '@nestjs/common';
 import {
   EventHandlingError,
-  readData,
   type HandledKind,
   NamedEventDispatcher,
+  readData,
   SESSION_TELEMETRY,
   type SessionTelemetry,
   startLast,
@@ -11,7 +11,7 @@ import {
 import { DiscoveryModule, DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
 import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
-import { RedisEvent, RedisEventDataError, REDIS_EVENT_MARKS } from './redis-event.js';
+import { REDIS_EVENT_MARKS, RedisEvent, RedisEventDataError } from './redis-event.js';
 import { REDIS_EVENTS_OPTIONS, type ResolvedRedisEventsOptions } from '../configuration/redis-events.options.js';
 
 const EVENTS: HandledKind<RedisEvent> = {

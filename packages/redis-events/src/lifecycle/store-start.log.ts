@@ -1,11 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import {
-  type RedisConnections,
   CONNECTION_OPTIONS,
   type ConnectionOptions,
   REDIS_CONNECTIONS,
+  type RedisConnections,
 } from '../connection/redis-connections.js';
-import { shownKind, shownServer, shownAddress } from '../connection/shown-server.js';
+import { shownAddress, shownKind, shownServer } from '../connection/shown-server.js';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { VERSION } from '../configuration/version.js';
 import { DELIVERY_OPTIONS, type DeliveryOptions } from '../delivery/delivery-rules.js';

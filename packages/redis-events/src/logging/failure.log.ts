@@ -1,4 +1,4 @@
-import { OneLineLogger, FailureReasons, shownError } from '@nest-session/core/internal';
+import { FailureReasons, OneLineLogger, shownError } from '@nest-session/core/internal';
 import { adviceFor } from './advice.js';
 
 /** The only logger of this package. Its context is `RedisSession`. */

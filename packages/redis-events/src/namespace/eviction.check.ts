@@ -4,6 +4,7 @@ import { logger } from '../logging/failure.log.js';
 import { type Partitions, shownContent } from '../partitions/partitions.js';
 import type { Connection } from './check-store.js';
 import { nodeWith } from '../connection/node-with.js';
+import { infoOf } from '../connection/shown-server.js';
 
 /** Warns when Redis may evict what a namespace holds. No event comes of it: nothing is left to record it. */
 export class EvictionCheck {
@@ -15,8 +16,10 @@ export class EvictionCheck {
   /** Warns once of each policy of a node. A node whose policy cannot be found out is left as it was. Never rejects. */
   async look(connection: Connection): Promise<void> {
     const found = await nodeMemory(connection, this.partitions);
-    const isNews = [...found].map(([node, { policy }]) => this.#learn(addressOf(node), policy)).includes(true);
-    if (!isNews) return;
+    const learned = [...found].map(([{ options }, { policy }]) =>
+      this.#learn(`${options.host}:${options.port}`, policy),
+    );
+    if (!learned.includes(true)) return;
     const several = found.size > 1 || this.#evicting.size > 1;
     const policies = [...this.#evicting].map(([address, policy]) => policy + (several ? ` on ${address}` : ''));
     logger.warn(
@@ -42,10 +45,6 @@ const CONSEQUENCES: Readonly<Record<string, string>> = {
 /** What a namespace loses by an eviction, and the consequence. */
 export function lossOf(holds: string): string {
   return `${shownContent(holds)}, ${CONSEQUENCES[holds] ?? 'which then end without an event'}`;
-}
-
-function addressOf({ options: { host, port } }: Redis): string {
-  return `${host}:${port}`;
 }
 
 /** What a node says of its memory. */
@@ -79,9 +78,9 @@ export async function nodeMemory(
 }
 
 async function memoryOf(node: Redis): Promise<NodeMemory | undefined> {
-  const info = await node.info('memory');
-  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
-  const bytes = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  const info = infoOf(await node.info('memory'));
+  const policy = info.get('maxmemory_policy');
+  const bytes = (name: string) => Number(info.get(name) ?? 0);
   const limit = bytes('maxmemory');
   // As Redis compares it. Under another policy, it evicts.
   const isOver = limit > 0 && bytes('used_memory') - bytes('mem_not_counted_for_evict') > limit;

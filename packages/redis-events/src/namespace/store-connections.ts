@@ -3,21 +3,21 @@ import { SessionStoreError } from '@nest-session/core';
 import { shownError } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Cluster, Redis } from 'ioredis';
-import { logger, FailureLog } from '../logging/failure.log.js';
+import { FailureLog, logger } from '../logging/failure.log.js';
 import { adviceFor } from '../logging/advice.js';
 import { Partitions } from '../partitions/partitions.js';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { checkServer, checkStore, type Connection } from './check-store.js';
 import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
-import { loginSourceOf, type LoginSource, renewLogins } from '../connection/login.js';
+import { type LoginSource, loginSourceOf, renewLogins } from '../connection/login.js';
 import { OutageLog } from '../connection/outage.log.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  isShared,
   REDIS_CONNECTIONS,
   type RedisConnections,
-  isShared,
 } from '../connection/redis-connections.js';
 import { isAnswer, untilSound } from '../connection/server-faults.js';
 import { RequestConnection } from '../connection/request.connection.js';

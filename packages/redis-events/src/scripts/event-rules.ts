@@ -21,7 +21,7 @@ export interface EventRules {
   readonly lease: number;
   /** The number of failures after which an event becomes a dead letter. */
   readonly attempts: number;
-  /** The number of instances that crashed while they handled it after which it does: it would crash the next one too. */
+  /** The number of instances that crashed while they handled it, after which it does as well. */
   readonly mostAbandoned: number;
   /** How often an instance polls for due retries at most; on the average a quarter later. */
   readonly pollInterval: number;

@@ -1,4 +1,4 @@
-import { setTimeout as pause, setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 
 // Milliseconds.
 const SHORTEST_PAUSE = 1;
@@ -80,6 +80,6 @@ export class Pace {
     this.#passed += count;
     const ahead = this.#began + (this.#passed / this.perSecond) * 1000 - performance.now();
     // A timer is not more exact.
-    if (ahead > 1) await delay(ahead, undefined, this.signal ? { signal: this.signal } : {});
+    if (ahead > 1) await pause(ahead, undefined, this.signal ? { signal: this.signal } : {});
   }
 }

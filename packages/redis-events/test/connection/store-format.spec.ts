@@ -4,9 +4,9 @@ import { Redis } from 'ioredis';
 import {
   checkStore,
   type Connection,
+  FORMAT,
   LIMITED_SINCE,
   settledPartitions,
-  FORMAT,
   type StoreFormat,
 } from '../../src/namespace/check-store.js';
 import { redisTime } from '../../src/connection/node-with.js';

@@ -158,15 +158,15 @@ function ticks(interval: number) {
 
 /** Holds the first reply with a claimed event until `tell`. */
 function holdTakenOver() {
-  const { claimEvents } = ConsumerGroupMember.prototype;
+  const { pickUpEvents } = ConsumerGroupMember.prototype;
   let happened = false;
   let tell!: () => void;
   const told = new Promise<void>((resolve) => (tell = resolve));
-  jest.spyOn(ConsumerGroupMember.prototype, 'claimEvents').mockImplementation(async function (
+  jest.spyOn(ConsumerGroupMember.prototype, 'pickUpEvents').mockImplementation(async function (
     this: ConsumerGroupMember,
     ...of
   ) {
-    const taken = await claimEvents.apply(this, of);
+    const taken = await pickUpEvents.apply(this, of);
     if (taken.length > 0) {
       happened = true;
       await told;

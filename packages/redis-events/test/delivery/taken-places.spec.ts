@@ -34,7 +34,7 @@ class Instance {
       renew: async () => undefined,
       leave: async () => undefined,
       acknowledge: async () => undefined,
-      claimEvents: async () => [],
+      pickUpEvents: async () => [],
       stopReading: async () => this.#stopped.abort(),
       concerns: () => true,
       read: (count: number) => this.#read(count),

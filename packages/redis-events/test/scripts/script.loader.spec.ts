@@ -45,7 +45,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',
   'delivery/want-events': 'WantReply',
-  'delivery/claim-events': null,
+  'delivery/pick-up-events': null,
   'delivery/acknowledge-events': 'AcknowledgeReply',
   'delivery/retry-or-dead-letter': 'FailReply',
   'delivery/renew-lease': 'RenewReply',

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { type ScriptSources, loadScript } from '../../src/scripts/define-scripts.js';
+import { loadScript, type ScriptSources } from '../../src/scripts/define-scripts.js';
 
 const packages = new URL('../../../', import.meta.url);
 

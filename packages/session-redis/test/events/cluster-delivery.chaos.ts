@@ -8,7 +8,7 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster } from '@nest-session/testing';
 import slotOf from 'cluster-key-slot';
 import { Redis } from 'ioredis';
-import { CleanupTurns, Cleanup } from '../../../redis-events/src/cleanup/cleanup.job.js';
+import { Cleanup, CleanupTurns } from '../../../redis-events/src/cleanup/cleanup.job.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';

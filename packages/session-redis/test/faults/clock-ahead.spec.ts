@@ -177,7 +177,7 @@ describe('sessions, after the clock of Redis was ahead for a moment,', () => {
     await whileAhead(() => read(1));
     const scripts = instance.module.get(DeliveryScripts, { strict: false });
     const claimed = async () =>
-      (await scripts.claimEvents(keys, me!, { lease: 30_000, longestBackOff: MINUTE }, 10)).length;
+      (await scripts.pickUpEvents(keys, me!, { lease: 30_000, longestBackOff: MINUTE }, 10)).length;
     expect(await claimed()).toBe(0);
     await server.stepClock(20_000);
     expect(await claimed()).toBe(0);

@@ -9,7 +9,7 @@ import { eventually } from '@nest-session/testing';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { RETRY } from '../../../redis-events/src/timing/background-service.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { CleanupTurns, Cleanup, CleanupJob } from '../../../redis-events/src/cleanup/cleanup.job.js';
+import { Cleanup, CleanupJob, CleanupTurns } from '../../../redis-events/src/cleanup/cleanup.job.js';
 import { RedisDeadlineModule } from '../../../deadlines/src/redis/redis-deadline.module.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';

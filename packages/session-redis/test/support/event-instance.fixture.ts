@@ -6,10 +6,10 @@ import { LogRecorder } from '@nest-session/test-infrastructure';
 import {
   DELIVERY_OPTIONS,
   DELIVERY_PACE,
-  EVENT_RULES,
   type DeliveryOptions,
-  eventRules,
   type DeliveryPace,
+  EVENT_RULES,
+  eventRules,
 } from '../../../redis-events/src/delivery/delivery-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from './patience.js';

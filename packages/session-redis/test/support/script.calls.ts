@@ -575,11 +575,11 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: 'wanted',
   },
   {
-    script: 'claim-events',
+    script: 'pick-up-events',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(
+      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -589,7 +589,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: expect.any(Array),
   },
   {
-    script: 'claim-events',
+    script: 'pick-up-events',
     what: 'an event that is retried',
     prepare: async (store) => {
       const position = await givenEvent(store, ME.consumer);
@@ -597,7 +597,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(
+      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },

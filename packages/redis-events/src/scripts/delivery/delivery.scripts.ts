@@ -12,7 +12,7 @@ export interface ConsumerIdentity {
   readonly consumer: string;
 }
 
-export type ClaimedEntry = [
+export type PickedUpEntry = [
   position: string,
   fields: string[],
   /** The number of earlier deliveries. */
@@ -55,7 +55,7 @@ const SOURCES = loadScripts(LUA_SOURCES, 'delivery', {
   registerHandlers: 'register-handlers',
   wantBroadcast: 'want-broadcast',
   wantEvents: 'want-events',
-  claimEvents: 'claim-events',
+  pickUpEvents: 'pick-up-events',
   acknowledgeEvents: 'acknowledge-events',
   retryOrDeadLetter: 'retry-or-dead-letter',
   passOnEvent: 'pass-on-event',
@@ -121,15 +121,15 @@ export class DeliveryScripts {
     return Number(count) > 0;
   }
 
-  async claimEvents(
+  async pickUpEvents(
     partition: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
     { lease, longestBackOff }: Pick<EventRules, 'lease' | 'longestBackOff'>,
     limit: number,
-  ): Promise<ClaimedEntry[]> {
+  ): Promise<PickedUpEntry[]> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
     const args = [group, consumer, lease, limit, longestBackOff];
-    return (await this.#scripts.claimEvents(keys.length, ...keys, ...args)) as ClaimedEntry[];
+    return (await this.#scripts.pickUpEvents(keys.length, ...keys, ...args)) as PickedUpEntry[];
   }
 
   /** All handlers of these entries have succeeded. */

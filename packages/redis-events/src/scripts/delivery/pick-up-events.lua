@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  claim-events: gives an instance pending entries of its group: first those whose retry is due, then those whose lease
+  pick-up-events: gives an instance pending entries of its group: first those whose retry is due, then those whose lease
   has ended because their instance did not renew it. Times ahead of the clock, which was set back since then, begin now.
 
   KEYS[1] events stream
@@ -19,23 +19,23 @@
 local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
 local group, consumer, lease, limit, longest_back_off = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 assert_types({ { events, 'stream' }, { failing, 'hash' }, { retries, 'zset' } })
-local claimed, now = {}, now_in_ms()
+local picked_up, now = {}, now_in_ms()
 
-local function claim_entry(position, deliveries)
+local function pick_up_entry(position, deliveries)
   local entry = redis.call('XCLAIM', events, group, consumer, 0, position)[1]
   redis.call('ZREM', retries, position)
   if entry then
-    table.insert(claimed, { position, entry[2], deliveries, redis.call('HGET', failing, position) })
+    table.insert(picked_up, { position, entry[2], deliveries, redis.call('HGET', failing, position) })
   else
     -- It was trimmed.
     settle(events, group, failing, retries, position)
   end
 end
 
-local function claim_retries(from, to)
-  for _, position in ipairs(redis.call('ZRANGEBYSCORE', retries, from, to, 'LIMIT', 0, limit - #claimed)) do
+local function pick_up_retries(from, to)
+  for _, position in ipairs(redis.call('ZRANGEBYSCORE', retries, from, to, 'LIMIT', 0, limit - #picked_up)) do
     local pending = pending_at(events, group, position)
-    if pending then claim_entry(position, pending[4]) else settle(events, group, failing, retries, position) end
+    if pending then pick_up_entry(position, pending[4]) else settle(events, group, failing, retries, position) end
   end
 end
 
@@ -47,15 +47,15 @@ local function restart_idle_times(instance)
   note_instance(events, group, instance.name)
 end
 
-claim_retries('-inf', digits(now))
-claim_retries(digits(now + longest_back_off + 1), '+inf')
+pick_up_retries('-inf', digits(now))
+pick_up_retries(digits(now + longest_back_off + 1), '+inf')
 -- One instance after the other: in a list of all pending entries, those that wait for a retry would hide the others.
 for _, instance in ipairs(instances_of(events, group)) do
   if instance.idle == 0 then restart_idle_times(instance) end
-  local rest = limit - #claimed
+  local rest = limit - #picked_up
   if rest > 0 then
     local abandoned = redis.call('XPENDING', events, group, 'IDLE', lease, '-', '+', rest, instance.name)
-    for _, pending in ipairs(abandoned) do claim_entry(pending[1], pending[4]) end
+    for _, pending in ipairs(abandoned) do pick_up_entry(pending[1], pending[4]) end
   end
 end
-return claimed
+return picked_up
