@@ -112,7 +112,7 @@ function isConstant({ type, variables, init }) {
   return init.every((each) => each.type.endsWith('Literal') || each.type === 'TableConstructorExpression');
 }
 
-/** As script.loader.ts does it. Where an included file differs by an option, any of them will do. */
+/** As define-scripts.ts does it. Where an included file differs by an option, any of them will do. */
 function withIncludes(source, known = new Set()) {
   return source.replace(INCLUDE, (_, margin, names) => {
     const here = margin === '' ? known : new Set(known);

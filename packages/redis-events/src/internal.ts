@@ -1,18 +1,22 @@
 // `@nest-session/redis-events/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export { CleanupJob } from './cleanup/cleanup.job.js';
-export { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, type CleanupSchedule } from './cleanup/cleanup.providers.js';
+export { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, CleanupJob, type CleanupSchedule } from './cleanup/cleanup.job.js';
 export {
+  type Claim,
   type ClaimReply,
   type DueEntries,
   type DueEntry,
+  type DueList,
   type DueReply,
+  DueSweeper,
+  type Found,
+  SweepCounter,
+  type SweepOptions,
+  type SweepResult,
   toClaim,
   toDueEntries,
-} from './cleanup/due-entries.js';
+} from './cleanup/due.sweeper.js';
 export { DuePoller } from './cleanup/due-poller.js';
-export { type DueList, DueSweeper, type SweepOptions } from './cleanup/due.sweeper.js';
-export { type Claim, type Found, SweepCounter, type SweepResult } from './cleanup/sweep.counter.js';
 export {
   type Connection,
   LIMITED_SINCE,
@@ -20,15 +24,14 @@ export {
   refuse,
   settledPartitions,
   shownCount,
-} from './connection/check-store.js';
+} from './namespace/check-store.js';
 export { VERSION } from './configuration/version.js';
-export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './connection/connection.providers.js';
-export { lossOf } from './connection/eviction.check.js';
-export { hiddenCommand } from './connection/hide-arguments.js';
-export { infoOf } from './connection/info-of.js';
-export { ALIVE, LivingInstances } from './connection/living-instances.js';
-export { nodeMemory } from './connection/node-memory.js';
-export { isCluster, nodeWith, partitionsByNode } from './connection/node-with.js';
+export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './namespace/connection.providers.js';
+export { lossOf, nodeMemory } from './namespace/eviction.check.js';
+export { hiddenCommand } from './connection/own-commands.js';
+export { infoOf, serverIn, shownAddress, tooOldProblem } from './connection/shown-server.js';
+export { ALIVE, LivingInstances } from './namespace/living-instances.js';
+export { isCluster, nodeWith, partitionsByNode, redisTime } from './connection/node-with.js';
 export { OutageLog } from './connection/outage.log.js';
 export { PartitionSignals } from './connection/partition-signals.js';
 export {
@@ -51,13 +54,9 @@ export {
   type RedisConnections,
 } from './connection/redis-connections.js';
 export type { RedisNodes } from './connection/redis-nodes.js';
-export { redisTime } from './connection/redis-time.js';
-export { isAnswer, isReply } from './connection/reply.errors.js';
+export { isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
-export { shownAddress } from './connection/shown-address.js';
-export { serverIn, tooOldProblem } from './connection/shown-server.js';
-export { StoreConnections } from './connection/store-connections.js';
-export { isFaultOfServer, RETRY, untilSound } from './connection/until-sound.js';
+export { StoreConnections } from './namespace/store-connections.js';
 export { unreachableError, withConnections } from './connection/with-connections.js';
 export { DeadLetterReader } from './delivery/dead-letter.reader.js';
 export {
@@ -70,53 +69,66 @@ export {
   type ResolvedEventOptions,
 } from './configuration/delivery.options.js';
 export { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
-export { DELIVERY_OPTIONS, EVENT_RULES } from './delivery/delivery.tokens.js';
+export { DELIVERY_OPTIONS, type DeliveryOptions, EVENT_RULES, eventRules } from './delivery/delivery-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
-export { type DeliveryOptions, eventRules } from './delivery/event-rules.js';
 export { EventBroadcaster } from './delivery/event.broadcaster.js';
 export { EventConsumer } from './delivery/event.consumer.js';
-export { type GroupLag, GroupLagReader } from './delivery/group-lag.reader.js';
-export { type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-state.js';
-export { byPosition, isLater, type Position, positionOf, positionText } from './delivery/stream-position.js';
-export { type ServicesOfStore, StoreLifecycle } from './lifecycle/store.lifecycle.js';
-export { ContentStartLog } from './lifecycle/content-start.log.js';
-export { StoreStartLog } from './lifecycle/store-start.log.js';
-export { FailureLog } from './logging/failure.log.js';
-export { type Finding, FindingCounter } from './logging/findings.js';
-export { logger } from './logging/redis-session.logger.js';
-export { shownCommand } from './logging/shown-command.js';
-export { keyEventListener } from './notifications/key-event-listener.js';
-export { ALL_CLASSES } from './notifications/key-event-names.js';
-export type { KeyspaceNotification } from './notifications/keyspace-notification.js';
-export { KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
-export type {
-  KeyspaceHealth,
-  KeyspaceState,
-  KeyspaceSubscription,
-} from './notifications/keyspace-subscription.options.js';
 export {
-  emptyNamespaceProblem,
-  namespaceBesideProblem,
-  namespaceProblem,
-  PartitionKeys,
-  patternOf,
-} from './partitions/partition-keys.js';
-export { type NamespaceOwner, OF_SESSIONS, Partitions, shownContent } from './partitions/partitions.js';
-export { defineScripts, loadScripts, type ScriptsByName, scriptsOn, type ScriptsOn } from './scripts/define-scripts.js';
-export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
-export type { ScriptSources } from './scripts/script.loader.js';
-export { DEAD_LETTER_BYTES, EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+  type GroupLag,
+  GroupLagReader,
+  type GroupState,
+  groupStates,
+  livenessOf,
+  RETRIES_CONSUMER,
+} from './delivery/group-states.js';
 export {
+  byPosition,
   type EntryKind,
   fieldOf,
+  isLater,
   nameOf,
   parsed,
+  type Position,
+  positionOf,
+  positionText,
   type StreamEntry,
   textsIn,
   toStreamEntry,
 } from './scripts/stream/stream-entry.js';
-export type { BackgroundService } from './timing/background-service.js';
-export { BackgroundLimiter } from './timing/background.limiter.js';
-export { Pace } from './timing/pace.js';
-export { settledWithin } from './timing/settled-within.js';
+export { type ServicesOfStore, storeLifecycle, StoreLifecycle } from './lifecycle/store.lifecycle.js';
+export { ContentStartLog, StoreStartLog } from './lifecycle/store-start.log.js';
+export { FailureLog, logger } from './logging/failure.log.js';
+export { type Finding, FindingCounter } from './logging/findings.js';
+export { shownCommand } from './logging/advice.js';
+export { keyEventListener, KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
+export {
+  ALL_CLASSES,
+  type KeyspaceHealth,
+  type KeyspaceNotification,
+  type KeyspaceState,
+  type KeyspaceSubscription,
+} from './notifications/keyspace-subscription.options.js';
+export {
+  emptyNamespaceProblem,
+  namespaceBesideProblem,
+  type NamespaceOwner,
+  namespaceProblem,
+  OF_SESSIONS,
+  PartitionKeys,
+  Partitions,
+  patternOf,
+  shownContent,
+} from './partitions/partitions.js';
+export {
+  defineScripts,
+  loadScripts,
+  type ScriptsByName,
+  scriptsOn,
+  type ScriptsOn,
+  type ScriptSources,
+} from './scripts/define-scripts.js';
+export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
+export { DEAD_LETTER_BYTES, EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+export { type BackgroundService, RETRY, settledWithin } from './timing/background-service.js';
+export { BackgroundLimiter, Pace } from './timing/background.limiter.js';

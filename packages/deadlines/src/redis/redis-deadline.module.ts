@@ -40,14 +40,11 @@ import {
   nameOf,
   Partitions,
   PartitionSignals,
-  REDIS_CONNECTIONS,
-  type RedisConnections,
   type ScriptsOn,
   scriptsOn,
-  type ServicesOfStore,
   SHARED_CONNECTIONS,
   StoreConnections,
-  StoreLifecycle,
+  storeLifecycle,
   type StreamEntry,
   type SweepCounter,
   type SweepOptions,
@@ -194,26 +191,6 @@ export class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   }
 }
 
-const SERVICES: ServicesOfStore = {
-  foundation: [StoreConnections, LivingInstances],
-  // After all that can refuse the start: the log.
-  sources: [PartitionSignals, CleanupJob, DuePoller, ContentStartLog],
-  listeners: [],
-  handling: [EventConsumer, EventBroadcaster],
-};
-
-/** Starts the background work of deadlines when the application is complete, and ends it. */
-@Injectable()
-class RedisDeadlineLifecycle extends StoreLifecycle {
-  constructor(
-    @Inject(ModuleRef) providers: ModuleRef,
-    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
-    @Inject(REDIS_DEADLINE_OPTIONS) { commandTimeout }: ResolvedRedisDeadlineOptions,
-  ) {
-    super(providers, connections, SERVICES, commandTimeout);
-  }
-}
-
 /** The groups that handle deadlines, and their dead letters. */
 @Injectable()
 class RedisDeadlineEvents extends EventGroups<DeadlineEvent> implements DeadlineEvents {}
@@ -279,7 +256,13 @@ const PROVIDERS: Provider[] = [
   { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
   ContentStartLog,
-  RedisDeadlineLifecycle,
+  storeLifecycle({
+    foundation: [StoreConnections, LivingInstances],
+    // After all that can refuse the start: the log.
+    sources: [PartitionSignals, CleanupJob, DuePoller, ContentStartLog],
+    listeners: [],
+    handling: [EventConsumer, EventBroadcaster],
+  }),
 ];
 
 function duePoller(

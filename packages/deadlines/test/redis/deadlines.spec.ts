@@ -15,9 +15,9 @@ import {
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.js';
-import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
-import { recordedPartitions } from '../../../redis-events/src/connection/check-store.js';
+import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.job.js';
+import { SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
+import { recordedPartitions } from '../../../redis-events/src/namespace/check-store.js';
 import { DeadlineSweeper, RedisDeadlineModule } from '../../src/redis/redis-deadline.module.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/redis/deadline-keys.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';

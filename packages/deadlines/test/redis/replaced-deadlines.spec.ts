@@ -3,7 +3,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { RedisDeadlineStore } from '../../src/redis/redis-deadline.store.js';
 import { DeadlineEncryption } from '../../src/redis/deadline-encryption.js';
 import type { PlainValues } from '../../../session-redis/src/encryption/session-encryption.js';

@@ -3,10 +3,9 @@ import { type Deadline, type DeadlineEvent, DeadlineEvents, DeadlineModule } fro
 import { Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { RedisDeadlineModule, type RedisDeadlineModuleOptions } from '@nest-session/deadlines/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { DueSweeper } from '../../../redis-events/src/cleanup/due.sweeper.js';
-import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
+import { DueSweeper, SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { DELIVERY_PACE } from '../../../redis-events/src/delivery/delivery.tokens.js';
+import { DELIVERY_PACE } from '../../../redis-events/src/delivery/delivery-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from '../../../session-redis/test/support/patience.js';
 

@@ -1,20 +1,225 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { SchedulerRegistry } from '@nestjs/schedule';
+import { Inject, Injectable, Optional, type Provider } from '@nestjs/common';
+import { SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob, CronTime } from 'cron';
-import { FailureLog } from '../logging/failure.log.js';
-import { logger } from '../logging/redis-session.logger.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import type { Cleanup } from './cleanup.js';
+import type { Redis } from 'ioredis';
+import { partitionsByNode } from '../connection/node-with.js';
+import { InjectConnection } from '../connection/redis-connections.js';
+import { isFaultOfServer } from '../connection/server-faults.js';
+import { CONSUMER_IDENTITY, EVENT_RULES } from '../delivery/delivery-rules.js';
+import { EventProducer } from '../delivery/event-producer.js';
+import { EventTrimmer, TrimCounter } from '../delivery/event.trimmer.js';
+import { FailureLog, logger } from '../logging/failure.log.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
+import type { TrimLimits } from '../scripts/event-rules.js';
+import { EventStreamScripts, type TakeCleanupTurnReply } from '../scripts/stream/event-stream.scripts.js';
+import { type BackgroundService, RETRY, settledWithin } from '../timing/background-service.js';
+import { DueSweeper, reportLate, SweepCounter } from './due.sweeper.js';
 
-// Milliseconds. Keeps instances, whose clocks agree, from sweeping all at once.
+/** When the cleanup job of a module runs. */
+export interface CleanupSchedule {
+  /** The name in `SchedulerRegistry`. */
+  readonly name: string;
+  /** A cron expression with seconds. */
+  readonly cron: string;
+}
+
+export const CLEANUP_SCHEDULE = Symbol('CLEANUP_SCHEDULE');
+
+// Milliseconds.
+const HOUR = 3_600_000;
+// Keeps instances, whose clocks agree, from sweeping all at once.
 const LONGEST_JITTER = 500;
-// Milliseconds in which a tick should have done its work.
+// In which a tick should have done its work.
 const PATIENCE = 5000;
+// A node that does not reply by then is left to the next tick.
+const PATIENCE_WITH_NODE = 1000;
+// A turn ends before the next tick of the instance that has it.
+const SHARE = 0.9;
+// Node.js fires a longer timer at once.
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/**
+ * Lets the instances take turns with the cleanup: each partition is cleaned up by one of them at a time, the first that
+ * asks. take-cleanup-turn.lua gives it the turn.
+ */
+@Injectable()
+export class CleanupTurns {
+  /** The partitions that have not replied, or are still being cleaned up. */
+  readonly #busy = new Set<PartitionKeys>();
+
+  constructor(
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
+    @Inject(CONSUMER_IDENTITY) private readonly instance: Pick<ConsumerIdentity, 'consumer'>,
+    @Inject(EVENT_RULES) private readonly rules: TrimLimits,
+    @Inject(Partitions) private readonly partitions: Partitions,
+  ) {}
+
+  /**
+   * Takes the turn of a partition if that is free. `left`: milliseconds until the next tick. `'busy'`: this instance
+   * still cleans it up. `'silent'`: its node does not reply.
+   */
+  async take(partition: PartitionKeys, left: number): Promise<TakeCleanupTurnReply | 'busy' | 'silent'> {
+    if (this.#busy.has(partition)) return 'busy';
+    const duration = Math.max(1, Math.floor(left * SHARE));
+    const limits = { ...this.rules, maxLength: this.partitions.shareOf(this.rules.maxLength) };
+    const asking = this.during(partition, () =>
+      this.scripts.takeCleanupTurn(partition, this.instance.consumer, duration, limits),
+    );
+    return (await settledWithin(PATIENCE_WITH_NODE, asking)) ? asking : 'silent';
+  }
+
+  /** Works on a partition. It has no turn of this instance again before that has finished. */
+  during<T>(partition: PartitionKeys, work: () => Promise<T>): Promise<T> {
+    this.#busy.add(partition);
+    return work().finally(() => this.#busy.delete(partition));
+  }
+}
+
+/** What an instance does and finds in one tick. */
+interface Tick {
+  /** Monotonic time. */
+  readonly end: number;
+  readonly signal: AbortSignal;
+  /** Is told of each error. */
+  readonly failed: (error: unknown) => void;
+  readonly errors: unknown[];
+  /** How many were due long ago. */
+  late: number;
+  /** Whether it had the turn of the first partition, with what all of them have in common. */
+  isFirst: boolean;
+  /** Whether there was something to clean up. */
+  isBusy: boolean;
+  /** Whether this or another instance has cleaned up every partition. */
+  isWhole: boolean;
+}
+
+/**
+ * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the
+ * partitions in a random order, and cleans up those whose turn it gets. So the instances share the work. A node that
+ * does not reply, or refuses, holds up no other one, and not the next tick: it is asked again until then.
+ */
+@Injectable()
+export class Cleanup {
+  /** Monotonic time. */
+  #nextCheck = 0;
+
+  constructor(
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(Partitions) private readonly partitions: Partitions,
+    @Inject(CleanupTurns) private readonly turns: CleanupTurns,
+    @Inject(DueSweeper) private readonly sweeper: DueSweeper,
+    @Inject(EventTrimmer) private readonly trimmer: EventTrimmer,
+  ) {}
+
+  /** What is cleaned up, as log lines say it. */
+  get what(): string {
+    return this.sweeper.what;
+  }
+
+  /**
+   * `period`: milliseconds until the next tick. Resolves to whether every partition has been cleaned up by then.
+   * Rejects with the first error that was no fault of a server, after everything else is done. `failed` is told of each
+   * fault.
+   */
+  async run(period: number, signal: AbortSignal, failed: (error: unknown) => void = () => undefined): Promise<boolean> {
+    const end = performance.now() + period;
+    const tick: Tick = { end, signal, failed, errors: [], late: 0, isFirst: false, isBusy: false, isWhole: true };
+    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
+    const work = Promise.all(nodes.map((its) => this.#passOver(its, tick))).then(async () => {
+      reportLate(this.what, tick.late);
+      if (tick.isFirst) await this.#checkGroups(tick);
+      if (tick.errors.length > 0) throw tick.errors[0];
+    });
+    // What fails later, when the node replies again, a later tick repeats.
+    work.catch(() => undefined);
+    if (!(await settledWithin(Math.min(period, LONGEST_TIMER), work))) return false;
+    await work;
+    return tick.isWhole;
+  }
+
+  /** The partitions of one node, one after the other: what waits here, another instance may take. */
+  async #passOver(partitions: readonly PartitionKeys[], tick: Tick): Promise<void> {
+    const [swept, trimmed] = [new SweepCounter(false), new TrimCounter()];
+    const cleanUp = (partition: PartitionKeys) => this.#cleanUp(partition, swept, trimmed, tick.signal);
+    const isOver = () => tick.signal.aborted || performance.now() >= tick.end;
+    let left = shuffled(partitions);
+    for (;;) {
+      const again: PartitionKeys[] = [];
+      for (const [i, partition] of left.entries()) {
+        if (isOver()) break;
+        const outcome = await this.#takeTurn(partition, tick, cleanUp);
+        if (outcome === 'again') again.push(partition);
+        if (outcome !== 'silent') continue;
+        again.push(...left.slice(i));
+        break;
+      }
+      left = again;
+      if (left.length === 0 || isOver()) break;
+      await pause(RETRY, undefined, { ref: false, signal: tick.signal }).catch(() => undefined);
+    }
+    if (isOver()) tick.isWhole = false;
+    swept.report(tick.signal);
+    this.trimmer.report(trimmed);
+    tick.late += swept.result.late;
+  }
+
+  /** Cleans up a partition if it is the turn of this instance. `again`: the server has refused that, or is at it. */
+  async #takeTurn(
+    partition: PartitionKeys,
+    tick: Tick,
+    cleanUp: (partition: PartitionKeys) => Promise<void>,
+  ): Promise<'done' | 'again' | 'silent'> {
+    try {
+      const turn = await this.turns.take(partition, Math.max(1, tick.end - performance.now()));
+      if (turn === 'silent') return 'silent';
+      if (turn === 'busy') return 'again';
+      tick.isFirst ||= turn !== 'taken' && partition === this.partitions.all[0];
+      if (turn !== 'due' && !(turn === 'clean' && this.sweeper.looksElsewhere)) return 'done';
+      tick.isBusy ||= turn === 'due';
+      await this.turns.during(partition, () => cleanUp(partition));
+      return 'done';
+    } catch (error) {
+      if (isFaultOfServer(error)) {
+        tick.failed(error);
+        return 'again';
+      }
+      tick.errors.push(error);
+      return 'done';
+    }
+  }
+
+  async #cleanUp(partition: PartitionKeys, swept: SweepCounter, trimmed: TrimCounter, signal: AbortSignal) {
+    const before = swept.failures.length;
+    await this.sweeper.sweep([partition], swept, { signal });
+    const fault = swept.failures.slice(before).find(isFaultOfServer);
+    if (fault !== undefined) {
+      // It is repeated at once, and told by the job.
+      swept.failures.length = before;
+      throw fault;
+    }
+    await this.trimmer.trim(partition, trimmed, signal);
+  }
+
+  /** At rest, once an hour: dead instances stay for an hour anyway. */
+  async #checkGroups({ isBusy, signal }: Tick): Promise<void> {
+    if (!isBusy && performance.now() < this.#nextCheck) return;
+    await this.trimmer.checkGroups(signal);
+    this.#nextCheck = performance.now() + HOUR;
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  const keyed = items.map((item) => [Math.random(), item] as const);
+  return keyed.toSorted(([a], [b]) => a - b).map(([, item]) => item);
+}
 
 /**
  * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job, unless the
  * application has one of the same name. The job skips a tick while the previous one runs.
  */
+@Injectable()
 export class CleanupJob implements BackgroundService {
   readonly #job: CronJob;
   readonly #stopping = new AbortController();
@@ -24,21 +229,21 @@ export class CleanupJob implements BackgroundService {
   #wholeAt = performance.now();
   #lateFrom = Infinity;
 
-  /** `name`: in `SchedulerRegistry`. `bootstrapped`: resolves when the application has registered its own jobs. */
   constructor(
-    private readonly name: string,
-    cron: string,
-    private readonly cleanup: Pick<Cleanup, 'run' | 'what'>,
-    private readonly registry: SchedulerRegistry | undefined,
-    private readonly bootstrapped: () => Promise<void>,
+    @Inject(CLEANUP_SCHEDULE) private readonly schedule: CleanupSchedule,
+    @Inject(Cleanup) private readonly cleanup: Cleanup,
+    @Inject(EventProducer) private readonly producer: EventProducer,
+    // It is there when the application imports ScheduleModule. This package must not import it: a second
+    // ScheduleModule.forRoot() would run every @Cron of the application twice.
+    @Optional() @Inject(SchedulerRegistry) private readonly registry?: SchedulerRegistry,
   ) {
     this.#failures = new FailureLog(
       `The cleanup of ${cleanup.what} failed and will run again`,
       `The cleanup of ${cleanup.what} works again`,
     );
     this.#job = CronJob.from({
-      cronTime: cron,
-      name,
+      cronTime: schedule.cron,
+      name: schedule.name,
       // Not cron's `waitForCompletion`: its stop() polls, and keeps the process alive when a tick never ends.
       onTick: () => {
         this.#tick ??= this.#run().finally(() => (this.#tick = undefined));
@@ -61,43 +266,41 @@ export class CleanupJob implements BackgroundService {
   start(): void {
     this.#job.start();
     this.#expectTicks();
-    void this.bootstrapped().then(() => this.#register());
+    // Nest ends the start where a name is taken twice, so the application takes its names first.
+    void this.producer.handlers.ready().then(() => this.#register());
   }
 
   /** Aborts a running tick, and resolves when it has finished. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#job.stop();
-    const isListed = this.registry?.doesExist('cron', this.name) && this.registry.getCronJob(this.name) === this.#job;
-    if (isListed) this.registry?.deleteCronJob(this.name);
+    const { registry, schedule } = this;
+    const listed = registry?.doesExist('cron', schedule.name) && registry.getCronJob(schedule.name);
+    if (listed === this.#job) registry?.deleteCronJob(schedule.name);
     await this.#tick;
   }
 
-  /** Nest ends the start where a name is taken twice, so the application takes its names first. */
   #register(): void {
-    if (!this.registry || this.#stopping.signal.aborted) return;
-    if (!this.registry.doesExist('cron', this.name)) return this.registry.addCronJob(this.name, this.#job);
+    const { registry, schedule } = this;
+    if (!registry || this.#stopping.signal.aborted) return;
+    if (!registry.doesExist('cron', schedule.name)) return registry.addCronJob(schedule.name, this.#job);
     logger.warn(
-      `The application has a cron job ${JSON.stringify(this.name)} of its own, so SchedulerRegistry does not list the ` +
-        'cleanup of nest-session, which runs all the same. Give your job another name',
+      `The application has a cron job ${JSON.stringify(schedule.name)} of its own, so SchedulerRegistry does not list ` +
+        'the cleanup of nest-session, which runs all the same. Give your job another name',
     );
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
+    const failed = (error: unknown) => signal.aborted || this.#failures.failed(error);
     try {
       await pause(Math.random() * LONGEST_JITTER, undefined, { ref: false, signal });
       const period = this.#job.nextDate().toMillis() - Date.now();
-      const isWhole = await this.cleanup.run(period, signal, (error) => this.#failed(error));
-      if (isWhole) this.#expectTicks();
+      if (await this.cleanup.run(period, signal, failed)) this.#expectTicks();
       this.#failures.succeeded();
     } catch (error) {
-      this.#failed(error);
+      failed(error);
     }
-  }
-
-  #failed(error: unknown): void {
-    if (!this.#stopping.signal.aborted) this.#failures.failed(error);
   }
 
   #expectTicks(): void {
@@ -124,3 +327,6 @@ function hasNextTime(): boolean {
     return false;
   }
 }
+
+/** What cleans up behind the `DueSweeper` of a module, at its `CLEANUP_SCHEDULE`. */
+export const CLEANUP_PROVIDERS: Provider[] = [CleanupTurns, Cleanup, CleanupJob];

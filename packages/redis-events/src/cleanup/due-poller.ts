@@ -1,13 +1,8 @@
-import type { PartitionSignals } from '../connection/partition-signals.js';
-import { RETRY } from '../connection/until-sound.js';
+import type { HeardSignals } from '../delivery/partition-turns.js';
 import { FailureLog } from '../logging/failure.log.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import type { DueList } from './due.sweeper.js';
-import { reportLate, SweepCounter, type SweepResult } from './sweep.counter.js';
-
-/** What the poller needs to know of signals. */
-export type DueSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
+import type { PartitionKeys } from '../partitions/partitions.js';
+import { type BackgroundService, RETRY } from '../timing/background-service.js';
+import { type DueList, reportLate, SweepCounter, type SweepResult } from './due.sweeper.js';
 
 // Milliseconds between two looks at a partition, however often something is due there.
 const SHORTEST_WAIT = 100;
@@ -46,7 +41,7 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     private readonly what: string,
     private readonly list: DueList<Keys>,
     partitions: readonly Keys[],
-    private readonly signals: DueSignals,
+    private readonly signals: HeardSignals,
   ) {
     this.#failures = new FailureLog(
       `The search for ${what} that are due failed and will run again`,

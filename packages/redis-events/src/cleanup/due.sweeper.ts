@@ -1,5 +1,7 @@
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { SweepCounter } from './sweep.counter.js';
+import { shownError } from '@nest-session/core/internal';
+import type { PartitionKeys } from '../partitions/partitions.js';
+import { logger } from '../logging/failure.log.js';
+import { adviceFor } from '../logging/advice.js';
 
 /** How a pass looks for what is due. */
 export interface SweepOptions {
@@ -31,4 +33,143 @@ export interface DueList<Keys extends PartitionKeys = PartitionKeys> {
    * there is none, or the pass was aborted.
    */
   claimIn(partition: Keys, tally: SweepCounter, options: SweepOptions): Promise<number | undefined>;
+}
+
+/** The outcome for something that was noted as due. */
+export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
+
+/** A claim of something that was noted as due. */
+export interface Claim {
+  readonly outcome: ClaimOutcome;
+  /** How many milliseconds after its time it was claimed, where that is known. */
+  readonly delay?: number;
+}
+
+/** What claims have found. */
+export interface Found {
+  readonly claimed: number;
+  /** How many of the claimed were due over two minutes ago. */
+  readonly late: number;
+  /** The known delays of the claimed, in milliseconds. */
+  readonly delays: readonly number[];
+}
+
+/**
+ * Counts of one pass of a sweeper by outcome. `claimed`: its event was recorded; `alive`: it is not due any more;
+ * `already`: claimed by another call; `corrupt`: stray keys or members that are now dead letters.
+ */
+export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
+  /** Number of buckets that were read. */
+  readonly buckets: number;
+  /** How many of the claimed were due over two minutes ago: an earlier pass should have found them. */
+  readonly late: number;
+}
+
+// Milliseconds. By default the passes are a minute apart, so what was due two minutes ago was missed.
+const LATE = 2 * 60_000;
+
+/** Counts what a pass does. */
+export class SweepCounter {
+  readonly result = { buckets: 0, claimed: 0, alive: 0, already: 0, corrupt: 0, late: 0 };
+  /** The errors of batches that could not be claimed. */
+  readonly failures: unknown[] = [];
+  /** The dead-letter streams that got entries. */
+  readonly deadLetters = new Set<string>();
+  #found: { claimed: number; late: number; readonly delays: number[] } | undefined;
+  /** Only for a pass that looks ahead: it can find the same again, where its member has moved to. */
+  readonly #alive: Set<string> | undefined;
+
+  constructor(looksAhead: boolean) {
+    this.#alive = looksAhead ? new Set() : undefined;
+  }
+
+  /**
+   * `due`: when it was to be looked at, and `now`: epoch milliseconds by the clock of its node. `member`: undefined
+   * for a bucket itself.
+   */
+  count(
+    { deadLetters }: PartitionKeys,
+    member: string | undefined,
+    { outcome, delay }: Claim,
+    due: number,
+    now: number,
+  ): void {
+    if (outcome === 'alive' && member !== undefined) {
+      if (this.#alive?.has(member)) return;
+      this.#alive?.add(member);
+    }
+    this.result[outcome]++;
+    if (outcome === 'corrupt') this.deadLetters.add(deadLetters);
+    if (outcome !== 'claimed') return;
+    const late = due < now - LATE ? 1 : 0;
+    this.result.late += late;
+    if (!this.#found) return;
+    this.#found.claimed++;
+    this.#found.late += late;
+    if (delay !== undefined) this.#found.delays.push(delay);
+  }
+
+  /** What was found since the last call; nothing is noted before the first one. */
+  takeFound(): Found {
+    const found = this.#found ?? { claimed: 0, late: 0, delays: [] };
+    this.#found = { claimed: 0, late: 0, delays: [] };
+    return found;
+  }
+
+  /** Logs what somebody has to look at. `signal`: of the pass. */
+  report(signal?: AbortSignal): void {
+    const { corrupt } = this.result;
+    if (corrupt > 0) {
+      logger.error(
+        `Moved ${corrupt} stray keys or members to the dead letters: see the stream ${[...this.deadLetters].join(', ')}`,
+      );
+    }
+    // During a shutdown, failures are expected.
+    if (this.failures.length > 0 && !signal?.aborted) {
+      const { length, 0: first } = this.failures;
+      const batches = length === 1 ? '1 batch' : `${length} batches`;
+      logger.error(
+        `${batches} of the sweep failed, for the next one to repeat: ${shownError(first)}${adviceFor(first)}`,
+      );
+    }
+  }
+}
+
+/** Logs how many were due long ago. `what`: as in 'sessions'. */
+export function reportLate(what: string, count: number): void {
+  if (count > 0) logger.log(`Caught up with ${count} ${what} that were due long ago`);
+}
+
+/** What a sorted set has had as due. */
+export interface DueEntry extends Claim {
+  readonly id: string;
+  /** The time that the set had for it: epoch milliseconds by the clock of Redis, as Redis writes it. */
+  readonly time: string;
+}
+
+/** What one call took out of the sorted set of a partition. */
+export interface DueEntries {
+  /** The clock of Redis: epoch milliseconds. */
+  readonly now: number;
+  readonly entries: readonly DueEntry[];
+  /** Milliseconds until the earliest one that is left is due; undefined when there is none. */
+  readonly next: number | undefined;
+}
+
+/** How a script replies that takes what is due: for each of it the id, the time and the outcome. */
+export type DueReply = [now: number, next: number | '', ...entries: (string | number)[]];
+
+/** How scripts reply about a claim. A number: it is claimed now, so many ms after its time. */
+export type ClaimReply = ClaimOutcome | number;
+
+export function toClaim(reply: ClaimReply): Claim {
+  return typeof reply === 'number' ? { outcome: 'claimed', delay: reply } : { outcome: reply };
+}
+
+export function toDueEntries([now, next, ...words]: DueReply): DueEntries {
+  const entries = Array.from({ length: words.length / 3 }, (_, n) => {
+    const [id, time, outcome] = words.slice(3 * n, 3 * n + 3) as [string, string, ClaimReply];
+    return { id, time, ...toClaim(outcome) };
+  });
+  return { now, entries, next: next === '' ? undefined : next };
 }

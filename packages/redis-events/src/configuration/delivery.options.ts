@@ -1,6 +1,6 @@
 import type { Duration } from '@nest-session/core';
 import type { OptionReader } from '@nest-session/core/internal';
-import { ATTEMPTS } from '../delivery/retry-rules.js';
+import { ATTEMPTS } from '../delivery/delivery-rules.js';
 
 /** How events reach the handlers of a process. */
 export interface EventDeliveryOptions {

@@ -14,7 +14,7 @@ import {
   readEvents,
   readPartitions,
 } from './delivery.options.js';
-import { namespaceProblem } from '../partitions/partition-keys.js';
+import { namespaceProblem } from '../partitions/partitions.js';
 
 /** Options of `RedisEventsModule.forRoot()`. */
 export interface RedisEventsModuleOptions extends RedisAddressOptions {

@@ -1,7 +1,8 @@
 import { Socket } from 'node:net';
 import { textOf } from '@nest-session/core/internal';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { settledWithin } from '../timing/settled-within.js';
+import { settledWithin } from '../timing/background-service.js';
+import { assertOfIoredis } from './own-commands.js';
 import { isOfCluster, type RedisAddress } from './redis-address.options.js';
 
 const PARTS = ['username', 'password', 'sentinelUsername', 'sentinelPassword'] as const;
@@ -11,12 +12,19 @@ type Login = Pick<RedisOptions, (typeof PARTS)[number]>;
 /** Says it anew each time that somebody connects. */
 export type LoginSource = () => Promise<Login>;
 
-type Auth = [username: string, password: string] | string | undefined;
-
 interface Internals {
+  /** Makes the stream of each connection. */
   readonly connector: { connect(...args: unknown[]): Promise<Redis['stream']>; firstError?: Error };
-  readonly condition: { auth: Auth };
+  /** What it logs in with when it has connected. */
+  readonly condition: { auth: [username: string, password: string] | string | undefined };
   readonly manuallyClosing?: boolean;
+}
+
+/** What of a client has no contract. @throws Error where this version of ioredis connects in another way */
+export function internalsOf(client: Redis): Internals {
+  const internals = client as unknown as Internals;
+  assertOfIoredis(typeof internals.connector?.connect === 'function', '`connector.connect()` of a client');
+  return internals;
 }
 
 // Milliseconds that the application may take for a password.
@@ -41,7 +49,7 @@ export function loginSourceOf(address: RedisAddress): LoginSource | undefined {
 
 /** From now on, a connection asks for what it logs in with each time that it connects. */
 export function logInFrom(source: LoginSource, client: Redis): void {
-  const internals = client as unknown as Internals;
+  const internals = internalsOf(client);
   const { connector } = internals;
   const connect = connector.connect.bind(connector);
   logins.set(client, loginIn(client.options));
@@ -67,7 +75,7 @@ export async function renewLogins(source: LoginSource, clients: Iterable<Redis>)
 async function takeLogin(source: LoginSource, client: Redis): Promise<undefined> {
   if (!use(client, await source())) return;
   const { username, password } = client.options;
-  (client as unknown as Internals).condition.auth = username ? [username, password ?? ''] : (password ?? undefined);
+  internalsOf(client).condition.auth = username ? [username, password ?? ''] : (password ?? undefined);
 }
 
 /** Whether a connection logs in in another way now. A class of the application may set the options itself. */

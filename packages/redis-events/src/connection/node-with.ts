@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot';
 import type { Cluster, Redis } from 'ioredis';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
+import type { PartitionKeys } from '../partitions/partitions.js';
 
 /**
  * A connection for commands without keys, such as SCAN, to the node that has a key. Of the client of a Cluster it is
@@ -47,4 +47,10 @@ export function partitionsByNode<Keys extends PartitionKeys>(
 /** Not `instanceof`: the application may have another copy of ioredis. */
 export function isCluster(client: Redis | Cluster): client is Cluster {
   return client.isCluster;
+}
+
+/** The clock of Redis, in epoch milliseconds. */
+export async function redisTime(client: Pick<Redis, 'time'>): Promise<number> {
+  const [seconds, microseconds] = await client.time();
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }

@@ -1,9 +1,8 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
-import { hideArguments } from './hide-arguments.js';
-import { logInFrom, type LoginSource } from './login.js';
-import { sendOwnCommands } from './own-commands.js';
+import { hideArguments, sendOwnCommands } from './own-commands.js';
+import { internalsOf, logInFrom, type LoginSource } from './login.js';
 
 // Milliseconds for the replies of a connection that was silent for too long.
 const LAST_WAIT = 100;
@@ -43,7 +42,7 @@ function ownCommandsOf<Client extends Redis | Cluster>(client: Client): Client {
  * refused here and then by the server, and that would end the process. `login`: before each stream.
  */
 function prepareStreams(client: Redis, login?: LoginSource): Redis {
-  const { connector } = client as unknown as { connector: { connect(...args: unknown[]): Promise<Redis['stream']> } };
+  const { connector } = internalsOf(client);
   const connect = connector.connect.bind(connector);
   connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));
   if (login) logInFrom(login, client);

@@ -1,9 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Cluster, Redis } from 'ioredis';
 import { isCluster } from './node-with.js';
-import { logger } from '../logging/redis-session.logger.js';
+import { logger, toldReasons } from '../logging/failure.log.js';
 import { adviceFor } from '../logging/advice.js';
-import { toldReasons } from '../logging/told-reasons.js';
 import { FailureReasons, shownError } from '@nest-session/core/internal';
 
 type Client = Redis | Cluster;

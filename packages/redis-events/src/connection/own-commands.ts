@@ -1,11 +1,21 @@
-import type { Cluster, Command, Redis } from 'ioredis';
-import { ownCommandClass } from './hide-arguments.js';
+import { type Cluster, Command, type Redis } from 'ioredis';
 
 type Arguments = ConstructorParameters<typeof Command>;
 type Callback = NonNullable<Arguments[3]>;
 type Client = Redis | Cluster;
 
 type Method = (this: Client, ...args: unknown[]) => Promise<unknown>;
+
+/**
+ * Looks for what the connections use of ioredis without a contract.
+ * @throws Error that says what to do where it is missing
+ */
+export function assertOfIoredis(isThere: boolean, what: string): void {
+  if (isThere) return;
+  throw new Error(
+    `This version of ioredis has no ${what}, which the connections of nest-session need: install ioredis 5.11 or 6.0`,
+  );
+}
 
 /** By what the clients inherit. */
 const prototypes = new WeakMap<object, object>();
@@ -63,4 +73,161 @@ function toList(argument: unknown): unknown {
 function toRecord(reply: unknown): unknown {
   const list = reply as unknown[];
   return Object.fromEntries(list.flatMap((field, i) => (i % 2 === 0 ? [[String(field), list[i + 1]]] : [])));
+}
+
+type CommandClass = typeof Command;
+
+/** What everybody but Redis sees of an argument. */
+export const HIDDEN = '?';
+
+type SentCommand = Parameters<Cluster['sendCommand']>;
+type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
+
+/**
+ * How many arguments may be seen, by command; of any other one none may. A script shows its hash and the number of its
+ * keys. The rest show all, because ioredis itself reads them, or because they say only what a connection is for.
+ */
+const SEEN = new Map([
+  ['eval', 2],
+  ['evalsha', 2],
+  ...['select', 'subscribe', 'psubscribe', 'ssubscribe', 'unsubscribe', 'punsubscribe', 'sunsubscribe'].map(all),
+  ...['xread', 'xreadgroup', 'xinfo', 'xrange', 'xrevrange', 'xlen', 'wait'].map(all),
+  ...['client', 'cluster', 'config', 'info'].map(all),
+]);
+
+function all(command: string): [string, number] {
+  return [command, Infinity];
+}
+
+/**
+ * From now on, the arguments of the commands that a client sends are `?` for everybody but Redis. ioredis shows them to
+ * whoever subscribes to its tracing channels, to instrumentations, in errors and in its debug log. All of these take
+ * what they need not hide by the name of the command, and nothing of a script. Our arguments are attributes, names of
+ * users, and ids, which may be tokens.
+ * @throws Error where this version of ioredis sends commands in another way
+ */
+export function hideArguments<Client extends Redis | Cluster>(client: Client): Client {
+  assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
+  assertOfIoredis(typeof commandClassOf(client).prototype.toWritable === 'function', '`toWritable()` of a command');
+  const send = client.sendCommand.bind(client) as Cluster['sendCommand'];
+  client.sendCommand = (command: SentCommand[0], ...where: Drop<SentCommand>) => {
+    // The client of a Cluster finds the node by the slot of the keys. A command also keeps those.
+    if (client.isCluster) {
+      command.getSlot();
+      Reflect.deleteProperty(command, 'keys');
+    }
+    hideArgumentsOf(command, SEEN.get(command.name) ?? 0);
+    return send(command, ...where);
+  };
+  return client;
+}
+
+function hideArgumentsOf(command: SentCommand[0], seen: number): void {
+  const { args, toWritable } = command;
+  // It is a hiddenCommand(), or is sent again.
+  if (args.length <= seen || Object.hasOwn(command, 'toWritable')) return;
+  const shown = args.map((argument, i) => (i < seen ? argument : HIDDEN));
+  command.args = shown;
+  command.toWritable = (socket) => {
+    command.args = args;
+    try {
+      return toWritable.call(command, socket);
+    } finally {
+      // A script is sent by its text, where the connection does not know it yet.
+      for (let i = 0; i < seen; i++) shown[i] = args[i]!;
+      command.args = shown;
+    }
+  };
+}
+
+export type CommandArgument = string | number | Buffer;
+
+const AS_TEXT = { replyEncoding: 'utf8' } as const;
+
+/**
+ * A command whose arguments only Redis sees: see hideArguments(). Requests send most of their commands so, because it
+ * costs less than a method of a client, whose command has to be changed.
+ * @param shown what everybody sees of the arguments `sent`
+ */
+export function hiddenCommand(
+  client: Redis | Cluster,
+  name: string,
+  sent: readonly CommandArgument[],
+  shown: CommandArgument[] = [HIDDEN],
+): Command {
+  const command = new (ownCommandClass(client))(name, shown, AS_TEXT);
+  if (client.isCluster) takeSlot(command, sent);
+  command.toWritable = () => encodedCommand(command.name, sent);
+  return command;
+}
+
+/** The client of a Cluster finds the node by the slot of the keys. */
+function takeSlot(command: Command, sent: readonly CommandArgument[]): void {
+  const { args } = command;
+  command.args = [...sent];
+  command.getSlot();
+  // It keeps the keys as well.
+  Reflect.deleteProperty(command, 'keys');
+  command.args = args;
+}
+
+/** A command in the protocol of Redis. As text it is faster, and few commands have anything else. */
+export function encodedCommand(name: string, args: readonly CommandArgument[]): string | Buffer {
+  const lines: CommandArgument[] = [`*${args.length + 1}`, `$${name.length}`, name];
+  let hasBytes = false;
+  for (const each of args) {
+    if (typeof each === 'object') hasBytes = true;
+    const argument = typeof each === 'number' ? String(each) : each;
+    lines.push(`$${Buffer.byteLength(argument)}`, argument);
+  }
+  lines.push('');
+  return hasBytes ? Buffer.concat(lines.flatMap(toLine)).subarray(0, -2) : lines.join('\r\n');
+}
+
+function toLine(line: CommandArgument): Buffer[] {
+  return [typeof line === 'object' ? line : Buffer.from(String(line)), LINE_END];
+}
+
+const LINE_END = Buffer.from('\r\n');
+
+/** Transformers are kept by names that are text, so none can be set for this one. */
+const NAMELESS = Symbol('nameless') as unknown as string;
+
+const classes = new WeakMap<CommandClass, CommandClass>();
+
+/**
+ * The class of commands that the transformers leave alone which the application sets with `setReplyTransformer()` and
+ * `setArgumentTransformer()` of ioredis: these change commands of the whole process.
+ */
+export function ownCommandClass(client: Client): CommandClass {
+  const theirs = commandClassOf(client);
+  const own = classes.get(theirs) ?? untransformed(theirs);
+  classes.set(theirs, own);
+  return own;
+}
+
+/** The application may have another copy of ioredis, whose clients take only its own commands. */
+function commandClassOf(client: Client): CommandClass {
+  const [one = client] = client.isCluster ? (client as Cluster).nodes() : [];
+  return (one.constructor as { readonly Command?: CommandClass }).Command ?? Command;
+}
+
+/** ioredis looks for a transformer of arguments when it makes a command, for one of the reply when that has arrived. */
+function untransformed(theirs: CommandClass): CommandClass {
+  return class extends theirs {
+    constructor(name: string, ...others: Arguments extends [unknown, ...infer Rest] ? Rest : never) {
+      super(NAMELESS, ...others);
+      this.name = name;
+    }
+
+    override transformReply(reply: Parameters<Command['transformReply']>[0]) {
+      const { name } = this;
+      this.name = NAMELESS;
+      try {
+        return super.transformReply(reply);
+      } finally {
+        this.name = name;
+      }
+    }
+  };
 }

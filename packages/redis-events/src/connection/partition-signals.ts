@@ -1,13 +1,13 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { shownError } from '@nest-session/core/internal';
+import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
-import { logger } from '../logging/redis-session.logger.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import { logger } from '../logging/failure.log.js';
 import { isUnexpectedReply } from './outage.log.js';
 import { InjectConnection } from './redis-connections.js';
 import type { RedisNodes } from './redis-nodes.js';
-import { isReply } from './reply.errors.js';
+import { isReply } from './server-faults.js';
 
 /**
  * What a signal says of a partition. `events`: it has new events; `retries`: events of a group may be retried; `end
@@ -36,7 +36,7 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #pending = new Map<Keys, Redis>();
   readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
   readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  readonly #beats = new PollingLoop('The heartbeat of signals', HEARTBEAT, async () => this.#beat());
   /** When to try again after a refusal: monotonic time. */
   #triesAt = 0;
   #hasWarned = false;
@@ -71,21 +71,23 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     if (this.#partitions.length === 0) return;
     this.nodes.onOpen((client) => this.#follow(client));
     this.nodes.onChange(() => this.#subscribe());
-    this.#timer = setInterval(() => this.#beat(), HEARTBEAT).unref();
+    this.#beats.start();
     this.nodes.connect().catch(() => undefined);
   }
 
   /** Closes the connections for good. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
     this.#listeners.length = 0;
     this.#confirmations.length = 0;
-    await this.nodes.close();
+    await Promise.all([this.#beats.stop(), this.nodes.close()]);
   }
 
   #follow(client: Redis): void {
     client
-      .on('smessage', (channel: string, message: string) => this.#receive(channel, message))
+      .on('smessage', (channel: string, message: string) => {
+        const partition = this.#partitionOf.get(channel);
+        if (partition) this.#tell(partition, message);
+      })
       .on('ready', () => {
         this.#triesAt = 0;
         this.#subscribe();
@@ -98,11 +100,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
         if (isUnexpectedReply(error)) client.disconnect(true);
       });
     if (client.status === 'ready') this.#subscribe();
-  }
-
-  #receive(channel: string, message: Signal): void {
-    const partition = this.#partitionOf.get(channel);
-    if (partition) this.#tell(partition, message);
   }
 
   #tell(partition: Keys, signal: Signal): void {
@@ -175,14 +172,9 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
       return;
     }
     // While a PING has no reply, ioredis 5 does not tell that the node has lost a slot.
-    if (!heard.every((partition) => isSubscribed(client, partition.events))) return this.#lose(client);
+    const channels = client.condition?.subscriber ? client.condition.subscriber.channels('ssubscribe') : [];
+    if (!heard.every((partition) => channels.includes(partition.events))) return this.#lose(client);
     const confirmed = heard.filter((partition) => this.heardSince(partition) <= since);
     for (const listener of this.#confirmations) listener(confirmed, since);
   }
-}
-
-/** Whether ioredis knows of no loss of the subscription to a channel. */
-function isSubscribed({ condition }: Redis, channel: string): boolean {
-  const subscriptions = condition?.subscriber;
-  return subscriptions ? subscriptions.channels('ssubscribe').includes(channel) : false;
 }

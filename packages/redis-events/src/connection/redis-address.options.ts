@@ -1,8 +1,8 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { OptionReader } from '@nest-session/core/internal';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import { logger } from '../logging/redis-session.logger.js';
-import { urlProblem } from './url-problem.js';
+import { isCluster } from './node-with.js';
+import { logger } from '../logging/failure.log.js';
 
 /** The host and the port of a server. */
 interface RedisNodeAddress {
@@ -92,6 +92,9 @@ const OF_CLIENT =
   'Option `password` belongs to `url`, `sentinels` and `cluster`: set `options.password` of your `client`.';
 const TWO_PASSWORDS =
   'Option `password` is a function, and `url` has a password as well: leave only the user in the `url`.';
+const TLS_OF_CLIENT = 'Option `tls` belongs to `url`: give these options to your `client` instead.';
+const TLS_WITHOUT = 'Option `tls` needs a rediss:// `url`.';
+const KEY_PREFIX = 'Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.';
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
@@ -118,9 +121,13 @@ export function readAddress(
   const nodes = readNodes(cluster, 'nodes', options.cluster?.nodes, options.cluster !== undefined);
   cluster.finish();
   const tls = reader.value('tls', isObject, 'an object, the options of tls.connect() of Node.js');
-  const name = reader.text('name', undefined, emptyProblem);
-  const password = typeof options.password === 'function' ? readFunction(reader) : undefined;
-  const credentials = readTexts(reader, password ? ['username'] : ['username', 'password']);
+  const name = reader.text('name', undefined, (text) => (text === '' ? 'must not be empty' : undefined));
+  const password =
+    typeof options.password === 'function' ? reader.value('password', isFunction, 'a function') : undefined;
+  const texts = (password ? ['username'] : ['username', 'password']).map(
+    (key) => [key, reader.text(key, undefined, () => undefined)] as const,
+  );
+  const credentials: RedisOptions = Object.fromEntries(texts.filter(([, text]) => text !== undefined));
   if (!ways.includes('sentinels') && name !== undefined) reader.problem('Option `name` belongs to `sentinels`.');
   if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');
   const isOwn = way === 'url' || way === 'client';
@@ -130,9 +137,10 @@ export function readAddress(
     );
   }
   if (way === 'client' && password) reader.problem(OF_CLIENT);
-  if (url !== undefined && password && hasPassword(url)) reader.problem(TWO_PASSWORDS);
-  for (const problem of isOwn && tls ? tlsProblems(url, client) : []) reader.problem(problem);
-  for (const problem of client ? clientProblems(client) : []) reader.problem(problem);
+  if (url !== undefined && password && URL.canParse(url) && new URL(url).password !== '') reader.problem(TWO_PASSWORDS);
+  if (isOwn && tls && client) reader.problem(TLS_OF_CLIENT);
+  else if (isOwn && tls && (url === undefined || protocolOf(url) === 'redis:')) reader.problem(TLS_WITHOUT);
+  if ((client?.options as RedisOptions | undefined)?.keyPrefix) reader.problem(KEY_PREFIX);
   switch (way) {
     case 'client':
       return client && isCluster(client) ? { cluster: { client } } : { client: client as Redis };
@@ -141,7 +149,7 @@ export function readAddress(
     case 'sentinels':
       return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
     default:
-      return { ...connectionTo(url, tls), password };
+      return { ...serverAt(url, tls), password };
   }
 }
 
@@ -189,36 +197,14 @@ function readNodes(
   return nodes ?? [];
 }
 
-function readFunction(reader: OptionReader): PasswordFunction | undefined {
-  return reader.value('password', (value): value is PasswordFunction => typeof value === 'function', 'a function');
-}
-
-function hasPassword(url: string): boolean {
-  return URL.canParse(url) && new URL(url).password !== '';
-}
-
-function readTexts<Key extends string>(reader: OptionReader, keys: readonly Key[]): Partial<Record<Key, string>> {
-  const texts = keys.map((key) => [key, reader.text(key, undefined, () => undefined)] as const);
-  return Object.fromEntries(texts.filter(([, text]) => text !== undefined)) as Partial<Record<Key, string>>;
-}
-
 function isNodeAddress(value: unknown): value is RedisNodeAddress {
   const { host, port } = Object(value) as Record<keyof RedisNodeAddress, unknown>;
   return typeof host === 'string' && host !== '' && Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536;
 }
 
-function emptyProblem(text: string): string | undefined {
-  return text === '' ? 'must not be empty' : undefined;
-}
-
-function connectionTo(url = DEFAULT_URL, tls: ConnectionOptions | undefined) {
+function serverAt(url = DEFAULT_URL, tls: ConnectionOptions | undefined) {
   // ioredis takes REDISS:// for an address without TLS.
   return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
-}
-
-function* tlsProblems(url: string | undefined, client: Redis | Cluster | undefined): Iterable<string> {
-  if (client) yield 'Option `tls` belongs to `url`: give these options to your `client` instead.';
-  else if (url === undefined || protocolOf(url) === 'redis:') yield 'Option `tls` needs a rediss:// `url`.';
 }
 
 function protocolOf(url: string): string {
@@ -230,17 +216,45 @@ function isClient(value: unknown): value is Redis | Cluster {
   return typeof value === 'object' && value !== null && 'duplicate' in value && 'options' in value;
 }
 
-function isCluster(client: Redis | Cluster): client is Cluster {
-  return client.isCluster;
-}
-
-function* clientProblems(client: Redis | Cluster): Iterable<string> {
-  const { keyPrefix } = client.options as RedisOptions;
-  if (keyPrefix) {
-    yield 'Option `client` has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`.';
-  }
+function isFunction(value: unknown): value is PasswordFunction {
+  return typeof value === 'function';
 }
 
 function isObject(value: unknown): value is ConnectionOptions {
   return typeof value === 'object' && value !== null;
+}
+
+const PROTOCOL = /^rediss?:\/\//i;
+/** What an unencoded `/`, `?` or `#` in a password leaves: an `@` after the host, or a fragment. */
+const CUT_PASSWORD = /#|^[^/]*\/\/[^/?]*[/?].*@/s;
+const SOCKET = /^(?:\/|(?:redis\+)?(?:unix|socket|file):|rediss?:\/\/\/.*\D)/i;
+const OF_SOCKET = 'give a client of ioredis with that `path` in place of the url';
+const ENCODED =
+  'percent-encode the user and the password, as `encodeURIComponent()` does, and check the host and the port';
+
+/**
+ * The problem of the url of a Redis, as the end of a sentence. It quotes nothing of the url: any part may be of the
+ * password.
+ */
+export function urlProblem(url: string): string | undefined {
+  if (SOCKET.test(url)) return `is the path of a Unix socket: ${OF_SOCKET}`;
+  if (!PROTOCOL.test(url)) return 'must be a redis:// or rediss:// url';
+  if (!URL.canParse(url) || CUT_PASSWORD.test(url)) return `cannot be read: ${ENCODED}`;
+  const { username, password, pathname, searchParams } = new URL(url);
+  if (![username, password].every(isEncoded)) return `cannot be read: ${ENCODED}`;
+  if (searchParams.has('keyPrefix'))
+    return 'has a `keyPrefix`, which scripts do not see: remove it and use option `namespace`';
+  const databases = [pathname.slice(1), searchParams.get('db') ?? ''];
+  return databases.every((each) => /^\d*$/.test(each))
+    ? undefined
+    : 'must end with the number of a database, such as /0, or have no path';
+}
+
+function isEncoded(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,16 +1,11 @@
 import { Inject } from '@nestjs/common';
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
-import { ClusterNodes } from './cluster-nodes.js';
+import { ClusterNodes, type RedisNodes, type RequestNodes, SingleNode } from './redis-nodes.js';
 import { OutageLog } from './outage.log.js';
 import { loginSourceOf } from './login.js';
 import { openCluster, openNode, openRedis, preparedNode } from './open-redis.js';
-import { isAnswer } from './reply.errors.js';
-import type { RedisNodes, RequestNodes } from './redis-nodes.js';
-import { requestConnectionOptions } from './request-connection.options.js';
-import { retryAfter } from './retry-after.js';
-import { isReleased, share } from './sharing.js';
-import { SingleNode } from './single-node.js';
+import { isAnswer } from './server-faults.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
@@ -65,6 +60,9 @@ export function connectionToken(name: keyof RedisConnections): string {
 
 /** Injects one connection. */
 export const InjectConnection = (name: keyof RedisConnections) => Inject(connectionToken(name));
+
+/** How long a connection pauses before each attempt to open it again, in milliseconds: twice as long each time. */
+export const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 
 // Milliseconds.
 const LONGEST_PAUSE = 1000;
@@ -125,6 +123,18 @@ const OF_CLUSTER: ClusterOptions = {
   scripts: undefined,
 };
 
+/** The options of ioredis for the connections of requests, which wait for Redis for so many milliseconds at most. */
+export function requestConnectionOptions(commandTimeout: number): RedisOptions {
+  return {
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    // A request waits for the end of the pause even when Redis is back, and must still meet its command timeout.
+    retryStrategy: retryAfter(commandTimeout / 4),
+    // Short: a connection that died silently fails every request until it is replaced.
+    socketTimeout: 2 * commandTimeout,
+  };
+}
+
 // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
 const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SILENCE };
 
@@ -147,6 +157,31 @@ export interface ConnectionsToShare {
 /** The `ConnectionsToShare` of `RedisSessionModule`. */
 export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
 
+/** How many modules use a connection, where that is not one. */
+const users = new WeakMap<object, number>();
+
+/** One module more uses a connection. */
+export function share(connection: object): void {
+  users.set(connection, (users.get(connection) ?? 1) + 1);
+}
+
+/** Whether more than one module uses it. */
+export function isShared(connection: object): boolean {
+  return (users.get(connection) ?? 1) > 1;
+}
+
+/** One module less uses it. Returns whether none does any more. */
+export function isReleased(connection: object): boolean {
+  const left = (users.get(connection) ?? 1) - 1;
+  users.set(connection, left);
+  return left === 0;
+}
+
+/** From now on, a connection belongs to one module again. */
+export function endSharing(connection: object): void {
+  users.delete(connection);
+}
+
 /** Those that have been closed. */
 const closed = new WeakSet<RedisConnections>();
 
@@ -159,14 +194,35 @@ export function createConnections(
   log = new OutageLog(),
   shared?: SharedConnections,
 ): RedisConnections {
-  const { connection } = options;
   if (shared) {
     const { request, writes, background } = shared;
     for (const each of distinct<object>({ request, writes, background })) share(each);
   }
-  return isOfCluster(connection)
-    ? connectionsToCluster(connection, options, log, shared)
-    : connectionsToServer(connection, options, log, shared);
+  const { connection, commandTimeout, replicas } = options;
+  const { background, nodes, waiting } = isOfCluster(connection)
+    ? openersOfCluster(connection, options, log, shared)
+    : openersOfServer(connection, options, log, shared);
+  const forRequests = (name: string) => nodes(name, requestConnectionOptions(commandTimeout));
+  const request = shared?.request ?? forRequests('request');
+  return {
+    request,
+    // Without replicas, requests need no connection of their own for what they write.
+    writes: shared?.writes ?? (replicas > 0 ? forRequests('writes') : request),
+    background,
+    subscriber: nodes('subscriber', OF_SUBSCRIBERS),
+    notifications: nodes('notifications', OF_SUBSCRIBERS),
+    signals: nodes('signals', OF_SIGNALS),
+    reader: waiting('reader'),
+    broadcast: waiting('broadcast'),
+  };
+}
+
+/** How the connections of a module are opened. */
+interface Openers {
+  readonly background: Redis;
+  /** One that waits for events. */
+  readonly waiting: (name: string) => Redis | undefined;
+  readonly nodes: (name: string, rules: RedisOptions) => RequestNodes;
 }
 
 /** Closes all connections for good that no other module uses any more. Resolves as closeConnection() does. */
@@ -186,54 +242,37 @@ function distinct<T>(connections: Readonly<Record<string, T>>): T[] {
   return [...new Set(Object.values(connections))];
 }
 
-function connectionsToServer(
+function openersOfServer(
   address: ServerAddress,
   options: ConnectionOptions,
   log: OutageLog,
   shared: SharedConnections | undefined,
-): RedisConnections {
+): Openers {
   const login = loginSourceOf(address);
   const open = (name: string, rules: RedisOptions): Redis => {
     const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
-    client.on('error', (error: Error) => {
-      if (isRefusedSelect(error)) client.disconnect(true);
+    // Where the database of the url cannot be used, ioredis would go on in database 0.
+    return client.on('error', (error: Error & { readonly command?: { readonly name?: string } }) => {
+      if (isAnswer(error) && error.command?.name === 'select') client.disconnect(true);
     });
-    return client;
   };
-  const forRequests = (name: string) => new SingleNode(open(name, requestConnectionOptions(options.commandTimeout)));
-  const connections: RedisConnections = {
-    ...(shared ?? commandConnections(options, forRequests, () => open('background', { socketTimeout: SILENCE }))),
-    subscriber: new SingleNode(open('subscriber', OF_SUBSCRIBERS)),
-    notifications: new SingleNode(open('notifications', OF_SUBSCRIBERS)),
-    signals: new SingleNode(open('signals', OF_SIGNALS)),
-    reader: open('reader', { socketTimeout: SILENCE }),
-    broadcast: open('broadcast', { socketTimeout: SILENCE }),
-  };
+  const waiting = (name: string) => open(name, { socketTimeout: SILENCE });
+  const background = shared?.background ?? waiting('background');
   // Events are read many at once, and so are their data read and their results recorded.
-  WriteBatch.on(connections.background);
-  return connections;
+  WriteBatch.on(background);
+  return { background, waiting, nodes: (name, rules) => new SingleNode(open(name, rules)) };
 }
 
-/** Without replicas, requests need no connection of their own for what they write. */
-function commandConnections(
-  { replicas }: ConnectionOptions,
-  forRequests: (name: string) => RequestNodes,
-  background: () => Redis,
-): SharedConnections {
-  const request = forRequests('request');
-  return { request, writes: replicas > 0 ? forRequests('writes') : request, background: background() };
-}
-
-function connectionsToCluster(
+function openersOfCluster(
   address: ClusterAddress,
   options: ConnectionOptions,
   log: OutageLog,
   shared: SharedConnections | undefined,
-): RedisConnections {
+): Openers {
   // Both kinds of clients have all commands.
   const background = (shared?.background as unknown as Cluster | undefined) ?? clientOfCluster(address, options, log);
   const login = loginSourceOf(address);
-  const open = (name: string, rules: RedisOptions): ClusterNodes =>
+  const nodes = (name: string, rules: RedisOptions): ClusterNodes =>
     new ClusterNodes(
       background,
       (host, port, known) => {
@@ -242,16 +281,8 @@ function connectionsToCluster(
       },
       (client) => log.forget(client),
     );
-  const forRequests = (name: string) => open(name, requestConnectionOptions(options.commandTimeout));
-  return {
-    ...(shared ?? commandConnections(options, forRequests, () => background as unknown as Redis)),
-    subscriber: open('subscriber', OF_SUBSCRIBERS),
-    notifications: open('notifications', OF_SUBSCRIBERS),
-    signals: open('signals', OF_SIGNALS),
-    // No command waits for events of two slots.
-    reader: undefined,
-    broadcast: undefined,
-  };
+  // No command waits for events of two slots.
+  return { background: background as unknown as Redis, waiting: () => undefined, nodes };
 }
 
 /** The client that serves background work, and knows the nodes for all other connections. */
@@ -280,11 +311,6 @@ function nameOf({ namespace }: ConnectionOptions, name: string): RedisOptions {
 function watched(client: Redis, log: OutageLog): Redis {
   log.watch(client);
   return client.on('close', () => endSocketTimeout(client));
-}
-
-/** Whether the database of the url cannot be used. ioredis would go on in database 0. */
-function isRefusedSelect(error: Error & { readonly command?: { readonly name?: string } }): boolean {
-  return isAnswer(error) && error.command?.name === 'select';
 }
 
 /**

@@ -3,12 +3,9 @@ import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { adviceFor } from '../logging/advice.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import type { Partitions } from '../partitions/partitions.js';
-import { WaitingCalls } from './waiting-calls.js';
+import type { PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { CONNECTION_OPTIONS, type ConnectionOptions, InjectConnection } from './redis-connections.js';
-import type { Redirection, RequestNodes } from './redis-nodes.js';
-import { ReplicatedWrites } from './replicated-writes.js';
+import { type Deferred, deferred, type Redirection, type RequestNodes } from './redis-nodes.js';
 import { duringSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 
@@ -125,7 +122,9 @@ export class RequestConnection {
     call.sentOn = node;
     let reply: Promise<unknown>;
     try {
-      reply = call.command(client, () => this.#proceed(call));
+      reply = call.command(client, () => {
+        if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
+      });
     } catch (error) {
       return this.#fail(call, storeError(error));
     }
@@ -134,7 +133,9 @@ export class RequestConnection {
         if (this.#calls.delete(call)) call.resolve(value as never);
       },
       (error: unknown) => {
-        if (wasNotSent(error)) return this.#sendLater(node, call, { pause: 0 });
+        // ioredis fails so between the loss of a connection and its `close` event. It has written nothing.
+        const wasNotSent = error instanceof Error && error.message.startsWith("Stream isn't writeable");
+        if (wasNotSent) return this.#sendLater(node, call, { pause: 0 });
         const redirection = call.nodes.redirection(error, node);
         if (redirection) this.#sendLater(node, call, redirection);
         else this.#fail(call, storeError(error));
@@ -149,14 +150,11 @@ export class RequestConnection {
     const send = () => {
       if (target?.status !== 'ready') this.#send(call);
       else if (call.writes) setTimeout(() => this.#send(call), UNTIL_MOVED);
-      else if (isOpen()) this.#sendOn(node, call, this.#duringSlotMigration(node, target, isOpen));
+      else if (isOpen())
+        this.#sendOn(node, call, duringSlotMigration(this.#clientOf(node), this.#clientOf(target), isOpen));
     };
     if (pause === 0) setImmediate(send);
     else setTimeout(send, pause);
-  }
-
-  #duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolean): Redis {
-    return duringSlotMigration(this.#clientOf(from), this.#clientOf(to), isOpen);
   }
 
   /** The client that commands of calls get, where writes wait for replicas. */
@@ -164,16 +162,9 @@ export class RequestConnection {
     return this.#replicated.get(node)?.client ?? node;
   }
 
-  #proceed(call: Call): void {
-    if (!this.#calls.has(call)) throw new SessionStoreError('The call has failed');
-  }
-
   #failSentOn(client: Redis): void {
-    for (const call of this.#calls.calls) {
-      if (call.sentOn === client) {
-        this.#fail(call, new SessionStoreError('The connection was lost before Redis replied'));
-      }
-    }
+    const lost = [...this.#calls.calls].filter(({ sentOn }) => sentOn === client);
+    for (const call of lost) this.#fail(call, connectionLost());
   }
 
   #fail(call: Call, error: SessionStoreError): void {
@@ -187,11 +178,8 @@ export class RequestConnection {
   }
 }
 
-/**
- * ioredis fails so between the loss of a connection and its `close` event. It has written nothing, so send it again.
- */
-function wasNotSent(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("Stream isn't writeable");
+function connectionLost(): SessionStoreError {
+  return new SessionStoreError('The connection was lost before Redis replied');
 }
 
 /** What the application gets for an error of ioredis, with what to do about it. */
@@ -199,4 +187,162 @@ export function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new SessionStoreError(`Redis failed: ${message}${adviceFor(error)}`, { cause: error });
+}
+
+/** The turn of the event loop in which calls began. */
+interface Turn {
+  /** When the time of its calls passes, in ms of the monotonic clock. The turn still runs while it is Infinity. */
+  ends: number;
+}
+
+/**
+ * The calls of requests that wait for Redis, and how long: they must be settled within the command timeout, also while
+ * Redis is down. RequestConnection sends them as soon as a node is ready, none twice, and fails those whose connection
+ * was lost. They are in the order in which their time passes, with one timer for the oldest. The time of a call begins
+ * when the turn of the event loop that it began in ends: before, its commands may not have left the process.
+ */
+export class WaitingCalls<Call extends object> {
+  readonly #turns = new Map<Call, Turn>();
+  #turn: Turn | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `timeout`: milliseconds. `expire` is called once with each call whose time has passed. */
+  constructor(
+    private readonly timeout: number,
+    private readonly expire: (call: Call) => void,
+  ) {}
+
+  /** The calls that are not settled, the oldest first. */
+  get calls(): Iterable<Call> {
+    return this.#turns.keys();
+  }
+
+  add(call: Call): void {
+    this.#turns.set(call, (this.#turn ??= this.#begin()));
+  }
+
+  has(call: Call): boolean {
+    return this.#turns.has(call);
+  }
+
+  /** Removes a settled call. False when it was removed before. */
+  delete(call: Call): boolean {
+    const isOpen = this.#turns.delete(call);
+    if (this.#turns.size === 0) this.#stop();
+    return isOpen;
+  }
+
+  #begin(): Turn {
+    const turn = { ends: Infinity };
+    setImmediate(() => {
+      turn.ends = performance.now() + this.timeout;
+      this.#turn = undefined;
+      this.#start();
+    });
+    return turn;
+  }
+
+  #start(): void {
+    const [oldest] = this.#turns.values();
+    // When its turn ends, the timer starts.
+    if (this.#timer !== undefined || oldest === undefined || oldest.ends === Infinity) return;
+    this.#timer = setTimeout(
+      () => {
+        const now = performance.now();
+        // Node.js runs timers before it reads sockets: after a long pause of the process, replies may have arrived.
+        setImmediate(() => this.#expireUntil(now));
+      },
+      // It may have passed while other calls were told that theirs has.
+      Math.max(0, Math.ceil(oldest.ends - performance.now())),
+    );
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #expireUntil(now: number): void {
+    this.#stop();
+    for (const [call, { ends }] of this.#turns) {
+      if (ends > now) break;
+      this.#turns.delete(call);
+      this.expire(call);
+    }
+    this.#start();
+  }
+}
+
+/**
+ * Lets writes on one connection succeed only when enough replicas have them. One WAIT at the end of a turn of the event
+ * loop asks that for all that the turn has written. Redis executes nothing else of the connection until it replies to
+ * that, so writes that come meanwhile have to gather: one by one, each would wait for all before it.
+ */
+export class ReplicatedWrites {
+  /** For commands that write: they succeed when enough replicas have what they wrote. */
+  readonly client: Redis;
+  /** What leaves at the end of this turn. */
+  #open: Deferred | undefined;
+  /** What left last, while replicas are waited for. */
+  #sent: Deferred | undefined;
+
+  /** `timeout`: milliseconds. */
+  constructor(
+    connection: Redis,
+    private readonly replicas: number,
+    private readonly timeout: number,
+  ) {
+    const send: Redis['sendCommand'] = (command, stream) => {
+      const { promise } = (this.#open ??= this.#begin(connection));
+      const { resolve } = command;
+      command.resolve = (reply) =>
+        void promise.then(
+          () => resolve(reply),
+          (error: Error) => command.reject(error),
+        );
+      return connection.sendCommand(command, stream);
+    };
+    this.client = Object.create(connection, { sendCommand: { value: send } }) as Redis;
+    // ioredis never settles a WAIT without a reply.
+    connection.on('close', () => {
+      for (const batch of [this.#open, this.#sent]) batch?.reject(connectionLost());
+      this.#open = this.#sent = undefined;
+    });
+  }
+
+  /** Settles when Redis may execute further writes; undefined: it may do so now. */
+  get turn(): Promise<void> | undefined {
+    return this.#sent?.promise;
+  }
+
+  #begin(connection: Redis): Deferred {
+    const batch = deferred();
+    // Before the end of the turn that WriteBatch waits for, so that WAIT leaves with the commands.
+    setImmediate(() => {
+      // The connection was lost.
+      if (this.#open !== batch) return;
+      this.#open = undefined;
+      this.#sent = batch;
+      void this.#wait(connection, batch);
+    });
+    return batch;
+  }
+
+  async #wait(connection: Redis, batch: Deferred): Promise<void> {
+    const { replicas, timeout } = this;
+    try {
+      const count = await connection.wait(replicas, timeout);
+      if (this.#sent === batch) this.#sent = undefined;
+      if (count >= replicas) return batch.resolve();
+      batch.reject(
+        new SessionStoreError(
+          `${count} of the ${replicas} replicas in option \`replicas\` replied within ${timeout} ms`,
+        ),
+      );
+    } catch (cause) {
+      if (this.#sent === batch) this.#sent = undefined;
+      const reason = `Redis cannot wait for replicas: ${(cause as Error).message}`;
+      batch.reject(new SessionStoreError(reason + adviceFor(cause), { cause }));
+    }
+  }
 }

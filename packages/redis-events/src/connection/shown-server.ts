@@ -1,7 +1,7 @@
 import { shownText } from '@nest-session/core/internal';
-import type { Cluster, Redis } from 'ioredis';
-import { infoOf } from './info-of.js';
+import { type Cluster, type ClusterNode, Redis, type RedisOptions } from 'ioredis';
 import { isCluster } from './node-with.js';
+import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
 
 /** Which server a connection leads to, for a log line. Undefined when it does not say so, or may not. */
 export async function shownServer(client: Redis | Cluster): Promise<string | undefined> {
@@ -33,4 +33,53 @@ export function shownKind(client: Redis | Cluster): string {
   const primaries = client.nodes('master').length;
   if (primaries === 0) return 'Cluster';
   return `Cluster with ${primaries} ${primaries === 1 ? 'primary' : 'primaries'}`;
+}
+
+/** Where Redis is, for a log line: without user and password, and never the whole url. */
+export function shownAddress(address: RedisAddress): string {
+  const { cluster } = isOfCluster(address) ? address : {};
+  const isGiven = 'client' in (cluster ?? address);
+  return [...partsOf(address), ...(isGiven ? ['as in option `client`'] : [])].join(', ');
+}
+
+/** Whether connections to it speak TLS. */
+export function usesTls(address: RedisAddress): boolean {
+  const [, ...parts] = partsOf(address);
+  return parts.includes('TLS');
+}
+
+function partsOf(address: RedisAddress): string[] {
+  return isOfCluster(address) ? partsOfCluster(address) : partsOfServer(optionsOf(address));
+}
+
+function partsOfServer({ host, port, path, sentinels, name, db, tls }: RedisOptions): string[] {
+  const server = path === undefined ? shownNode({ host, port }) : shownText(path);
+  const where = sentinels
+    ? `master ${shownText(String(name))} of the Sentinels ${sentinels.map(shownNode).join(' ')}`
+    : server;
+  return [where, ...(tls ? ['TLS'] : []), ...(db ? [`database ${Number(db)}`] : [])];
+}
+
+function partsOfCluster({ cluster }: ClusterAddress): string[] {
+  const isGiven = 'client' in cluster;
+  const options = isGiven ? cluster.client.options.redisOptions : cluster.options;
+  // Those of a client are known when it has connected.
+  const nodes = isGiven ? cluster.client.nodes().map(({ options: ofNode }) => ofNode) : cluster.nodes;
+  const where = nodes.length > 0 ? `Cluster of ${nodes.map(shownNode).join(' ')}` : 'Cluster';
+  return [where, ...(options?.tls ? ['TLS'] : [])];
+}
+
+function shownNode({ host, port }: { readonly host?: string | undefined; readonly port?: number | undefined }): string {
+  return shownText(`${host}:${port}`);
+}
+
+function optionsOf(address: ServerAddress): RedisOptions {
+  if ('client' in address) return address.client.options;
+  // What ioredis makes of a url. Such a client does not connect.
+  return 'sentinels' in address ? address.sentinels : new Redis(address.url, { lazyConnect: true }).options;
+}
+
+/** The fields of a reply to INFO. */
+export function infoOf(reply: string): ReadonlyMap<string, string> {
+  return new Map([...reply.matchAll(/^([^#:\r\n]+):([^\r\n]*)/gm)].map(([, name, value]) => [name!, value!]));
 }

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from './reply.errors.js';
+import { isReply } from './server-faults.js';
 
 type SendCommand = Redis['sendCommand'];
 

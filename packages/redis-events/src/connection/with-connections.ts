@@ -3,15 +3,15 @@ import { shownError } from '@nest-session/core/internal';
 import { adviceFor } from '../logging/advice.js';
 import { OutageLog } from './outage.log.js';
 import type { RedisAddress } from './redis-address.options.js';
-import { isAnswer } from './reply.errors.js';
+import { isAnswer } from './server-faults.js';
 import { storeError } from './request.connection.js';
 import {
+  closeConnections,
   type ConnectionOptions,
   createConnections,
-  closeConnections,
   type RedisConnections,
 } from './redis-connections.js';
-import { shownAddress, usesTls } from './shown-address.js';
+import { shownAddress, usesTls } from './shown-server.js';
 
 // A server without TLS waits for the rest of what it takes for a command.
 const SILENCE = /no reply within|ETIMEDOUT/;

@@ -1,32 +1,36 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
 import { PartitionSignals } from '../connection/partition-signals.js';
-import { isReply } from '../connection/reply.errors.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
+import { isReply } from '../connection/server-faults.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import {
-  type ClaimRules,
   type ConsumerIdentity,
   DeliveryScripts,
-  type RegisteredHandlers,
-  type RegisterReply,
-  type RetryRules,
+  type EntryFailure,
   type FailReply,
   type PassOnReply,
+  type RegisteredHandlers,
+  type RegisterReply,
 } from '../scripts/delivery/delivery.scripts.js';
+import type { EventRules, RetryRules } from '../scripts/event-rules.js';
 import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery.tokens.js';
-import { type PendingEvent, toPendingEvent } from './pending-event.js';
-import { livenessOf } from './group-state.js';
-import type { HeardSignals } from './due-partitions.js';
-import { PartitionLooks } from './partition-looks.js';
-import { PartitionReplies } from './partition-replies.js';
-import { PartitionRoundRobin } from './partition-round-robin.js';
-import { attemptsFor, type Failure, type RetryLimits } from './retry-rules.js';
-import { groupOf, namesIn, parsed, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { UnreadEventReader } from './unread-event.reader.js';
+import {
+  doneBefore,
+  groupOf,
+  namesIn,
+  parsed,
+  type StreamEntry,
+  toStreamEntry,
+} from '../scripts/stream/stream-entry.js';
+import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery-rules.js';
+import { UnreadEventReader } from './event-arrivals.js';
+import { livenessOf } from './group-states.js';
+import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 
-export interface GroupRules extends RetryRules, RetryLimits, ClaimRules {}
+/** A failed attempt at an event. `isFinal`: it becomes a dead letter at once. */
+export type Failure = Omit<EntryFailure, 'attempts'> & { readonly isFinal?: boolean };
+
+type GroupRules = Pick<EventRules, 'attempts' | 'mostAbandoned' | 'lease'> & RetryRules;
 
 /**
  * The membership of this instance in its group, in every partition. Each entry of the events streams goes to one member
@@ -34,14 +38,15 @@ export interface GroupRules extends RetryRules, RetryLimits, ClaimRules {}
  */
 @Injectable()
 export class ConsumerGroupMember {
-  readonly #turns: PartitionRoundRobin;
-  readonly #looks: PartitionLooks;
+  readonly #looks: PartitionTurns;
+  /** The partitions, the one first that was asked longest ago for entries to pick up. */
+  readonly #order: Set<PartitionKeys>;
   readonly #created = new PartitionReplies<unknown>();
   readonly #registered = new PartitionReplies<RegisterReply>();
   readonly #renewed = new PartitionReplies<unknown>();
-  readonly #looked = new PartitionReplies<readonly [partition: PartitionKeys, isPending: boolean]>();
-  readonly #claimed = new PartitionReplies<readonly PendingEvent[]>();
-  /** Claimed, and not returned yet: its node had not replied in time. */
+  readonly #looked = new PartitionReplies<PartitionKeys | undefined>();
+  readonly #pickedUp = new PartitionReplies<readonly PendingEvent[]>();
+  /** Picked up, and not returned yet: its node had not replied in time. */
   #late: PendingEvent[] = [];
   #handlers: RegisteredHandlers | undefined;
   /** The positions of finished entries, which are acknowledged in the next turn. */
@@ -56,9 +61,10 @@ export class ConsumerGroupMember {
     @Inject(EVENT_RULES) readonly rules: GroupRules,
     @Inject(PartitionSignals) signals: HeardSignals,
   ) {
-    this.#turns = new PartitionRoundRobin(partitions.all);
+    this.#order = new Set(partitions.all);
     // A look at a single partition costs two commands.
-    this.#looks = new PartitionLooks(partitions.all, partitions.all.length > 1 ? rules.lease : 0);
+    const interval = this.hasSeveralPartitions ? rules.lease : 0;
+    this.#looks = new PartitionTurns(partitions.all, signals, this.#looked.isFree, { interval, spread: true });
     signals.onSignal((partition, signal) => {
       if (signal !== 'events') this.#looks.hurry(partition);
     });
@@ -73,9 +79,9 @@ export class ConsumerGroupMember {
     return this.partitions.all.length > 1;
   }
 
-  /** Whether no partition is left in which events could not be read or claimed. */
+  /** Whether no partition is left in which events could not be read or picked up. */
   get isSettled(): boolean {
-    return [this.unread, this.#looked, this.#claimed].every((each) => each.isSettled);
+    return [this.unread, this.#looked, this.#pickedUp].every((each) => each.isSettled);
   }
 
   /** From now on the group wants events of these types as well. */
@@ -128,39 +134,42 @@ export class ConsumerGroupMember {
    * Redis would make this instance a member again of the group that it has left.
    * @throws the error of a partition, when there are none
    */
-  async claimEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
+  async pickUpEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
     if (signal.aborted) return [];
     const left = await this.#unfinished();
     while (left.size > 0 && this.#late.length < count && !signal.aborted) {
       const free = count - this.#late.length;
-      const turn = this.#turns.next(free, left);
+      const turn = [...this.#order].filter((partition) => left.has(partition)).slice(0, free);
+      for (const partition of turn) {
+        left.delete(partition);
+        this.#order.delete(partition);
+        this.#order.add(partition);
+      }
       const share = Math.floor(free / turn.length);
-      await this.#claimed.round(turn, (partition) => this.#claimIn(partition, share));
-      this.#late.push(...this.#claimed.takeReplies().flat());
-      for (const partition of turn) left.delete(partition);
+      await this.#pickedUp.round(turn, (partition) => this.#pickUpIn(partition, share));
+      this.#late.push(...this.#pickedUp.takeReplies().flat());
     }
-    const claimed = this.#late.splice(0, count);
+    const pickedUp = this.#late.splice(0, count);
     // A partition that fails holds up no retry in another one.
-    if (claimed.length === 0) for (const each of [this.#looked, this.#claimed]) each.throwFailure();
-    return claimed;
+    if (pickedUp.length === 0) for (const each of [this.#looked, this.#pickedUp]) each.throwFailure();
+    return pickedUp;
   }
 
   /** The partitions with pending entries, which may be due, among those where a look is due. */
   async #unfinished(): Promise<Set<PartitionKeys>> {
-    const looking = this.#looks.due().filter(this.#looked.isFree);
-    await this.#looked.round(looking, async (partition) => {
-      this.#looks.begin(partition);
-      const isPending = await this.#orCreated([partition], () => this.scripts.hasPending(partition, this.member));
-      // A group that was missing may soon have some again.
-      return [partition, isPending ?? true];
+    await this.#looked.round(this.#looks.take(), async (partition) => {
+      let isPending = true;
+      try {
+        // A group that was missing may soon have some again.
+        isPending = (await this.#orCreated([partition], () => this.scripts.hasPending(partition, this.member))) ?? true;
+      } finally {
+        if (isPending) this.#looks.hurry(partition);
+      }
+      if (!isPending) this.#pickedUp.forgive(partition);
+      return isPending ? partition : undefined;
     });
-    const looked = this.#looked.takeReplies();
-    for (const [partition, isPending] of looked) {
-      this.#looks.looked(partition, isPending);
-      if (!isPending) this.#claimed.forgive(partition);
-    }
-    const unfinished = looked.filter(([, isPending]) => isPending).map(([partition]) => partition);
-    return new Set(unfinished.filter(this.#claimed.isFree));
+    const pending = this.#looked.takeReplies().filter((partition) => partition !== undefined);
+    return new Set(pending.filter(this.#pickedUp.isFree));
   }
 
   /** Whether this group must handle an entry: not when the entry was replayed for another group. */
@@ -182,7 +191,7 @@ export class ConsumerGroupMember {
   /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
   fail(entry: StreamEntry, failure: Failure): Promise<FailReply> {
     this.#looks.hurry(entry.partition);
-    const attempts = attemptsFor(failure, this.rules);
+    const attempts = failure.isFinal ? 0 : this.rules.attempts;
     return this.scripts.fail(entry, this.member, { ...failure, attempts }, this.rules);
   }
 
@@ -196,7 +205,7 @@ export class ConsumerGroupMember {
    */
   async renew(entries: readonly StreamEntry[]): Promise<void> {
     const held = new Set(entries.map(({ partition }) => partition));
-    await this.#renewed.round([...held].filter(this.#renewed.isFree), (partition) => {
+    await this.#renewed.round([...held], (partition) => {
       const positions = positionsIn(partition, entries);
       return this.#orCreated([partition], () => this.scripts.renewLease(partition, this.member, positions));
     });
@@ -218,11 +227,11 @@ export class ConsumerGroupMember {
     await this.scripts.acknowledge(partition, this.member, positions);
   }
 
-  async #claimIn(partition: PartitionKeys, count: number): Promise<readonly PendingEvent[]> {
-    const claimed = await this.#orCreated([partition], () =>
-      this.scripts.claimEvents(partition, this.member, this.rules, count),
+  async #pickUpIn(partition: PartitionKeys, count: number): Promise<readonly PendingEvent[]> {
+    const pickedUp = await this.#orCreated([partition], () =>
+      this.scripts.pickUpEvents(partition, this.member, this.rules, count),
     );
-    return (claimed ?? []).map(([position, fields, deliveries, record]) =>
+    return (pickedUp ?? []).map(([position, fields, deliveries, record]) =>
       toPendingEvent(toStreamEntry(partition, [position, fields]), deliveries, record),
     );
   }
@@ -244,4 +253,30 @@ export class ConsumerGroupMember {
 
 function positionsIn(partition: PartitionKeys, entries: readonly StreamEntry[]): string[] {
   return entries.filter((entry) => entry.partition === partition).map(({ position }) => position);
+}
+
+/** An entry that this instance must handle. */
+export interface PendingEvent {
+  readonly entry: StreamEntry;
+  /** Whether it was delivered before, or replayed. */
+  readonly redelivered: boolean;
+  /** Number of attempts that failed. */
+  readonly failures: number;
+  /** Number of deliveries whose instance ended before it settled the entry. */
+  readonly abandoned: number;
+  /** The names of the handlers that have succeeded. */
+  readonly done: readonly string[];
+}
+
+/** `deliveries`: the number of earlier ones; `record`: what `failing` holds of its failures, as JSON. */
+export function toPendingEvent(entry: StreamEntry, deliveries = 0, record: string | null = null): PendingEvent {
+  const { attempts, done } = (parsed(record) ?? {}) as { readonly attempts?: unknown; readonly done?: unknown };
+  const failures = Number(attempts ?? 0);
+  return {
+    entry,
+    redelivered: deliveries > 0 || groupOf(entry) !== undefined,
+    failures,
+    abandoned: deliveries - failures,
+    done: [...new Set([...doneBefore(entry), ...namesIn(done)])],
+  };
 }

@@ -1,9 +1,17 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type { DeadLetter } from '@nest-session/core/internal';
 import { RequestConnection } from '../connection/request.connection.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
-import { type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { byPosition } from './stream-position.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import {
+  byPosition,
+  doneBefore,
+  fieldOf,
+  parsed,
+  type StreamEntry,
+  timeOf,
+  toStreamEntry,
+} from '../scripts/stream/stream-entry.js';
+import type { EventProducer } from './event-producer.js';
 
 /** Entries per call, shared by all partitions. */
 const PAGE = 100;
@@ -94,4 +102,27 @@ export class DeadLetterReader {
 
 function firstOf(heads: readonly (StreamEntry | undefined)[]): StreamEntry | undefined {
   return heads.reduce((first, head) => (first && (!head || byPosition(first, head) <= 0) ? first : head), undefined);
+}
+
+/** The dead letter in an entry. */
+export function toDeadLetter<Event>(
+  id: string,
+  entry: StreamEntry,
+  producer: Pick<EventProducer<Event>, 'toEvent'>,
+): DeadLetter<Event> {
+  const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
+  const size = fieldOf(entry, 'dataSize');
+  const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
+  return {
+    id,
+    at: timeOf(entry.position),
+    reason: fieldOf(entry, 'reason') ?? '',
+    group: fieldOf(entry, 'group'),
+    handler: fieldOf(entry, 'handler'),
+    attempts,
+    succeeded: doneBefore(entry),
+    event: producer.toEvent(entry, data, Math.max(1, attempts)),
+    omittedBytes: size === undefined ? undefined : Number(size),
+    member: fieldOf(entry, 'member'),
+  };
 }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { addressWith } from '../connection/node-with.js';
-import { LivingInstances } from '../connection/living-instances.js';
+import { LivingInstances } from '../namespace/living-instances.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
@@ -18,19 +18,25 @@ import {
   CONSUMER_IDENTITY,
   DELIVERY_OPTIONS,
   DELIVERY_PACE,
+  type DeliveryOptions,
   EVENT_RULES,
+  eventRules,
+  PACE,
   REQUEST_STREAM_SCRIPTS,
-} from './delivery.tokens.js';
-import { BlockingArrivals, EventArrivals, SignalledArrivals } from './event-arrivals.js';
-import { EventProducer } from './event-producer.js';
-import { type DeliveryOptions, eventRules } from './event-rules.js';
+} from './delivery-rules.js';
+import {
+  BlockingArrivals,
+  BlockingEventReader,
+  EventArrivals,
+  SignalledArrivals,
+  SignalledEventReader,
+  UnreadEventReader,
+} from './event-arrivals.js';
+import { EventLoader, EventProducer } from './event-producer.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
-import { EventLoader } from './event.loader.js';
 import { EventTrimmer } from './event.trimmer.js';
-import { GroupLagReader } from './group-lag.reader.js';
-import { PACE } from './retry-rules.js';
-import { BlockingEventReader, SignalledEventReader, UnreadEventReader } from './unread-event.reader.js';
+import { GroupLagReader } from './group-states.js';
 
 /**
  * What delivers the events of the `EventProducer` in a module: they need that, its connections and its
@@ -43,24 +49,24 @@ export const DELIVERY_PROVIDERS: Provider[] = [
   {
     provide: LivingInstances,
     inject: [RequestConnection, Partitions, CONSUMER_IDENTITY, connectionToken('background')],
-    useFactory: livingInstances,
+    useFactory: (requests: RequestConnection, partitions: Partitions, own: ConsumerIdentity, background: Redis) =>
+      new LivingInstances(requests, partitions, own.consumer, { run: (command) => command(background) }),
   },
-  { provide: BackgroundLimiter, inject: [connectionToken('background')], useFactory: backgroundLimiter },
+  {
+    provide: BackgroundLimiter,
+    inject: [connectionToken('background')],
+    useFactory: (background: Redis) => new BackgroundLimiter(undefined, (key) => addressWith(background, key)),
+  },
   {
     provide: REQUEST_STREAM_SCRIPTS,
     inject: [EventProducer],
     useFactory: ({ kind }: EventProducer) => scriptsOn((client) => new EventStreamScripts(client, kind)),
   },
-  {
-    provide: EventStreamScripts,
+  ...[EventStreamScripts, DeliveryScripts].map((Scripts) => ({
+    provide: Scripts,
     inject: [connectionToken('background'), EventProducer],
-    useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
-  },
-  {
-    provide: DeliveryScripts,
-    inject: [connectionToken('background'), EventProducer],
-    useFactory: (client: Redis, { kind }: EventProducer) => new DeliveryScripts(client, kind),
-  },
+    useFactory: (client: Redis, { kind }: EventProducer) => new Scripts(client, kind),
+  })),
   {
     provide: UnreadEventReader,
     inject: [REDIS_CONNECTIONS, Partitions, CONSUMER_IDENTITY, PartitionSignals],
@@ -78,19 +84,6 @@ export const DELIVERY_PROVIDERS: Provider[] = [
 
 function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {
   return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-}
-
-function livingInstances(
-  connection: RequestConnection,
-  partitions: Partitions,
-  { consumer }: ConsumerIdentity,
-  background: Redis,
-): LivingInstances {
-  return new LivingInstances(connection, partitions, consumer, { run: (command) => command(background) });
-}
-
-function backgroundLimiter(background: Redis): BackgroundLimiter {
-  return new BackgroundLimiter(undefined, (key) => addressWith(background, key));
 }
 
 function unreadEventReader(

@@ -9,13 +9,13 @@ import {
   type ReplayReply,
 } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import { LivingInstances } from '../connection/living-instances.js';
+import { LivingInstances } from '../namespace/living-instances.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { EventRules } from '../scripts/event-rules.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery.tokens.js';
+import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery-rules.js';
 import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,
@@ -24,10 +24,8 @@ import {
   groupStates,
   livenessOf,
   oldestUnread,
-} from './group-state.js';
-import { toDeadLetter } from './to-dead-letter.js';
-import type { GroupRules } from './consumer-group-member.js';
-import { type DeadLetterBounds, DeadLetterReader } from './dead-letter.reader.js';
+} from './group-states.js';
+import { type DeadLetterBounds, DeadLetterReader, toDeadLetter } from './dead-letter.reader.js';
 
 const MOST_LETTERS = 100;
 /** The name of no instance. */
@@ -52,7 +50,7 @@ export abstract class EventGroups<Event> {
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
     @Inject(DeadLetterReader) private readonly letters: DeadLetterReader,
     @Inject(Partitions) partitions: Partitions,
-    @Inject(EVENT_RULES) { lease }: Pick<GroupRules, 'lease'>,
+    @Inject(EVENT_RULES) { lease }: Pick<EventRules, 'lease'>,
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
     this.#all = partitions.all;
@@ -155,29 +153,26 @@ export abstract class EventGroups<Event> {
       inAll((client, partition) => client.hget(partition.dropped, name)),
       inAll((client, partition) => client.hget(partition.lostDeadLetters, name)),
     ]);
-    const lag = oldest === undefined ? 0 : await this.#lagOf(group);
-    return {
-      name,
+    const unread = oldest === undefined ? [] : [...group.lastDelivered];
+    const lag = sum(await Promise.all(unread.map(([partition, position]) => this.#count(partition, position))));
+    const [lostEvents, lostDeadLetters] = [dropped, lost].map((counts) => sum(counts.map(Number))) as [number, number];
+    const numbers = {
       lag,
       oldestUnread: oldest,
       pending,
       retrying: sum(retrying),
-      dropped: sum(dropped.map(Number)),
-      lostDeadLetters: sum(lost.map(Number)),
-      consumers,
+      dropped: lostEvents,
+      lostDeadLetters,
     };
-  }
-
-  async #lagOf({ lastDelivered }: GroupState): Promise<number> {
-    return sum(await Promise.all([...lastDelivered].map(([partition, position]) => this.#count(partition, position))));
+    return { name, ...numbers, consumers };
   }
 
   async #count(partition: PartitionKeys, position: string): Promise<number> {
     let count = 0;
     for (let from: string | undefined = position; from !== undefined;) {
       const start: string = from;
-      const [, counted, next] = await this.#run(partition, (scripts) =>
-        scripts.countEvents(partition, start, COUNTED_PER_CALL),
+      const [, counted, next] = await this.#ask(partition, (client) =>
+        this.scripts(client).countEvents(partition, start, COUNTED_PER_CALL),
       );
       count += counted;
       from = next;
@@ -210,10 +205,6 @@ export abstract class EventGroups<Event> {
   #write<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
     const command = (client: Redis) => act(this.scripts(client));
     return this.connection.write(command, partition.prefix, { awaitsReplicas: false });
-  }
-
-  #run<T>(partition: PartitionKeys, act: (scripts: EventStreamScripts) => Promise<T>): Promise<T> {
-    return this.#ask(partition, (client) => act(this.scripts(client)));
   }
 }
 

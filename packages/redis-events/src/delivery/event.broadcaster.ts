@@ -1,25 +1,26 @@
 import { once } from 'node:events';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Inject, Injectable } from '@nestjs/common';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
-import { RETRY } from '../connection/until-sound.js';
-import { Partitions } from '../partitions/partitions.js';
 import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
 import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
-import { DELIVERY_PACE } from './delivery.tokens.js';
-import type { DeliveryPace } from './retry-rules.js';
+import { DELIVERY_PACE, type DeliveryPace } from './delivery-rules.js';
 import { EventArrivals } from './event-arrivals.js';
-import { EventProducer } from './event-producer.js';
-import { PartitionReplies } from './partition-replies.js';
-import { EventLoader } from './event.loader.js';
-import { groupOf, type StreamEntry, toStreamEntry } from '../scripts/stream/stream-entry.js';
-import { byPosition, isLater, positionOf, positionText, timeOf } from './stream-position.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
-import { FailureLog } from '../logging/failure.log.js';
-import { logger } from '../logging/redis-session.logger.js';
+import { EventLoader, EventProducer } from './event-producer.js';
+import { PartitionReplies } from './partition-turns.js';
+import {
+  byPosition,
+  groupOf,
+  isLater,
+  positionOf,
+  positionText,
+  type StreamEntry,
+  timeOf,
+  toStreamEntry,
+} from '../scripts/stream/stream-entry.js';
+import { type BackgroundService, repeatPasses, RETRY, settledWithin } from '../timing/background-service.js';
+import { FailureLog, logger } from '../logging/failure.log.js';
 
 const BATCH_SIZE = 100;
 // Milliseconds. The others need not wait for a node that is down.
@@ -112,25 +113,21 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const { signal } = this.#stopping;
     // An application whose start fails is closed without becoming ready.
     if (!signal.aborted) await Promise.race([this.producer.handlers.ready(), once(signal, 'abort')]);
-    while (!signal.aborted) {
-      try {
-        if (await this.#pass()) this.#failures.succeeded();
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#failures.failed(error);
-        this.#due = this.partitions.all;
-        await pause(RETRY, undefined, { signal }).catch(() => undefined);
-      }
-    }
+    await repeatPasses(() => this.#pass(), signal, this.#failures);
   }
 
   async #pass(): Promise<boolean> {
-    if (this.#due.length === 0 && !this.#reads.hasNews) {
-      this.#canWait = false;
-      this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
-      this.#canWait = true;
+    try {
+      if (this.#due.length === 0 && !this.#reads.hasNews) {
+        this.#canWait = false;
+        this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
+        this.#canWait = true;
+      }
+      return (await this.#look()) && this.#canWait;
+    } catch (error) {
+      this.#due = this.partitions.all;
+      throw error;
     }
-    return (await this.#look()) && this.#canWait;
   }
 
   /**

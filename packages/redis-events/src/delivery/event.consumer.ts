@@ -1,41 +1,24 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { once } from 'node:events';
 import { Inject, Injectable } from '@nestjs/common';
 import { reasonOf, shownError, shownText } from '@nest-session/core/internal';
-import type { PollingLoop } from '@nest-session/core/store';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
+import { PollingLoop } from '@nest-session/core/store';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
-import { RETRY, untilSound } from '../connection/until-sound.js';
-import { EVENT_RULES } from './delivery.tokens.js';
-import { EventProducer } from './event-producer.js';
-import type { PendingEvent } from './pending-event.js';
-import { ConcurrencyLimiter } from './concurrency.limiter.js';
-import { ConsumerGroupMember } from './consumer-group-member.js';
-import { EventLoader } from './event.loader.js';
-import { leaseRenewal } from './lease-renewal.js';
-import { abandonmentOf, type Failure } from './retry-rules.js';
+import { untilSound } from '../connection/server-faults.js';
+import { FailureLog, logger } from '../logging/failure.log.js';
+import type { EventRules } from '../scripts/event-rules.js';
 import { fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
-import { FailureLog } from '../logging/failure.log.js';
-import { logger } from '../logging/redis-session.logger.js';
-
-/** How a consumer works. */
-export interface ConsumerOptions {
-  /** Whether this instance handles events of its group. */
-  readonly consume: boolean;
-  /** Number of entries that it handles at a time. */
-  readonly concurrency: number;
-  /** Milliseconds between two looks for retries that are due and leases that have ended. */
-  readonly pollInterval: number;
-  /** Milliseconds between two times that it tells what its handlers want, beside an instance with others. */
-  readonly wishRenewal: number;
-  /** Milliseconds that handlers may take when the application shuts down. */
-  readonly shutdownTimeout: number;
-}
+import { type BackgroundService, repeatPasses, settledWithin } from '../timing/background-service.js';
+import { ConcurrencyLimiter } from './concurrency.limiter.js';
+import { ConsumerGroupMember, type Failure, type PendingEvent } from './consumer-group-member.js';
+import { EVENT_RULES } from './delivery-rules.js';
+import { EventLoader, EventProducer, type HandlersFailure } from './event-producer.js';
 
 // Milliseconds.
 // While retries have all their places, others may be due. Most handlers have finished by then.
 const PAUSE_WHILE_RETRIES_RUN = 25;
+// Each instance takes events over by its own lease: during a deployment, others may have the default of 30 s.
+const LONGEST_RENEWAL = 10_000;
 
 /**
  * Reads the events of its group and calls their handlers, at least once, and exactly once without faults. New events
@@ -67,11 +50,12 @@ export class EventConsumer<Event> implements BackgroundService {
     @Inject(ConsumerGroupMember) private readonly group: ConsumerGroupMember,
     @Inject(EventProducer) private readonly producer: EventProducer<Event>,
     @Inject(EventLoader) private readonly loader: EventLoader<Event>,
-    @Inject(EVENT_RULES) private readonly options: ConsumerOptions,
+    @Inject(EVENT_RULES) private readonly options: EventRules,
     @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
     this.#limiter = new ConcurrencyLimiter(options.concurrency, { hasOtherNodes: group.hasSeveralPartitions });
-    this.#renewals = leaseRenewal(group, this.#limiter, this.#stopping.signal);
+    const renew = () => group.renew(this.#limiter.entries);
+    this.#renewals = leaseRenewal(group.rules.lease, renew, this.#stopping.signal);
   }
 
   /** Resolves when the events that its handlers want are recorded, with their data. */
@@ -115,27 +99,16 @@ export class EventConsumer<Event> implements BackgroundService {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     // An application whose start fails is closed without becoming ready.
-    await Promise.race([this.#handlers.ready(), aborted(signal)]);
-    const { hasHandlers } = this.#handlers;
+    await Promise.race([this.#handlers.ready(), signal.aborted || once(signal, 'abort')]);
     // Redis may come back without what this instance has told.
     const abstain = () => void untilSound(() => this.group.abstain(), signal).catch(() => undefined);
-    if (!hasHandlers) this.nodes.onOpen((client) => client.on('ready', abstain));
-    while (!signal.aborted) {
-      try {
-        // Without handlers it would take events away from instances that have some.
-        if (!hasHandlers) return await this.group.abstain();
-        await this.#pass();
-        if (this.group.isSettled) this.#failures.succeeded();
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#failures.failed(error);
-        await pause(RETRY, undefined, { signal }).catch(() => undefined);
-      }
-    }
+    if (!this.#handlers.hasHandlers) this.nodes.onOpen((client) => client.on('ready', abstain));
+    await repeatPasses(() => this.#pass(), signal, this.#failures);
   }
 
-  /** Begins new entries, then those that it claims, as far as places are free. */
-  async #pass(): Promise<void> {
+  /** Begins new entries, then those that it picks up, as far as places are free. */
+  async #pass(): Promise<boolean> {
+    if (!this.#handlers.hasHandlers) return this.#abstain();
     await this.#join();
     try {
       await this.#beginNew();
@@ -143,6 +116,14 @@ export class EventConsumer<Event> implements BackgroundService {
       // Also while one partition cannot be read.
       await this.#beginRetries();
     }
+    return this.group.isSettled;
+  }
+
+  /** Without handlers it would take events away from instances that have some. */
+  async #abstain(): Promise<false> {
+    await this.group.abstain();
+    if (!this.#stopping.signal.aborted) await once(this.#stopping.signal, 'abort');
+    return false;
   }
 
   async #beginNew(): Promise<void> {
@@ -161,12 +142,12 @@ export class EventConsumer<Event> implements BackgroundService {
     if (performance.now() < this.#nextPoll) return;
     await this.#limiter.untilFree(signal);
     const room = this.#limiter.freeForRetries;
-    const claimed = room > 0 ? await this.group.claimEvents(room, signal) : [];
-    claimed.forEach((event) => this.#begin(event));
+    const pickedUp = room > 0 ? await this.group.pickUpEvents(room, signal) : [];
+    pickedUp.forEach((event) => this.#begin(event));
     if (room === 0) this.#nextPoll = performance.now() + PAUSE_WHILE_RETRIES_RUN;
     // As many as there was room for: more may be left.
     // Another instance polls first each time: one that lacks the handler of an event must not keep it from the others.
-    else if (claimed.length < room)
+    else if (pickedUp.length < room)
       this.#nextPoll = performance.now() + this.options.pollInterval * (1 + Math.random() / 2);
   }
 
@@ -222,9 +203,7 @@ export class EventConsumer<Event> implements BackgroundService {
     );
   }
 
-  /**
-   * Whether this instance claimed an entry from itself: its renewal was late, and its handlers may have finished since.
-   */
+  /** Whether it has picked up an entry of its own: its renewal was late, and its handlers may have finished since. */
   #isOwn(entry: StreamEntry): boolean {
     return this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
   }
@@ -254,10 +233,11 @@ export class EventConsumer<Event> implements BackgroundService {
 
   /** Calls the handlers. Resolves to undefined when the entry can be acknowledged; `passed`: others have it now. */
   async #attempt(pending: PendingEvent): Promise<Failure | 'passed' | undefined> {
-    const { entry, redelivered, failures, done } = pending;
+    const { entry, redelivered, failures, done, abandoned } = pending;
     if (!this.group.concerns(entry)) return undefined;
-    const abandonment = abandonmentOf(pending, this.group.rules);
-    if (abandonment) return abandonment;
+    if (abandoned >= this.group.rules.mostAbandoned) {
+      return { done, reason: `${abandoned} instances ended while they handled it`, isFinal: true };
+    }
     const event = await this.#settled(() => this.loader.load(entry, failures + 1));
     if (!event) {
       logger.warn(`Entry ${nameOf(entry)} is of a kind that this version does not know, and is skipped`);
@@ -310,6 +290,9 @@ export class EventConsumer<Event> implements BackgroundService {
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+/** Renews the leases on the entries that an instance handles, as long as the loop runs; see `untilSound()`. */
+export function leaseRenewal(lease: number, renew: () => Promise<void>, signal: AbortSignal): PollingLoop {
+  // Three times per lease, so that one late renewal does not lose it.
+  const interval = Math.min(lease / 3, LONGEST_RENEWAL);
+  return new PollingLoop('The renewal of leases on events', interval, () => untilSound(renew, signal));
 }

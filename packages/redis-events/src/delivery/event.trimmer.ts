@@ -2,44 +2,31 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import type { PartitionKeys } from '../partitions/partition-keys.js';
-import { Partitions } from '../partitions/partitions.js';
-import {
-  type DeadLetterLimits,
-  EventStreamScripts,
-  DEAD_LETTER_BYTES,
-  type TrimLimits,
-} from '../scripts/stream/event-stream.scripts.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import type { EventRules, TrimLimits } from '../scripts/event-rules.js';
+import { DEAD_LETTER_BYTES, EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
+import { EVENT_RULES } from './delivery-rules.js';
 import { EventProducer } from './event-producer.js';
-import { EVENT_RULES } from './delivery.tokens.js';
 import {
   type AskPartition,
   consumerStates,
-  groupStates,
   type GroupState,
+  groupStates,
   livenessOf,
   oldestUnread,
-} from './group-state.js';
-import { logger } from '../logging/redis-session.logger.js';
+} from './group-states.js';
+import { logger } from '../logging/failure.log.js';
 
-/** Limits for the whole namespace. */
-export interface TrimmerOptions extends TrimLimits {
-  /** Milliseconds. */
-  readonly lease: number;
-  readonly deadLetters: DeadLetterLimits;
-}
-
-export interface TrimResult {
-  /** Number of removed events. */
-  readonly removed: number;
-  /** By group, the number of removed events that it had not handled. */
-  readonly dropped: ReadonlyMap<string, number>;
-}
+/** Limits for the whole namespace, but those of the dead letters, which are for a partition. */
+export type TrimmerOptions = TrimLimits &
+  Pick<EventRules, 'lease'> & { readonly deadLetters: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'> };
 
 /** Counts what a pass removes. */
-export class TrimCounter implements TrimResult {
+export class TrimCounter {
+  /** Number of removed events. */
   removed = 0;
+  /** By group, the number of removed events that it had not handled. */
   readonly dropped = new Map<string, number>();
   /** By group, the number of removed dead letters. */
   readonly lost = new Map<string, number>();
@@ -74,7 +61,7 @@ export class EventTrimmer {
   ) {}
 
   /** One pass: trims events and dead letters, and checks the groups. */
-  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<TrimResult> {
+  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Pick<TrimCounter, 'removed' | 'dropped'>> {
     const counter = new TrimCounter();
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     await Promise.all(
@@ -84,7 +71,8 @@ export class EventTrimmer {
     );
     await this.checkGroups(signal);
     this.report(counter);
-    return { removed: counter.removed, dropped: counter.dropped };
+    const { removed, dropped } = counter;
+    return { removed, dropped };
   }
 
   /** Trims the events and the dead letters of a partition. */

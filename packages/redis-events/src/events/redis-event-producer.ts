@@ -1,10 +1,52 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { EventHandlingError, readData } from '@nest-session/core/internal';
+import { Inject, Injectable, Module, Optional } from '@nestjs/common';
+import {
+  EventHandlingError,
+  type HandledKind,
+  NamedEventDispatcher,
+  readData,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+  startLast,
+} from '@nest-session/core/internal';
+import { DiscoveryModule, DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
 import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
-import { RedisEvent, RedisEventDataError } from './redis-event.js';
-import { RedisEventDispatcher, shownRedisEvent } from './redis-event.dispatcher.js';
+import { REDIS_EVENT_MARKS, RedisEvent, RedisEventDataError } from './redis-event.js';
 import { REDIS_EVENTS_OPTIONS, type ResolvedRedisEventsOptions } from '../configuration/redis-events.options.js';
+
+const EVENTS: HandledKind<RedisEvent> = {
+  what: 'events',
+  module: 'RedisEventsModule',
+  marks: REDIS_EVENT_MARKS,
+  nameOf: ({ type }) => type,
+  shown: shownRedisEvent,
+  contextOf: ({ id: eventId, type, at, attempt, traceparent }) => ({ type, eventId, at, attempt, traceparent }),
+};
+
+/** Calls the `@OnRedisEvent` methods of this application. */
+@Injectable()
+export class RedisEventDispatcher extends NamedEventDispatcher<RedisEvent> {
+  constructor(
+    @Inject(DiscoveryService) discovery: DiscoveryService,
+    @Inject(MetadataScanner) scanner: MetadataScanner,
+    @Optional() @Inject(SESSION_TELEMETRY) telemetry?: SessionTelemetry,
+  ) {
+    super(EVENTS, discovery, scanner, telemetry);
+  }
+}
+
+/** Its handlers are ready after all hooks of the application. */
+@Module({ imports: [DiscoveryModule], providers: [RedisEventDispatcher], exports: [RedisEventDispatcher] })
+export class RedisEventHandlerModule {
+  constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
+    startLast(modules, RedisEventHandlerModule);
+  }
+}
+
+/** An event as log lines name it. */
+export function shownRedisEvent({ type, id }: Pick<RedisEvent, 'type' | 'id'>): string {
+  return `${JSON.stringify(type)} (${id})`;
+}
 
 /** The entries that record-event adds. They bring their data; groups and broadcasts want them by their types. */
 const ENTRIES: EntryKind = { types: [], makingRoom: [], onDemand: [], dueSets: [] };

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { SESSION_TELEMETRY, type SessionTelemetry, writeData } from '@nest-session/core/internal';
+import { type DeadLetter, SESSION_TELEMETRY, type SessionTelemetry, writeData } from '@nest-session/core/internal';
 import { RequestConnection } from '../connection/request.connection.js';
-import { REQUEST_STREAM_SCRIPTS } from '../delivery/delivery.tokens.js';
+import { REQUEST_STREAM_SCRIPTS } from '../delivery/delivery-rules.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { type RedisEventData, RedisEventDataError, typeProblem } from './redis-event.js';
+import { type RedisEvent, type RedisEventData, RedisEventDataError, typeProblem } from './redis-event.js';
 import { REDIS_EVENTS_OPTIONS, type ResolvedRedisEventsOptions } from '../configuration/redis-events.options.js';
+import { EventGroups } from '../delivery/event-groups.js';
 
 /** As many bytes as a dead letter keeps of other data. */
 const MOST_BYTES = 262_144;
@@ -52,3 +53,10 @@ const TOO_LARGE = `take more than ${MOST_BYTES} bytes: keep such data elsewhere,
 function optional(name: string, value: string | undefined): string[] {
   return value === undefined ? [] : [name, value];
 }
+
+/** An event that a group could not handle. */
+export type RedisEventDeadLetter = DeadLetter<RedisEvent>;
+
+/** The groups that handle events, and their dead letters. Inject it. */
+@Injectable()
+export class RedisEventGroups extends EventGroups<RedisEvent> {}

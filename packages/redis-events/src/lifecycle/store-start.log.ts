@@ -1,7 +1,16 @@
-import type { RedisConnections } from '../connection/redis-connections.js';
-import { shownKind, shownServer } from '../connection/shown-server.js';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
+import { Inject, Injectable } from '@nestjs/common';
+import {
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+} from '../connection/redis-connections.js';
+import { shownAddress, shownKind, shownServer } from '../connection/shown-server.js';
+import { type BackgroundService, settledWithin } from '../timing/background-service.js';
+import { VERSION } from '../configuration/version.js';
+import { DELIVERY_OPTIONS, type DeliveryOptions } from '../delivery/delivery-rules.js';
+import { logger } from '../logging/failure.log.js';
+import { Partitions, shownContent } from '../partitions/partitions.js';
 
 // Milliseconds that the line waits for what it says. The application does not wait for the line.
 const PATIENCE = 2000;
@@ -40,5 +49,28 @@ export abstract class StoreStartLog implements BackgroundService {
     const asked = Promise.all([server, this.ask()]);
     if (!signal.aborted) await settledWithin(PATIENCE, Promise.race([hurry, asked]));
     this.tell(`${this.#server ?? 'Redis of unknown version'}, ${shownKind(background)}`);
+  }
+}
+
+/** Says what the namespace of a module holds, and how it is delivered. */
+@Injectable()
+export class ContentStartLog extends StoreStartLog {
+  constructor(
+    @Inject(CONNECTION_OPTIONS) private readonly options: ConnectionOptions,
+    @Inject(DELIVERY_OPTIONS) private readonly delivery: Pick<DeliveryOptions, 'events'>,
+    @Inject(Partitions) private readonly partitions: Partitions,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+  ) {
+    super(connections);
+  }
+
+  protected tell(server: string): void {
+    const { namespace, count, owner } = this.partitions;
+    const { events } = this.delivery;
+    logger.log(
+      `nest-session ${VERSION} keeps ${shownContent(owner.holds)} in ${server}: ` +
+        `${shownAddress(this.options.connection)}; namespace ${JSON.stringify(namespace)}; partitions ${count}; ` +
+        `group ${JSON.stringify(events.group)}${events.consume ? '' : ' (not handled here)'}`,
+    );
   }
 }

@@ -1,10 +1,21 @@
-import type { BeforeApplicationShutdown, OnApplicationBootstrap, OnApplicationShutdown, Type } from '@nestjs/common';
-import type { ModuleRef } from '@nestjs/core';
-import type { BackgroundService } from '../timing/background-service.js';
-import { settledWithin } from '../timing/settled-within.js';
+import type {
+  BeforeApplicationShutdown,
+  FactoryProvider,
+  OnApplicationBootstrap,
+  OnApplicationShutdown,
+  Type,
+} from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
+import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { closeConnection } from '../connection/close-connection.js';
-import { closeConnections, type RedisConnections } from '../connection/redis-connections.js';
-import { endSharing } from '../connection/sharing.js';
+import {
+  closeConnections,
+  CONNECTION_OPTIONS,
+  type ConnectionOptions,
+  endSharing,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+} from '../connection/redis-connections.js';
 
 type Service = Type<BackgroundService>;
 
@@ -28,9 +39,7 @@ const PATIENCE = 5000;
  * it begins nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
  * connections.
  */
-export abstract class StoreLifecycle
-  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
-{
+export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   #handled: Promise<unknown> = Promise.resolve();
 
   /** `patience`: milliseconds that the start waits for the handling of events to begin. */
@@ -93,4 +102,14 @@ export abstract class StoreLifecycle
   async #finish(work: Promise<unknown>): Promise<void> {
     if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
   }
+}
+
+/** Provides what starts and ends the services of a module. */
+export function storeLifecycle(services: ServicesOfStore): FactoryProvider<StoreLifecycle> {
+  return {
+    provide: StoreLifecycle,
+    inject: [ModuleRef, REDIS_CONNECTIONS, CONNECTION_OPTIONS],
+    useFactory: (providers: ModuleRef, connections: RedisConnections, { commandTimeout }: ConnectionOptions) =>
+      new StoreLifecycle(providers, connections, services, commandTimeout),
+  };
 }

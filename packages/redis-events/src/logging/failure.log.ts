@@ -1,7 +1,8 @@
-import { logger } from './redis-session.logger.js';
+import { FailureReasons, OneLineLogger, shownError } from '@nest-session/core/internal';
 import { adviceFor } from './advice.js';
-import { toldReasons } from './told-reasons.js';
-import { FailureReasons, shownError } from '@nest-session/core/internal';
+
+/** The only logger of this package. Its context is `RedisSession`. */
+export const logger = new OneLineLogger('RedisSession');
 
 /**
  * Logs one line when repeated work begins to fail, one for each further reason, and one when it succeeds again. What
@@ -31,3 +32,9 @@ export class FailureLog {
     this.#reasons.clear();
   }
 }
+
+/**
+ * The reasons of outages, which OutageLog tells. Each command that waited for the connection fails with the same error,
+ * as when Redis refuses the password: that need not be told again.
+ */
+export const toldReasons = new WeakSet<object>();

@@ -1,14 +1,22 @@
+import type { FactoryProvider } from '@nestjs/common';
+import { shownError } from '@nest-session/core/internal';
+import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
 import { nodeLike } from '../connection/node-with.js';
+import { connectionToken, type RedisConnections } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
-import type {
-  KeyspaceHealth,
-  KeyspaceSubscription,
-  KeyspaceSubscriptionOptions,
+import { logger } from '../logging/failure.log.js';
+import {
+  type KeyspaceGap,
+  type KeyspaceHealth,
+  type KeyspaceNotification,
+  type KeyspaceState,
+  type KeyspaceSubscription,
+  type KeyspaceSubscriptionOptions,
+  type ResolvedSubscription,
+  resolveSubscription,
 } from './keyspace-subscription.options.js';
-import { ListenerSubscription, WORST_FIRST } from './listener-subscription.js';
-import { NodeListener } from './node.listener.js';
-import type { ProbeConnections } from './notification.probe.js';
+import { type NodeConnections, NodeListener, type NodeReports, NodeSubscription } from './node-subscription.js';
 
 /** The intervals of a listener, in milliseconds. */
 export interface ListenerPace {
@@ -33,8 +41,8 @@ export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
   /** The listeners of the nodes, by connection. */
   readonly #nodes = new Map<Redis, NodeListener>();
+  readonly #beats: PollingLoop;
   #state: 'new' | 'running' | 'stopped' = 'new';
-  #heartbeat: NodeJS.Timeout | undefined;
   #isConnected = false;
 
   /** @internal Inject it. */
@@ -44,7 +52,11 @@ export class KeyspaceNotificationListener {
     /** The connection for CONFIG and canaries. Before RESP3, a subscribed connection accepts no other commands. */
     private readonly commands: Redis,
     private readonly pace: ListenerPace = PACE,
-  ) {}
+  ) {
+    this.#beats = new PollingLoop('The heartbeat of key events', pace.heartbeat, async () => {
+      for (const node of this.#nodes.values()) node.beat();
+    });
+  }
 
   /**
    * Subscribes to key events until you close the subscription. If you call it before the application has started, it
@@ -63,22 +75,15 @@ export class KeyspaceNotificationListener {
 
   /** The health of the subscription with the worst state. */
   get health(): KeyspaceHealth {
-    const all = [...this.#subscriptions].map(({ health }) => health);
-    const rank = ({ state }: KeyspaceHealth) => WORST_FIRST.indexOf(state);
-    return all.reduce((worst, each) => (rank(each) < rank(worst) ? each : worst), {
-      state: 'stopped',
-      reason: undefined,
-      since: 0,
-    });
+    const [worst] = worstFirst([...this.#subscriptions].map(({ health }) => health));
+    return worst ?? { state: 'stopped', reason: undefined, since: 0 };
   }
 
   /** Called by `RedisSessionModule`. After `stop()` it does nothing. */
   start(): void {
     if (this.#state !== 'new') return;
     this.#state = 'running';
-    this.#heartbeat = setInterval(() => {
-      for (const node of this.#nodes.values()) node.beat();
-    }, this.pace.heartbeat).unref();
+    this.#beats.start();
     for (const subscription of this.#subscriptions) this.#begin(subscription);
   }
 
@@ -87,10 +92,9 @@ export class KeyspaceNotificationListener {
    */
   async stop(): Promise<void> {
     this.#state = 'stopped';
-    clearInterval(this.#heartbeat);
     for (const node of this.#nodes.values()) node.stop();
     void this.nodes.close();
-    await Promise.all([...this.#subscriptions].map((subscription) => subscription.stop()));
+    await Promise.all([this.#beats.stop(), ...[...this.#subscriptions].map((subscription) => subscription.stop())]);
   }
 
   #begin(subscription: ListenerSubscription): void {
@@ -118,11 +122,222 @@ export class KeyspaceNotificationListener {
     for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
   }
 
-  #connectionsTo(subscriber: Redis): ProbeConnections {
+  #connectionsTo(subscriber: Redis): NodeConnections {
     return {
       subscriber,
       commands: () => nodeLike(this.commands, subscriber),
       has: (key) => this.nodes.of(key) === subscriber,
     };
+  }
+}
+
+/** Provides a listener on a connection of the module. */
+export function keyEventListener(
+  provide: symbol | typeof KeyspaceNotificationListener,
+  name: keyof RedisConnections,
+): FactoryProvider<KeyspaceNotificationListener> {
+  return {
+    provide,
+    inject: [connectionToken(name), connectionToken('background')],
+    useFactory: (nodes: RedisNodes, commands: Redis) => new KeyspaceNotificationListener(nodes, commands),
+  };
+}
+
+const WORST_FIRST: readonly KeyspaceState[] = ['refused', 'silent', 'connecting', 'unproven', 'listening', 'stopped'];
+
+function worstFirst<T extends { readonly state: KeyspaceState }>(all: readonly T[]): T[] {
+  return all.toSorted((a, b) => WORST_FIRST.indexOf(a.state) - WORST_FIRST.indexOf(b.state));
+}
+
+/** One subscription of a listener on all nodes. It handles notifications, and reports gaps and health. */
+export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
+  readonly #resolved: ResolvedSubscription;
+  readonly #queue: NotificationQueue;
+  readonly #parts = new Map<Redis, { readonly part: NodeSubscription; readonly listener: NodeListener }>();
+  #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
+  #isRunning = false;
+  /** The gap that waits to be reported. */
+  #gap: KeyspaceGap | undefined;
+  #catchingUp: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly options: KeyspaceSubscriptionOptions,
+    database: number,
+    /** Milliseconds between two checks. */
+    private readonly interval: number,
+    private readonly remove: (subscription: ListenerSubscription) => void,
+  ) {
+    this.#resolved = resolveSubscription(options, database);
+    for (const event of this.#resolved.unknown) {
+      logger.warn(
+        `Redis 7 has no key event ${JSON.stringify(event)}: unless a later Redis or a module of it has, the handler of ` +
+          'listen() does not hear of it. The name decides nothing about the flags, so Redis sends events of all kinds',
+      );
+    }
+    this.#queue = new NotificationQueue(this.#resolved.concurrency, options.handler, options.onError);
+  }
+
+  get health(): KeyspaceHealth {
+    return this.#health;
+  }
+
+  /** Called when the listener starts. */
+  start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.changed();
+  }
+
+  /** Subscribes on a node that has got keys. */
+  addNode(listener: NodeListener, connections: NodeConnections): void {
+    const others = [...this.#parts.values()].map(({ part }) => part.lastHeard).filter((at) => at !== undefined);
+    const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
+    const part = new NodeSubscription(connections, this.#resolved, this, this.interval, lastHeard);
+    this.#parts.set(connections.subscriber, { part, listener });
+    this.changed();
+    listener.add(part);
+  }
+
+  /** Called when a node no longer has any keys. */
+  removeNode(subscriber: Redis): void {
+    this.#parts.delete(subscriber);
+    this.changed();
+  }
+
+  async close(): Promise<void> {
+    this.remove(this);
+    for (const { part, listener } of this.#parts.values()) listener.remove(part);
+    await this.stop();
+  }
+
+  /** Resolves when running handlers have finished. */
+  async stop(): Promise<void> {
+    this.#isRunning = false;
+    this.#parts.clear();
+    this.changed();
+    await Promise.all([this.#queue.stop(), this.#catchingUp]);
+  }
+
+  receive(notification: KeyspaceNotification): void {
+    if (this.#isRunning) this.#queue.push(notification);
+  }
+
+  /** Takes over the health of the node with the worst state. */
+  changed(): void {
+    const { state, reason } = this.#worst();
+    if (state === this.#health.state && reason === this.#health.reason) return;
+    this.#health = { state, reason, since: Date.now() };
+    try {
+      if (this.options.onHealth) this.options.onHealth(this.#health);
+      else this.#log();
+    } catch (error) {
+      logger.error(`onHealth of ${this.#names} failed: ${shownError(error)}`);
+    }
+  }
+
+  /** Calls `onGap` once at a time. A waiting call also covers the gaps that follow. */
+  missed(since: number | undefined): void {
+    const waiting = this.#gap;
+    // Undefined is the earliest of all.
+    const isEarlier = since === undefined || (waiting?.since !== undefined && since < waiting.since);
+    if (!waiting || isEarlier) this.#gap = { since };
+    if (waiting) return;
+    this.#catchingUp = this.#catchingUp.then(async () => {
+      const gap = this.#gap!;
+      this.#gap = undefined;
+      if (!this.#isRunning) return;
+      try {
+        await this.options.onGap?.(gap);
+      } catch (error) {
+        // stop() closes the connections that `onGap` uses, so a failure after it is not logged.
+        if (!this.#isRunning) return;
+        logger.error(`onGap of ${this.#names} failed, so notifications may be missing: ${shownError(error)}`);
+      }
+    });
+  }
+
+  #worst(): { readonly state: KeyspaceState; readonly reason: string | undefined } {
+    if (!this.#isRunning) return { state: 'stopped', reason: undefined };
+    const [worst] = worstFirst([...this.#parts.values()].map(({ part }) => part));
+    return worst ?? { state: 'connecting', reason: undefined };
+  }
+
+  #log(): void {
+    const { state, reason } = this.#health;
+    if (state === 'listening') logger.log(`Listening to ${this.#names}`);
+    else if (reason !== undefined) logger.warn(`Not listening to ${this.#names} (${state}): ${reason}`);
+  }
+
+  get #names(): string {
+    return [...this.#resolved.channels, ...this.#resolved.patterns].join(', ');
+  }
+}
+
+// Notifications for a slow handler must not fill the memory.
+const LONGEST_QUEUE = 10_000;
+
+/** Calls the handler with notifications in their order, with a limited number of calls at a time. */
+export class NotificationQueue {
+  readonly #running = new Set<Promise<void>>();
+  #waiting: KeyspaceNotification[] = [];
+  /** The error of all notifications of one overflow, so that the log gets one line for it. */
+  #overflow: Error | undefined;
+  #logged: unknown;
+
+  constructor(
+    private readonly concurrency: number,
+    private readonly handler: (notification: KeyspaceNotification) => unknown,
+    /** Called with each notification that was not handled. */
+    private readonly onError: (error: unknown, notification: KeyspaceNotification) => unknown = (error, { event }) =>
+      this.#log(error, event),
+  ) {}
+
+  push(notification: KeyspaceNotification): void {
+    if (this.#running.size < this.concurrency) this.#begin(notification);
+    else if (this.#waiting.length < LONGEST_QUEUE) this.#waiting.push(notification);
+    else {
+      this.#overflow ??= new Error(`${LONGEST_QUEUE} notifications are already waiting: the handler is too slow`);
+      void this.#fail(this.#overflow, notification);
+    }
+  }
+
+  /** Starts no more calls. Resolves when the running calls have finished. */
+  async stop(): Promise<void> {
+    const left = this.#waiting;
+    const stopped = new Error('The listener stopped before the handler was called');
+    this.#waiting = [];
+    await Promise.all(left.map((notification) => this.#fail(stopped, notification)));
+    await Promise.all(this.#running);
+  }
+
+  #begin(notification: KeyspaceNotification): void {
+    const handled = (async () => this.handler(notification))();
+    const running = handled
+      .then(
+        () => undefined,
+        (error: unknown) => this.#fail(error, notification),
+      )
+      .finally(() => {
+        this.#running.delete(running);
+        const next = this.#waiting.shift();
+        if (next) this.#begin(next);
+        else this.#overflow = undefined;
+      });
+    this.#running.add(running);
+  }
+
+  async #fail(error: unknown, notification: KeyspaceNotification): Promise<void> {
+    try {
+      await this.onError(error, notification);
+    } catch (failure) {
+      logger.error(`onError of ${JSON.stringify(notification.event)} failed: ${shownError(failure)}`);
+    }
+  }
+
+  #log(error: unknown, event: string): void {
+    if (error !== this.#logged) {
+      logger.error(`A notification of ${JSON.stringify(event)} was not handled: ${shownError(error)}`);
+    }
+    this.#logged = error;
   }
 }

@@ -1,6 +1,4 @@
 import { OptionReader } from '@nest-session/core/internal';
-import { classesOf, eventLike, type KeyEventName } from './key-event-names.js';
-import type { KeyspaceNotification } from './keyspace-notification.js';
 
 /**
  * The state of a subscription.
@@ -166,4 +164,109 @@ function isDatabase(value: unknown): value is number | '*' {
 
 function isFunction(value: unknown): value is (...args: never[]) => unknown {
   return typeof value === 'function';
+}
+
+/** A key event, as Redis sent it. */
+export interface KeyspaceNotification {
+  /** Redis' name of the event, such as `expired`. */
+  readonly event: KeyEventName;
+  /** The key. */
+  readonly key: string;
+  /** The number of the database that has the key. */
+  readonly database: number;
+  /** The channel of the message: `__keyspace@0__:<key>` or `__keyevent@0__:<event>`. */
+  readonly channel: string;
+  /** The subscribed pattern that matched the channel; undefined if the channel was subscribed by name. */
+  readonly pattern: string | undefined;
+}
+
+const CHANNEL = /^__key(space|event)@(\d+)__:(.*)$/s;
+
+/** Returns the notification in a message, or undefined if the message is something else. */
+export function toKeyspaceNotification(
+  channel: string,
+  message: string,
+  pattern?: string,
+): KeyspaceNotification | undefined {
+  const [, kind, database, name = ''] = CHANNEL.exec(channel) ?? [];
+  if (kind === undefined) return undefined;
+  const [key, event] = kind === 'space' ? [name, message] : [message, name];
+  return { event, key, database: Number(database), channel, pattern };
+}
+
+/** The key events of Redis 7.0, by the flag of `notify-keyspace-events` that enables them. */
+export const KEY_EVENTS = {
+  x: ['expired'],
+  e: ['evicted'],
+  g: ['del', 'expire', 'persist', 'rename_from', 'rename_to', 'move_from', 'move_to', 'copy_to', 'restore'],
+  $: ['set', 'setrange', 'setbit', 'append', 'incrby', 'incrbyfloat', 'pfadd'],
+  h: ['hset', 'hdel', 'hincrby', 'hincrbyfloat'],
+  l: ['lpush', 'rpush', 'lpop', 'rpop', 'linsert', 'lset', 'lrem', 'ltrim', 'sortstore'],
+  s: ['sadd', 'srem', 'spop', 'sinterstore', 'sunionstore', 'sdiffstore'],
+  z: [
+    'zadd',
+    'zincr',
+    'zrem',
+    'zpopmin',
+    'zpopmax',
+    'zremrangebyrank',
+    'zremrangebyscore',
+    'zremrangebylex',
+    'zrangestore',
+    'zinterstore',
+    'zunionstore',
+    'zdiffstore',
+    'geosearchstore',
+    'georadiusstore',
+  ],
+  t: [
+    'xadd',
+    'xdel',
+    'xtrim',
+    'xsetid',
+    'xgroup-create',
+    'xgroup-setid',
+    'xgroup-destroy',
+    'xgroup-createconsumer',
+    'xgroup-delconsumer',
+  ],
+  m: ['keymiss'],
+  n: ['new'],
+} as const;
+
+/** Redis' name of a key event, such as `'expired'` or `'set'`. Other names are accepted as well. */
+export type KeyEventName = (typeof KEY_EVENTS)[keyof typeof KEY_EVENTS][number] | (string & {});
+
+/** What Redis calls the events of commands that have none of their own name. */
+const EVENTS_OF_COMMANDS: ReadonlyMap<string, KeyEventName> = new Map(
+  Object.entries({
+    del: ['delete', 'unlink'],
+    evicted: ['evict'],
+    expire: ['expireat', 'pexpire', 'pexpireat', 'getex'],
+    hset: ['hmset', 'hsetnx'],
+    incrby: ['incr', 'decr', 'decrby'],
+    copy_to: ['copy'],
+    move_to: ['move'],
+    rename_to: ['rename'],
+    set: ['getset', 'mset', 'msetnx', 'psetex', 'setex', 'setnx'],
+  }).flatMap(([event, commands]) => commands.map((command) => [command, event] as const)),
+);
+
+/** The event that somebody may mean: by another spelling, a command or a channel. */
+export function eventLike(name: string): KeyEventName | undefined {
+  const [, event = ''] = /^(?:__key\w+@[^:]*__:)?(.*)$/s.exec(name.trim().toLowerCase()) ?? [];
+  const known = Object.values(KEY_EVENTS).flat<readonly (readonly string[])[]>();
+  return known.includes(event) ? event : EVENTS_OF_COMMANDS.get(event);
+}
+
+/** The flags that `A` stands for: all except `m` (misses) and `n` (new keys). */
+export const ALL_CLASSES = 'g$lshzxetd';
+
+/** The flags that enable these events. For an event that is not listed, all flags. */
+export function classesOf(events: readonly KeyEventName[]): string {
+  const flags = events.map((event) => {
+    const known = Object.entries(KEY_EVENTS).find(([, names]) => (names as readonly string[]).includes(event));
+    return known?.[0] ?? ALL_CLASSES;
+  });
+  return [...new Set(flags.join('').split(''))].join('');
 }

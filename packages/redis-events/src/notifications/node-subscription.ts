@@ -1,9 +1,94 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
-import { isFaultOfServer, RETRY } from '../connection/until-sound.js';
-import type { KeyspaceNotification } from './keyspace-notification.js';
-import type { KeyspaceState, ResolvedSubscription } from './keyspace-subscription.options.js';
-import { NotificationProbe, type ProbeConnections, type ProbeResult } from './notification.probe.js';
+import type { Redis } from 'ioredis';
+import { isAnswer, isFaultOfServer } from '../connection/server-faults.js';
+import { RETRY } from '../timing/background-service.js';
+import {
+  ALL_CLASSES,
+  type KeyspaceNotification,
+  type KeyspaceState,
+  type ResolvedSubscription,
+  toKeyspaceNotification,
+} from './keyspace-subscription.options.js';
+
+/** The subscriptions on the connection to one node. */
+export class NodeListener {
+  readonly #subscriptions = new Set<NodeSubscription>();
+  #isChecking = false;
+  #isCheckDue = false;
+  readonly #listeners = {
+    message: (channel: string, message: string) => this.#pass(channel, toKeyspaceNotification(channel, message)),
+    pmessage: (pattern: string, channel: string, message: string) =>
+      this.#pass(pattern, toKeyspaceNotification(channel, message, pattern)),
+    ready: () => void this.check(),
+    close: () => {
+      for (const subscription of this.#subscriptions) subscription.disconnected('there is no connection to Redis');
+    },
+  };
+
+  /**
+   * @param subscriber a connection for the listener alone, with `autoResubscribe: false`: that of ioredis can end the
+   *   process
+   */
+  constructor(private readonly subscriber: Redis) {
+    for (const [event, listener] of Object.entries(this.#listeners)) subscriber.on(event, listener);
+  }
+
+  add(subscription: NodeSubscription): void {
+    this.#subscriptions.add(subscription);
+    if (this.subscriber.status === 'ready') void this.check();
+  }
+
+  remove(removed: NodeSubscription): void {
+    this.#subscriptions.delete(removed);
+    removed.closed();
+    if (this.subscriber.status !== 'ready') return;
+    const others = [...this.#subscriptions];
+    const alone = (kind: 'channels' | 'patterns') =>
+      removed.resolved[kind].filter((name) => !others.some(({ resolved }) => resolved[kind].includes(name)));
+    const [channels, patterns] = [alone('channels'), alone('patterns')];
+    if (channels.length > 0) this.subscriber.unsubscribe(...channels).catch(() => undefined);
+    if (patterns.length > 0) this.subscriber.punsubscribe(...patterns).catch(() => undefined);
+  }
+
+  /** Stops using the connection. */
+  stop(): void {
+    this.#subscriptions.clear();
+    for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.off(event, listener);
+  }
+
+  beat(): void {
+    if (this.subscriber.status !== 'ready') return;
+    // TCP notices a vanished peer only when something is sent. The PING sends something, and the timeout of the socket
+    // notices when its reply is missing.
+    this.subscriber.ping().catch(() => undefined);
+    void this.check();
+  }
+
+  /** Runs one check at a time. A call during a check causes another round. */
+  async check(): Promise<void> {
+    this.#isCheckDue = true;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    while (this.#isCheckDue) {
+      this.#isCheckDue = false;
+      for (const subscription of this.#subscriptions) {
+        if (this.subscriber.status === 'ready') await subscription.check();
+      }
+    }
+    this.#isChecking = false;
+  }
+
+  #pass(subscribedTo: string, notification: KeyspaceNotification | undefined): void {
+    if (!notification) return;
+    for (const subscription of this.#subscriptions) {
+      const { channels, patterns } = subscription.resolved;
+      const names = notification.pattern === undefined ? channels : patterns;
+      if (names.includes(subscribedTo)) subscription.receive(notification);
+    }
+  }
+}
 
 /** Receives reports about the part of a subscription on one node. */
 export interface NodeReports {
@@ -14,9 +99,39 @@ export interface NodeReports {
   missed(since: number | undefined): void;
 }
 
-/** The part of a subscription on one node. It subscribes, and checks that notifications of the node arrive. */
+/** The connections to one node. */
+export interface NodeConnections {
+  /** The connection on which its notifications arrive. */
+  readonly subscriber: Redis;
+  /** Returns a connection to the node for other commands. @throws Error if there is none */
+  readonly commands: () => Redis;
+  /** Whether a key is on the node. */
+  readonly has: (key: string) => boolean;
+}
+
+/** The result of a check. */
+interface ProbeResult {
+  /** Whether flags were missing and have been set, so that Redis may not have sent earlier notifications. */
+  readonly flagsWereMissing: boolean;
+  /** Why the flags could not be read or set; undefined if they could. */
+  readonly refused: string | undefined;
+  /** Whether the notification of the canary arrived; undefined without a canary, or if it could not be written. */
+  readonly heard: boolean | undefined;
+}
+
+// Milliseconds.
+const PAUSE_AFTER_ERROR = 100;
+// A canary lives for one millisecond by Redis' clock. The clock may be set back meanwhile, so look again.
+const LOOK_INTERVAL = 5;
+const MOST_LOOKS = 200;
+// A prefix with a hash tag has keys on one node only. For any other prefix, a key on the node is soon found.
+const MOST_DRAWS = 2000;
+
+/**
+ * The part of a subscription on one node. It subscribes, sets the flags of `notify-keyspace-events`, and checks with a
+ * canary whether notifications of the node arrive.
+ */
 export class NodeSubscription {
-  readonly #probe: NotificationProbe;
   #state: KeyspaceState = 'connecting';
   #reason: string | undefined;
   /** Counts lost connections and the end, because the result of a check is valid for one connection only. */
@@ -24,18 +139,18 @@ export class NodeSubscription {
   #isSubscribed = false;
   /** The monotonic time of the next check. */
   #nextCheck = 0;
+  /** The key of the canary whose notification is awaited. */
+  #awaited: string | undefined;
 
   constructor(
-    private readonly connections: ProbeConnections,
-    private readonly resolved: ResolvedSubscription,
+    private readonly connections: NodeConnections,
+    readonly resolved: ResolvedSubscription,
     private readonly reports: NodeReports,
     /** Milliseconds between two checks. */
     private readonly interval: number,
     /** When notifications of the whole subscription last arrived. */
-    private lastHeard: number | undefined,
-  ) {
-    this.#probe = new NotificationProbe(connections, resolved.flags, resolved.canaries);
-  }
+    public lastHeard: number | undefined,
+  ) {}
 
   get state(): KeyspaceState {
     return this.#state;
@@ -43,18 +158,6 @@ export class NodeSubscription {
 
   get reason(): string | undefined {
     return this.#reason;
-  }
-
-  get heardAt(): number | undefined {
-    return this.lastHeard;
-  }
-
-  get channels(): readonly string[] {
-    return this.resolved.channels;
-  }
-
-  get patterns(): readonly string[] {
-    return this.resolved.patterns;
   }
 
   /** Called when there is no connection, because it was lost or is not ready yet. */
@@ -73,8 +176,9 @@ export class NodeSubscription {
   receive(notification: KeyspaceNotification): void {
     const { event, key } = notification;
     if (!this.resolved.hears(event)) return;
-    if (!this.#probe.isCanary(key)) this.reports.receive(notification);
-    else if (event === 'expired') this.#probe.heard(key);
+    const isCanary = this.resolved.canaries.some((prefix) => key.startsWith(prefix));
+    if (!isCanary) this.reports.receive(notification);
+    else if (event === 'expired' && key === this.#awaited) this.#awaited = undefined;
   }
 
   /**
@@ -86,7 +190,7 @@ export class NodeSubscription {
     const gone = this.#gone;
     const isNew = !this.#isSubscribed;
     if (!isNew || (await this.#subscribe())) {
-      const result = await this.#probe.run();
+      const result = await this.#probe();
       if (gone === this.#gone) this.#conclude(result, isNew);
     }
     if (gone === this.#gone) this.#nextCheck = performance.now() + this.interval;
@@ -95,10 +199,11 @@ export class NodeSubscription {
   async #subscribe(): Promise<boolean> {
     const gone = this.#gone;
     const { subscriber } = this.connections;
+    const { channels, patterns } = this.resolved;
     while (gone === this.#gone) {
       try {
-        if (this.channels.length > 0) await subscriber.subscribe(...this.channels);
-        if (gone === this.#gone && this.patterns.length > 0) await subscriber.psubscribe(...this.patterns);
+        if (channels.length > 0) await subscriber.subscribe(...channels);
+        if (gone === this.#gone && patterns.length > 0) await subscriber.psubscribe(...patterns);
         this.#isSubscribed = gone === this.#gone;
         return this.#isSubscribed;
       } catch (error) {
@@ -131,9 +236,91 @@ export class NodeSubscription {
     if (this.#state === 'listening') this.lastHeard = Date.now();
   }
 
+  /** While the node has a connection for notifications, waits for one for commands. */
+  async #probe(): Promise<ProbeResult> {
+    const { flags } = this.resolved;
+    for (;;) {
+      try {
+        const flagsWereMissing = await requireFlags(this.connections.commands(), flags);
+        return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
+      } catch (error) {
+        const isAnswered = isAnswer(error) && !isFaultOfServer(error);
+        if (isAnswered || this.connections.subscriber.status !== 'ready') {
+          const refused =
+            `CONFIG is not allowed (${shownError(error)}): ` + `set notify-keyspace-events to "${flags}" on the server`;
+          return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
+        }
+        await pause(PAUSE_AFTER_ERROR, undefined, { ref: false });
+      }
+    }
+  }
+
+  async #hearsCanary(): Promise<boolean | undefined> {
+    const key = this.#canaryOfNode();
+    if (key === undefined) return undefined;
+    this.#awaited = key;
+    try {
+      const commands = this.connections.commands();
+      await commands.set(key, '', 'PX', 1);
+      for (let looks = 1; (await commands.exists(key)) === 1; looks++) {
+        if (looks === MOST_LOOKS) return undefined;
+        await pause(LOOK_INTERVAL, undefined, { ref: false });
+      }
+      // Redis sends the notification before the reply to this PING or not at all.
+      await this.connections.subscriber.ping();
+    } catch {
+      return undefined;
+    }
+    return this.#awaited !== key;
+  }
+
+  /** Returns a new key that is on the node, or undefined if it finds none. */
+  #canaryOfNode(): string | undefined {
+    const { canaries } = this.resolved;
+    for (let draws = 0; draws < MOST_DRAWS && canaries.length > 0; draws++) {
+      const key = canaries[draws % canaries.length]! + randomUUID();
+      if (this.connections.has(key)) return key;
+    }
+    return undefined;
+  }
+
   #report(state: KeyspaceState, reason?: string): void {
     if (state === this.#state && reason === this.#reason) return;
     [this.#state, this.#reason] = [state, reason];
     this.reports.changed();
   }
+}
+
+/** What was last begun, by the address of the server. */
+const turns = new Map<string, Promise<unknown>>();
+
+/**
+ * Adds the missing flags of `needed` to the server's `notify-keyspace-events`, and removes none. Resolves to whether
+ * the setting changed. Rejects if CONFIG is not allowed.
+ */
+export function requireFlags(client: Redis, needed: string): Promise<boolean> {
+  // One connection of the process after the other: of two that read before either writes, one would lose its flags.
+  const { host, port, path } = client.options;
+  const server = [host, port, path].join(' ');
+  const added = Promise.resolve(turns.get(server)).then(() => addFlags(client, needed));
+  turns.set(
+    server,
+    added.catch(() => undefined),
+  );
+  return added;
+}
+
+async function addFlags(client: Redis, needed: string): Promise<boolean> {
+  const before = await read(client);
+  const present = before.replace('A', ALL_CLASSES);
+  const missing = needed.split('').filter((flag) => !present.includes(flag));
+  if (missing.length === 0) return false;
+  await client.config('SET', 'notify-keyspace-events', before + missing.join(''));
+  // Redis 7.0 does not show the flag `n` together with `A`, so compare the settings.
+  return (await read(client)) !== before;
+}
+
+async function read(client: Redis): Promise<string> {
+  const [, flags = ''] = (await client.config('GET', 'notify-keyspace-events')) as string[];
+  return flags;
 }

@@ -5,7 +5,7 @@ import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { RETRY } from '../../src/connection/until-sound.js';
+import { RETRY } from '../../src/timing/background-service.js';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
 import { DuePoller } from '../../src/cleanup/due-poller.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';

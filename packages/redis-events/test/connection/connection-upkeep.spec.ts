@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
-import { ConnectionUpkeep } from '../../src/connection/connection-upkeep.js';
+import { ConnectionUpkeep } from '../../src/namespace/store-connections.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 
 LeakGuard.install();

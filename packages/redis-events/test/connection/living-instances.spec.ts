@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import type { Redis } from 'ioredis';
-import { LivingInstances } from '../../src/connection/living-instances.js';
+import { LivingInstances } from '../../src/namespace/living-instances.js';
 import { Store } from '../../../session-redis/test/support/store.fixture.js';
 
 LeakGuard.install();

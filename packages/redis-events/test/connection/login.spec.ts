@@ -6,7 +6,7 @@ import {
   type RedisSessionModuleOptions,
   resolveRedisSessionOptions,
 } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { ConnectionUpkeep } from '../../src/connection/connection-upkeep.js';
+import { ConnectionUpkeep } from '../../src/namespace/store-connections.js';
 import { loginSourceOf } from '../../src/connection/login.js';
 import { closeConnections, createConnections } from '../../src/connection/redis-connections.js';
 import { App } from '../../../session-redis/test/support/app.fixture.js';

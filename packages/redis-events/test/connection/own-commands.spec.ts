@@ -2,6 +2,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
 import { deadline, DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { Sessions } from '@nest-session/core';
+import { hideArguments } from '../../src/connection/own-commands.js';
+import { internalsOf } from '../../src/connection/login.js';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Command, Redis } from 'ioredis';
@@ -144,6 +146,15 @@ it("the scripts of the application's client do not replace commands", async () =
   }
 });
 
+it('a version of ioredis that connects or sends in another way is refused, with what to do', () => {
+  const client = new Redis({ lazyConnect: true });
+  const without = (member: 'connector' | 'sendCommand') => Object.create(client, { [member]: { value: {} } }) as Redis;
+  const problem = (what: string) =>
+    `This version of ioredis has no ${what}, which the connections of nest-session need: install ioredis 5.11 or 6.0`;
+  expect(() => internalsOf(without('connector'))).toThrow(problem('`connector.connect()` of a client'));
+  expect(() => hideArguments(without('sendCommand'))).toThrow(problem('`sendCommand()` of a client'));
+});
+
 it('every connection of the library is opened in one file, which lets it send commands of its own', async () => {
   const packages = new URL('../../../', import.meta.url);
   const files = (await readdir(packages, { recursive: true })).filter((path) => /^[\w-]+\/src\/.*\.ts$/.test(path));
@@ -156,6 +167,6 @@ it('every connection of the library is opened in one file, which lets it send co
   // The second one only reads a url.
   expect(opens.filter((path) => path !== undefined).toSorted()).toEqual([
     'redis-events/src/connection/open-redis.ts',
-    'redis-events/src/connection/shown-address.ts',
+    'redis-events/src/connection/shown-server.ts',
   ]);
 });

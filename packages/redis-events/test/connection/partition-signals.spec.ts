@@ -3,8 +3,7 @@ import { LeakGuard, LogRecorder, TcpProxy } from '@nest-session/test-infrastruct
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { PartitionSignals } from '../../src/connection/partition-signals.js';
-import type { RedisNodes } from '../../src/connection/redis-nodes.js';
-import { SingleNode } from '../../src/connection/single-node.js';
+import { type RedisNodes, SingleNode } from '../../src/connection/redis-nodes.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 
 LeakGuard.install();

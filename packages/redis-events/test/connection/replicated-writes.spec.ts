@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { ReplicatedWrites } from '../../src/connection/replicated-writes.js';
+import { ReplicatedWrites } from '../../src/connection/request.connection.js';
 import { commandStats } from '../../../session-redis/test/support/command.stats.js';
 
 LeakGuard.install();

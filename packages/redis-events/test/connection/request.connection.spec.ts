@@ -9,9 +9,9 @@ import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { selfSignedCertificate } from '@nest-session/test-infrastructure/browser';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { hideArguments } from '../../src/connection/hide-arguments.js';
+import { hideArguments } from '../../src/connection/own-commands.js';
 import { RequestConnection } from '../../src/connection/request.connection.js';
-import { SingleNode } from '../../src/connection/single-node.js';
+import { SingleNode } from '../../src/connection/redis-nodes.js';
 
 LeakGuard.install();
 
@@ -142,7 +142,7 @@ it('a command gets its reply although a handler blocks the event loop before the
 
 it('commands fail when their own timeout has passed, with one timer for all, which none outlives', async () => {
   const connection = new RequestConnection(new SingleNode(client), { commandTimeout: 100 });
-  const timers = timersOf('waiting-calls');
+  const timers = timersOf('WaitingCalls');
   await increment(connection, 'timed');
   expect(timers.size).toBe(0);
   proxy.blackHole();

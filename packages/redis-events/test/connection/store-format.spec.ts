@@ -1,9 +1,15 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { checkStore, type Connection, LIMITED_SINCE, settledPartitions } from '../../src/connection/check-store.js';
-import { redisTime } from '../../src/connection/redis-time.js';
-import { FORMAT, type StoreFormat } from '../../src/connection/store-format.js';
+import {
+  checkStore,
+  type Connection,
+  FORMAT,
+  LIMITED_SINCE,
+  settledPartitions,
+  type StoreFormat,
+} from '../../src/namespace/check-store.js';
+import { redisTime } from '../../src/connection/node-with.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 
 LeakGuard.install();

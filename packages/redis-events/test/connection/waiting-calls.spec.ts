@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { WaitingCalls } from '../../src/connection/waiting-calls.js';
+import { WaitingCalls } from '../../src/connection/request.connection.js';
 
 LeakGuard.install();
 afterEach(() => {

@@ -1,9 +1,9 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { PACE } from '../../src/delivery/retry-rules.js';
+import { PACE } from '../../src/delivery/delivery-rules.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
-import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
+import type { PartitionKeys } from '../../src/partitions/partitions.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../../../session-redis/test/support/event-reader.js';
 import { HandSignals } from '../../../session-redis/test/support/hand-signals.js';
@@ -85,7 +85,7 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
     await abandon(6);
     const taken: string[] = [];
     for (let last = Infinity; last > 0;) {
-      const deliveries = await group.claimEvents(places, signal);
+      const deliveries = await group.pickUpEvents(places, signal);
       last = deliveries.length;
       expect(last).toBeLessThanOrEqual(places);
       taken.push(...deliveries.map(({ entry }) => nameOf(entry)));
@@ -97,33 +97,33 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   it('claims an event that is in one partition only', async () => {
     for (const events of streams().toReversed()) {
       await abandon(1, [events]);
-      expect(await group.claimEvents(1, signal)).toHaveLength(1);
+      expect(await group.pickUpEvents(1, signal)).toHaveLength(1);
     }
   });
 
   it('looks again for what a signal has told of during a look', async () => {
     const [keys] = store.partitions.all.toReversed();
-    const looking = group.claimEvents(100, signal);
+    const looking = group.pickUpEvents(100, signal);
     signals.tell(keys!, 'retries');
     expect(await looking).toEqual([]);
     await abandon(1, [keys!.events], () => undefined);
-    expect(await group.claimEvents(100, signal)).toHaveLength(1);
+    expect(await group.pickUpEvents(100, signal)).toHaveLength(1);
   });
 
   it('renews the leases of its events in all partitions', async () => {
     await abandon(2);
-    const taken = await group.claimEvents(100, signal);
+    const taken = await group.pickUpEvents(100, signal);
     await age('me');
     await group.renew(taken.map(({ entry }) => entry));
-    expect(await group.claimEvents(100, signal)).toEqual([]);
+    expect(await group.pickUpEvents(100, signal)).toEqual([]);
     await age('me');
-    expect(await group.claimEvents(100, signal)).toHaveLength(2 * partitions);
+    expect(await group.pickUpEvents(100, signal)).toHaveLength(2 * partitions);
   });
 
   it('claims from no further partition once it is stopping', async () => {
     await abandon(1);
     const stopping = new AbortController();
-    const taking = group.claimEvents(100, stopping.signal);
+    const taking = group.pickUpEvents(100, stopping.signal);
     stopping.abort();
     expect(await taking).toEqual([]);
     const owned = await Promise.all(
@@ -135,9 +135,9 @@ describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {
   it('keeps working after its streams were deleted', async () => {
     await abandon(1);
     await store.client.flushall();
-    expect(await group.claimEvents(100, signal)).toEqual([]);
+    expect(await group.pickUpEvents(100, signal)).toEqual([]);
     await abandon(1);
-    expect(await group.claimEvents(100, signal)).toHaveLength(partitions);
+    expect(await group.pickUpEvents(100, signal)).toHaveLength(partitions);
     await store.client.flushall();
     expect(await group.read(100, 1)).toEqual([]);
     for (const events of streams()) await store.client.xadd(events, '*', 'type', 'created');

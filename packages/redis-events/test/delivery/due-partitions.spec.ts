@@ -1,10 +1,11 @@
 import { jest } from '@jest/globals';
-import { DuePartitions } from '../../src/delivery/due-partitions.js';
+import { eventTurns } from '../../src/delivery/event-arrivals.js';
+import type { PartitionTurns } from '../../src/delivery/partition-turns.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { HandClock } from '../../../session-redis/test/support/hand-clock.js';
 import { HandSignals } from '../../../session-redis/test/support/hand-signals.js';
-import type { PartitionKeys } from '../../src/partitions/partition-keys.js';
+import type { PartitionKeys } from '../../src/partitions/partitions.js';
 
 const HOUR = 3_600_000;
 const { all } = new SessionPartitions('nest:session', 4);
@@ -13,12 +14,12 @@ const [silent, other] = all as [SessionKeys, SessionKeys];
 let signals: HandSignals;
 let busy: Set<PartitionKeys>;
 let clock: HandClock;
-let due: DuePartitions;
+let due: PartitionTurns;
 beforeEach(() => {
   signals = new HandSignals();
   busy = new Set();
   clock = new HandClock();
-  due = new DuePartitions(signals, all, (partition) => !busy.has(partition));
+  due = eventTurns(all, signals, (partition) => !busy.has(partition));
   jest.spyOn(signals, 'heardSince').mockReturnValue(-Infinity);
   expect(due.take()).toEqual(all);
 });

@@ -1,6 +1,5 @@
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { eventRules } from '../../src/delivery/event-rules.js';
-import { PACE } from '../../src/delivery/retry-rules.js';
+import { eventRules, PACE } from '../../src/delivery/delivery-rules.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 
 it.each([

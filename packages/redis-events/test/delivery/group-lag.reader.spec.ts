@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { GroupLagReader } from '../../src/delivery/group-lag.reader.js';
+import { GroupLagReader } from '../../src/delivery/group-states.js';
 import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
 import { Store } from '../../../session-redis/test/support/store.fixture.js';
 

@@ -6,7 +6,7 @@ import { PollingLoop } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { leaseRenewal } from '../../src/delivery/lease-renewal.js';
+import { leaseRenewal } from '../../src/delivery/event.consumer.js';
 import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
 import { type SteppableStore, Store } from '../../../session-redis/test/support/store.fixture.js';
 
@@ -138,7 +138,7 @@ it('a long lease is renewed so often that an instance with the default lease doe
   jest.useFakeTimers();
   try {
     const renew = jest.fn(() => Promise.resolve());
-    const renewals = leaseRenewal({ rules: { lease: 600_000 }, renew }, { entries: [] }, new AbortController().signal);
+    const renewals = leaseRenewal(600_000, renew, new AbortController().signal);
     renewals.start();
     await jest.advanceTimersByTimeAsync(20_000);
     expect(renew).toHaveBeenCalledTimes(2);
@@ -158,15 +158,15 @@ function ticks(interval: number) {
 
 /** Holds the first reply with a claimed event until `tell`. */
 function holdTakenOver() {
-  const { claimEvents } = ConsumerGroupMember.prototype;
+  const { pickUpEvents } = ConsumerGroupMember.prototype;
   let happened = false;
   let tell!: () => void;
   const told = new Promise<void>((resolve) => (tell = resolve));
-  jest.spyOn(ConsumerGroupMember.prototype, 'claimEvents').mockImplementation(async function (
+  jest.spyOn(ConsumerGroupMember.prototype, 'pickUpEvents').mockImplementation(async function (
     this: ConsumerGroupMember,
     ...of
   ) {
-    const taken = await claimEvents.apply(this, of);
+    const taken = await pickUpEvents.apply(this, of);
     if (taken.length > 0) {
       happened = true;
       await told;

@@ -1,4 +1,4 @@
-import { PartitionReplies } from '../../src/delivery/partition-replies.js';
+import { PartitionReplies } from '../../src/delivery/partition-turns.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 
 const { all } = new SessionPartitions('nest:session', 4);

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { EventConsumer } from '../../src/delivery/event.consumer.js';
-import { toPendingEvent } from '../../src/delivery/pending-event.js';
+import { toPendingEvent } from '../../src/delivery/consumer-group-member.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { toStreamEntry } from '../../src/scripts/stream/stream-entry.js';
 
@@ -34,7 +34,7 @@ class Instance {
       renew: async () => undefined,
       leave: async () => undefined,
       acknowledge: async () => undefined,
-      claimEvents: async () => [],
+      pickUpEvents: async () => [],
       stopReading: async () => this.#stopped.abort(),
       concerns: () => true,
       read: (count: number) => this.#read(count),

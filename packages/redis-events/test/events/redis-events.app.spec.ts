@@ -18,7 +18,7 @@ import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { withAllRights } from '../../../session-redis/test/support/with-all-rights.js';
-import { Cleanup } from '../../src/cleanup/cleanup.js';
+import { Cleanup } from '../../src/cleanup/cleanup.job.js';
 import { connectionToken } from '../../src/connection/redis-connections.js';
 import type { RequestNodes } from '../../src/connection/redis-nodes.js';
 import { EventsInstance } from '../support/events.instance.js';

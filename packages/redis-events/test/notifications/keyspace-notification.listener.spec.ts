@@ -9,7 +9,7 @@ import {
 import { KeptEntries, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { SingleNode } from '../../src/connection/single-node.js';
+import { SingleNode } from '../../src/connection/redis-nodes.js';
 import { commandStats } from '../../../session-redis/test/support/command.stats.js';
 import { subscriberTo } from '../../../session-redis/test/support/key-event.fixture.js';
 import { withAllRights } from '../../../session-redis/test/support/with-all-rights.js';

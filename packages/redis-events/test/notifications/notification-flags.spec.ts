@@ -1,8 +1,8 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { classesOf, KEY_EVENTS } from '../../src/notifications/key-event-names.js';
-import { requireFlags } from '../../src/notifications/notification-flags.js';
+import { classesOf, KEY_EVENTS } from '../../src/notifications/keyspace-subscription.options.js';
+import { requireFlags } from '../../src/notifications/node-subscription.js';
 
 LeakGuard.install();
 

@@ -71,7 +71,7 @@ async function owners(): Promise<Record<string, unknown>> {
 const handlers = (...names: string[]) => ({ names, types: ['expired'] as const });
 const positionsOf = (taken: readonly (readonly unknown[])[]) => taken.map(([position]) => position);
 
-describe('claim-events', () => {
+describe('pick-up-events', () => {
   it('returns the events due for a retry, then the abandoned ones, and no others', async () => {
     const [due, early, abandoned, held, unread] = await endSessions(5);
     await read(other, 4);
@@ -79,7 +79,7 @@ describe('claim-events', () => {
     await fail(other, early!);
     await isDue(due!);
     await age(other, abandoned!);
-    const taken = await scripts.claimEvents(store.keys, me, CLAIMS, 100);
+    const taken = await scripts.pickUpEvents(store.keys, me, CLAIMS, 100);
     expect(taken).toEqual([
       [due, expect.arrayContaining(['deleted']), 1, '{"attempts":1,"done":["Audit.write"]}'],
       [abandoned, expect.arrayContaining(['deleted']), 1, null],
@@ -87,7 +87,7 @@ describe('claim-events', () => {
     expect(await owners()).toEqual({ [due!]: 'me', [early!]: 'retries', [abandoned!]: 'me', [held!]: 'other' });
     expect(await store.client.zrange(store.keys.retries(group), '0', '-1')).toEqual([early]);
     // The claim renews the lease.
-    expect(await scripts.claimEvents(store.keys, other, CLAIMS, 100)).toEqual([]);
+    expect(await scripts.pickUpEvents(store.keys, other, CLAIMS, 100)).toEqual([]);
     expect(await read(me, 10)).toEqual([[store.keys.events, [[unread, expect.anything()]]]]);
   });
 
@@ -98,10 +98,10 @@ describe('claim-events', () => {
     for (const [i, position] of positions.entries()) {
       await store.client.zadd(store.keys.retries(group), 100 - i, position);
     }
-    expect(positionsOf(await scripts.claimEvents(store.keys, me, CLAIMS, 3))).toEqual(
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, me, CLAIMS, 3))).toEqual(
       positions.toReversed().slice(0, 3),
     );
-    expect(positionsOf(await scripts.claimEvents(store.keys, me, CLAIMS, 3))).toEqual(positions.slice(0, 1));
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, me, CLAIMS, 3))).toEqual(positions.slice(0, 1));
   });
 
   it('returns no more events than requested when several instances have abandoned some', async () => {
@@ -111,7 +111,7 @@ describe('claim-events', () => {
       for (const position of positions.slice(3 * i, 3 * i + 3)) await age({ group, consumer }, position);
     }
     for (const count of [4, 4, 1]) {
-      expect(await scripts.claimEvents(store.keys, me, CLAIMS, 4)).toHaveLength(count);
+      expect(await scripts.pickUpEvents(store.keys, me, CLAIMS, 4)).toHaveLength(count);
     }
   });
 
@@ -124,14 +124,14 @@ describe('claim-events', () => {
       await store.client.xclaim(store.keys.events, group, 'retries', 0, position, 'IDLE', 10 * LEASE, 'JUSTID');
     }
     await age(other, abandoned);
-    expect(positionsOf(await scripts.claimEvents(store.keys, me, CLAIMS, 2))).toEqual([abandoned]);
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, me, CLAIMS, 2))).toEqual([abandoned]);
   });
 
   it('claims an event that this instance was given without receiving the reply', async () => {
     const [position] = await endSessions(1);
     await read(me, 1);
     await age(me, position!);
-    expect(positionsOf(await scripts.claimEvents(store.keys, me, CLAIMS, 2))).toEqual([position]);
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, me, CLAIMS, 2))).toEqual([position]);
   });
 
   it('removes the traces of events that were removed from the stream', async () => {
@@ -141,7 +141,7 @@ describe('claim-events', () => {
     await isDue(due!);
     await age(other, abandoned!);
     await store.client.xdel(store.keys.events, due!, abandoned!);
-    expect(await scripts.claimEvents(store.keys, me, CLAIMS, 10)).toEqual([]);
+    expect(await scripts.pickUpEvents(store.keys, me, CLAIMS, 10)).toEqual([]);
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
   });
@@ -153,7 +153,7 @@ describe('acknowledge-events', () => {
     await read(me, 1);
     await fail(me, position!);
     await isDue(position!);
-    await scripts.claimEvents(store.keys, me, CLAIMS, 1);
+    await scripts.pickUpEvents(store.keys, me, CLAIMS, 1);
     expect(await scripts.acknowledge(store.keys, me, [position!])).toBe('acknowledged');
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
@@ -171,7 +171,7 @@ describe('acknowledge-events, for as many as `events.concurrency` allows', () =>
     expect(positions).toHaveLength(most);
     await fail(me, positions.at(-1)!);
     await isDue(positions.at(-1)!);
-    await scripts.claimEvents(store.keys, me, CLAIMS, 1);
+    await scripts.pickUpEvents(store.keys, me, CLAIMS, 1);
     expect(await scripts.acknowledge(store.keys, me, positions)).toBe('acknowledged');
     expect(await store.pending(group)).toBe(0);
     expect(await store.client.exists(store.keys.retries(group), store.keys.failing(group))).toBe(0);
@@ -191,7 +191,7 @@ describe('retry-or-dead-letter', () => {
       const record = await store.client.hget(store.keys.failing(group), position!);
       expect(JSON.parse(record!)).toEqual({ attempts: i + 1, done: ['Audit.write'] });
       await isDue(position!);
-      await scripts.claimEvents(store.keys, me, CLAIMS, 1);
+      await scripts.pickUpEvents(store.keys, me, CLAIMS, 1);
     }
   });
 
@@ -207,7 +207,7 @@ describe('retry-or-dead-letter', () => {
     // An instance with a longer retention has ended the session.
     await store.client.pexpire(ended, 3 * RETENTION);
     await isDue(position!);
-    await scripts.claimEvents(store.keys, me, CLAIMS, 1);
+    await scripts.pickUpEvents(store.keys, me, CLAIMS, 1);
     expect(await fail(me, position!)).toBe('retry');
     expect(await store.client.pttl(ended)).toBeGreaterThan(2 * RETENTION);
     const before = await store.client.pexpiretime(store.keys.session(live));
@@ -222,7 +222,7 @@ describe('retry-or-dead-letter', () => {
     await read(me, 1);
     await fail(me, position!, { attempts: 2 });
     await isDue(position!);
-    await scripts.claimEvents(store.keys, me, CLAIMS, 1);
+    await scripts.pickUpEvents(store.keys, me, CLAIMS, 1);
     const last = { attempts: 2, done: ['Audit.write'], reason: 'Reminders.remind: Error: no mail' };
     expect(await fail(me, position!, last)).toBe('dead');
     const [letter] = await store.deadLetters();
@@ -276,7 +276,7 @@ describe('retry-or-dead-letter', () => {
     await read(me, 1);
     expect(await fail(me, position!, { attempts: 2 })).toBe('retry');
     await isDue(position!);
-    await scripts.claimEvents(store.keys, me, CLAIMS, 1);
+    await scripts.pickUpEvents(store.keys, me, CLAIMS, 1);
     expect(await fail(me, position!, { attempts: 2 })).toBe('dead');
     expect(await store.deadLetters()).toEqual([expect.objectContaining({ data: '{}' })]);
   });
@@ -285,7 +285,7 @@ describe('retry-or-dead-letter', () => {
     const [taken, removed] = await endSessions(2);
     await read(me, 2);
     await age(me, taken!);
-    await scripts.claimEvents(store.keys, other, CLAIMS, 1);
+    await scripts.pickUpEvents(store.keys, other, CLAIMS, 1);
     expect(await fail(me, taken!)).toBe('lost');
     expect(await owners()).toMatchObject({ [taken!]: 'other' });
     const failure = { done: [], reason: '', attempts: 10 };
@@ -306,7 +306,7 @@ it('the delivery scripts work when Redis is out of memory', async () => {
     expect(await scripts.acknowledge(store.keys, me, [done!])).toBe('acknowledged');
     expect(await scripts.renewLease(store.keys, me, [held!])).toEqual(['renewed']);
     await age(me, held!);
-    expect(positionsOf(await scripts.claimEvents(store.keys, other, CLAIMS, 10))).toEqual([held]);
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, other, CLAIMS, 10))).toEqual([held]);
     expect(await scripts.releaseEvents(store.keys, other, [])).toBe('left');
     expect(await scripts.registerHandlers(store.keys, me, handlers(), LEASE)).toEqual(['registered']);
   } finally {
@@ -319,11 +319,11 @@ describe('renew-lease', () => {
     const [held, taken, done] = await endSessions(3);
     await read(me, 3);
     for (const position of [held!, taken!]) await age(me, position);
-    expect(positionsOf(await scripts.claimEvents(store.keys, other, CLAIMS, 1))).toEqual([held]);
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, other, CLAIMS, 1))).toEqual([held]);
     await scripts.acknowledge(store.keys, me, [done!]);
     expect(await scripts.renewLease(store.keys, me, [held!, taken!, done!])).toEqual(['lost', 'renewed', 'lost']);
     expect(await owners()).toEqual({ [held!]: 'other', [taken!]: 'me' });
-    expect(await scripts.claimEvents(store.keys, other, CLAIMS, 10)).toEqual([]);
+    expect(await scripts.pickUpEvents(store.keys, other, CLAIMS, 10)).toEqual([]);
   });
 });
 
@@ -333,9 +333,9 @@ describe('release-events', () => {
     await read(me, 2);
     expect(await scripts.releaseEvents(store.keys, me, [kept!])).toBe('staying');
     expect(await owners()).toEqual({ [kept!]: 'me', [left!]: 'retries' });
-    expect(await scripts.claimEvents(store.keys, other, CLAIMS, 10)).toEqual([[left, expect.anything(), 0, null]]);
+    expect(await scripts.pickUpEvents(store.keys, other, CLAIMS, 10)).toEqual([[left, expect.anything(), 0, null]]);
     expect(await scripts.releaseEvents(store.keys, me, [])).toBe('left');
-    expect(positionsOf(await scripts.claimEvents(store.keys, other, CLAIMS, 10))).toEqual([kept]);
+    expect(positionsOf(await scripts.pickUpEvents(store.keys, other, CLAIMS, 10))).toEqual([kept]);
     expect(new Set(await store.consumers(group))).toEqual(new Set(['other', 'retries']));
   });
 });
@@ -445,7 +445,7 @@ describe('register-handlers', () => {
 
 describe('a call that is sent twice because its reply was lost has one effect', () => {
   it.each<[string, (position: string) => Promise<unknown>]>([
-    ['claim-events', () => scripts.claimEvents(store.keys, me, CLAIMS, 10)],
+    ['pick-up-events', () => scripts.pickUpEvents(store.keys, me, CLAIMS, 10)],
     ['an acknowledgement', (position) => scripts.acknowledge(store.keys, me, [position])],
     ['a failure', async (position) => fail(me, position)],
     ['the last failure', async (position) => fail(me, position, { attempts: 1 })],
@@ -471,7 +471,7 @@ describe('while a key has a wrong type', () => {
   };
 
   it.each<[string, (typeof KEYS)[number][], (position: string) => Promise<unknown>]>([
-    ['claim-events', ['failing', 'retries'], () => scripts.claimEvents(store.keys, me, CLAIMS, 10)],
+    ['pick-up-events', ['failing', 'retries'], () => scripts.pickUpEvents(store.keys, me, CLAIMS, 10)],
     ['an acknowledgement', ['failing', 'retries'], (position) => scripts.acknowledge(store.keys, me, [position])],
     ['a failure', ['failing', 'retries'], async (position) => fail(me, position)],
     ['the last failure', ['deadLetters', 'lostDeadLetters'], async (position) => fail(me, position, { attempts: 1 })],
@@ -499,6 +499,6 @@ describe('while a key has a wrong type', () => {
     await store.client.set(store.keys.deadLetters, 'planted');
     expect(await fail(me, position!, { done: ['Audit.write'] })).toBe('retry');
     await isDue(position!);
-    expect(await scripts.claimEvents(store.keys, me, CLAIMS, 1)).toHaveLength(1);
+    expect(await scripts.pickUpEvents(store.keys, me, CLAIMS, 1)).toHaveLength(1);
   });
 });

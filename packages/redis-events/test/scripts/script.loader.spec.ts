@@ -10,8 +10,7 @@ const declarations = [
     const files = readdirSync(folder, { encoding: 'utf8', recursive: true });
     return files.filter((name) => declaring.test(name)).map((name) => new URL(name, folder));
   }),
-  new URL('../../../redis-events/src/cleanup/sweep.counter.ts', import.meta.url),
-  new URL('../../../redis-events/src/cleanup/due-entries.ts', import.meta.url),
+  new URL('../../../redis-events/src/cleanup/due.sweeper.ts', import.meta.url),
   new URL('../../../session-core/src/session/session-change.ts', import.meta.url),
   new URL('../../../session-core/src/events/event-groups.ts', import.meta.url),
   new URL('../../../deadlines/src/deadlines/deadline.store.ts', import.meta.url),
@@ -48,7 +47,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'delivery/register-handlers': 'RegisterReply',
   'delivery/want-broadcast': 'WishReply',
   'delivery/want-events': 'WantReply',
-  'delivery/claim-events': null,
+  'delivery/pick-up-events': null,
   'delivery/acknowledge-events': 'AcknowledgeReply',
   'delivery/retry-or-dead-letter': 'FailReply',
   'delivery/renew-lease': 'RenewReply',
@@ -80,6 +79,9 @@ const REPLY_TYPES: Record<string, string | null> = {
   'spring/expire-buckets': null,
   'spring/remove-incomplete-sessions': null,
   'spring/renew-session': 'RenewSessionReply',
+  'namespace/raise-format': null,
+  'namespace/sign-instance': null,
+  'namespace/set-back-signs': null,
   'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',

@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import type { ScriptSources } from '../../src/scripts/script.loader.js';
-import { loadScript } from '../../src/scripts/script.loader.js';
+import { loadScript, type ScriptSources } from '../../src/scripts/define-scripts.js';
 
 const packages = new URL('../../../', import.meta.url);
 

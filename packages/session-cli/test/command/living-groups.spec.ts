@@ -8,7 +8,7 @@ import type { CommandCall, ExitCode } from '../../src/command/command.js';
 import { CommandOutput } from '../../src/command/command-output.js';
 import { run as doctor } from '../../src/command/doctor.command.js';
 import { run as groups } from '../../src/command/groups.command.js';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { EventInstance } from '../../../session-redis/test/support/event-instance.fixture.js';
 
 LeakGuard.install();

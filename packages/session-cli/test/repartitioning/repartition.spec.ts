@@ -4,7 +4,7 @@ import { SessionExpirationSweeper } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { repartition } from '../../src/index.js';
 import { verify } from '../../src/verification/verify.js';

@@ -13,7 +13,7 @@ import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

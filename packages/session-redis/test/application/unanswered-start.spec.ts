@@ -1,6 +1,6 @@
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';
 

@@ -5,9 +5,9 @@ import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-sessio
 import { Gate, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { DeadLetterReader } from '../../../redis-events/src/delivery/dead-letter.reader.js';
-import { EventLoader } from '../../../redis-events/src/delivery/event.loader.js';
+import { EventLoader } from '../../../redis-events/src/delivery/event-producer.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { broadcastCache } from '../support/broadcast.cache.js';

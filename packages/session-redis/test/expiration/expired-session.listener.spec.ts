@@ -159,7 +159,7 @@ it('the listener of expired sessions leaves no timer when it stops while it coll
     await eventually(() => instance.notifications.health.state === 'listening');
     const channel = `__keyspace@0__:${store.keys.shadow(await store.create())}`;
     // The timers that the handler of a notification has started.
-    const collecting = () => timers.left().filter((origin) => origin.includes('notification.queue.ts'));
+    const collecting = () => timers.left().filter((origin) => origin.includes('NotificationQueue'));
     // Again and again: on a slow machine a collection may be over before this test sees it.
     await eventually(async () => {
       await store.client.publish(channel, 'expired');

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@nest-session/testing';
-import type { SweepResult } from '../../../redis-events/src/cleanup/sweep.counter.js';
+import type { SweepResult } from '../../../redis-events/src/cleanup/due.sweeper.js';
 import { Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
 import { figures, print } from '../support/figures.js';

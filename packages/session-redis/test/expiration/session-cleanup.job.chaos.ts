@@ -3,7 +3,7 @@ import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
-import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.js';
+import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.job.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();

@@ -8,8 +8,8 @@ import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.js';
-import { isFaultOfServer, untilSound } from '../../../redis-events/src/connection/until-sound.js';
+import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.job.js';
+import { isFaultOfServer, untilSound } from '../../../redis-events/src/connection/server-faults.js';
 import { ExpiredSessionListener } from '../../src/expiration/expired-session.listener.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 

@@ -4,7 +4,7 @@ import { deadline } from '@nest-session/deadlines';
 import { LeakGuard, SteppableRedisServer } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
@@ -177,7 +177,7 @@ describe('sessions, after the clock of Redis was ahead for a moment,', () => {
     await whileAhead(() => read(1));
     const scripts = instance.module.get(DeliveryScripts, { strict: false });
     const claimed = async () =>
-      (await scripts.claimEvents(keys, me!, { lease: 30_000, longestBackOff: MINUTE }, 10)).length;
+      (await scripts.pickUpEvents(keys, me!, { lease: 30_000, longestBackOff: MINUTE }, 10)).length;
     expect(await claimed()).toBe(0);
     await server.stepClock(20_000);
     expect(await claimed()).toBe(0);

@@ -8,7 +8,7 @@ import { eventually, type HttpAgent, type HttpResponse } from '@nest-session/tes
 import type { Redis } from 'ioredis';
 import { createConnections } from '../../../redis-events/src/connection/redis-connections.js';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { ALL_SCRIPTS } from '../../../redis-events/test/support/all.scripts.js';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { App } from '../support/app.fixture.js';

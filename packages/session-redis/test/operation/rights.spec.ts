@@ -16,7 +16,7 @@ import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../src/configuration/redis-session.options.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { GroupLagReader } from '../../../redis-events/src/delivery/group-lag.reader.js';
+import { GroupLagReader } from '../../../redis-events/src/delivery/group-states.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { ALL_SCRIPTS } from '../../../redis-events/test/support/all.scripts.js';
 import { repartition } from '../../../session-cli/src/index.js';
@@ -72,7 +72,7 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
   ],
   handlers: [
     'stream/create-group',
-    ...['register-handlers', 'claim-events', 'acknowledge-events', 'retry-or-dead-letter'].map(ofDelivery),
+    ...['register-handlers', 'pick-up-events', 'acknowledge-events', 'retry-or-dead-letter'].map(ofDelivery),
     ...['renew-lease', 'release-events', 'want-events'].map(ofDelivery),
   ],
   'broadcast handlers': ['delivery/want-broadcast', 'stream/read-events'],

@@ -2,7 +2,7 @@ import { generateSessionKey } from '@nest-session/core/internal';
 import { RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { RedisServer } from '@nest-session/testing';
-import { LivingInstances } from '../../../redis-events/src/connection/living-instances.js';
+import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { PartitionSignals } from '../../../redis-events/src/connection/partition-signals.js';
 import { OlderSessionSweeper, SessionEpochsListener } from '../../src/repository/session-epochs.js';
 import type { BackgroundService } from '../../../redis-events/src/timing/background-service.js';

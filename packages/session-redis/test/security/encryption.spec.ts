@@ -8,7 +8,7 @@ import { KeyRing } from '../../src/encryption/key-ring.js';
 import { RedisForeignSessions } from '../../src/repository/redis-foreign-sessions.js';
 import { LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { commandStats } from '../support/command.stats.js';
 import {
   attributesOf,

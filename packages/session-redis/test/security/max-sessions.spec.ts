@@ -4,9 +4,9 @@ import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/inte
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { checkStore, LIMITED_SINCE } from '../../../redis-events/src/connection/check-store.js';
+import { checkStore, LIMITED_SINCE } from '../../../redis-events/src/namespace/check-store.js';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type LimitedChange, LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
 import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';

@@ -4,8 +4,8 @@ import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo, SessionStoreError } from '
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import type { PartitionKeys } from '../../../redis-events/src/partitions/partitions.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { ListedSessions } from '../../src/repository/listed-sessions.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { commandStats } from '../support/command.stats.js';

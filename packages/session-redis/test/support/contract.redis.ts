@@ -12,8 +12,8 @@ import {
 } from '../../../redis-events/src/connection/redis-connections.js';
 import { openRedis } from '../../../redis-events/src/connection/open-redis.js';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
-import { EventLoader } from '../../../redis-events/src/delivery/event.loader.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
+import { EventLoader } from '../../../redis-events/src/delivery/event-producer.js';
 import { toStreamEntry } from '../../../redis-events/src/scripts/stream/stream-entry.js';
 import { OlderSessionSweeper, SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';

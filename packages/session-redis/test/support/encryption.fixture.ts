@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { EncryptionKey } from '../../src/configuration/encryption.options.js';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { KeyRing } from '../../src/encryption/key-ring.js';
 import { type PlainValues, SessionEncryption } from '../../src/encryption/session-encryption.js';
 import { type RedisRepositoryOptions, RedisSessionRepository } from '../../src/repository/redis-session.repository.js';

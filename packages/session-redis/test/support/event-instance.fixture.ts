@@ -3,9 +3,14 @@ import { Test, type TestingModule } from '@nestjs/testing';
 import { SessionModule, type SessionModuleOptions } from '@nest-session/core';
 import { RedisSessionModule, type RedisSessionModuleOptions } from '@nest-session/redis';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { DELIVERY_OPTIONS, DELIVERY_PACE, EVENT_RULES } from '../../../redis-events/src/delivery/delivery.tokens.js';
-import { type DeliveryOptions, eventRules } from '../../../redis-events/src/delivery/event-rules.js';
-import type { DeliveryPace } from '../../../redis-events/src/delivery/retry-rules.js';
+import {
+  DELIVERY_OPTIONS,
+  DELIVERY_PACE,
+  type DeliveryOptions,
+  type DeliveryPace,
+  EVENT_RULES,
+  eventRules,
+} from '../../../redis-events/src/delivery/delivery-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from './patience.js';
 

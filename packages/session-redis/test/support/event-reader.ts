@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis';
-import { type HeardSignals } from '../../../redis-events/src/delivery/due-partitions.js';
+import type { HeardSignals } from '../../../redis-events/src/delivery/partition-turns.js';
 import {
   BlockingEventReader,
   SignalledEventReader,
   type UnreadEventReader,
-} from '../../../redis-events/src/delivery/unread-event.reader.js';
+} from '../../../redis-events/src/delivery/event-arrivals.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';
 import type { ConsumerIdentity } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
 

@@ -1,7 +1,7 @@
 import { JsonAttributeSerializer } from '@nest-session/core';
 import type { SessionEventDispatcher } from '@nest-session/core/store';
 import type { SessionEncryption } from '../../src/encryption/session-encryption.js';
-import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
+import type { PartitionKeys } from '../../../redis-events/src/partitions/partitions.js';
 import {
   EventStreamScripts,
   type TakeCleanupTurnReply,

@@ -1,5 +1,5 @@
 import type { PartitionSignals, Signal } from '../../../redis-events/src/connection/partition-signals.js';
-import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
+import type { PartitionKeys } from '../../../redis-events/src/partitions/partitions.js';
 
 type Heard = 'onSignal' | 'onConfirmation' | 'heardSince';
 

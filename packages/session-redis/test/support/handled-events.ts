@@ -1,4 +1,4 @@
-import type { PartitionKeys } from '../../../redis-events/src/partitions/partition-keys.js';
+import type { PartitionKeys } from '../../../redis-events/src/partitions/partitions.js';
 import {
   DeliveryScripts,
   type EntryFailure,

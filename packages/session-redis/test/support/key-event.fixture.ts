@@ -1,5 +1,5 @@
 import { createConnections } from '../../../redis-events/src/connection/redis-connections.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { ExpiredSessionListener } from '../../src/expiration/expired-session.listener.js';
 import { SessionExpirationSweeper } from '../../src/expiration/session-expiration.sweeper.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';

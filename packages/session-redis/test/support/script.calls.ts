@@ -11,6 +11,7 @@ import { SharedScripts } from '../../../session-spring/src/scripts/shared/shared
 import { SharedKeys } from '../../../session-spring/src/keys/spring-keys.js';
 import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
+import { namespaceScripts } from '../../../redis-events/src/scripts/namespace/namespace.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { leaveRevocationMark } from '../../src/repository/listed-sessions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
@@ -595,11 +596,11 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: 'wanted',
   },
   {
-    script: 'claim-events',
+    script: 'pick-up-events',
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(
+      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -609,7 +610,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: expect.any(Array),
   },
   {
-    script: 'claim-events',
+    script: 'pick-up-events',
     what: 'an event that is retried',
     prepare: async (store) => {
       const position = await givenEvent(store, ME.consumer);
@@ -617,7 +618,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).claimEvents(
+      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -728,6 +729,27 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       new EventStreamScripts(client, SESSION_ENTRIES).readEvents(store.keys, '0-0', 10, ['created'], '0-0'),
     reply: ['read', [expect.any(Array)]],
     reads: true,
+  },
+  {
+    script: 'raise-format',
+    what: 'a newer format',
+    prepare: ({ client, partitions }) => client.hset(partitions.meta, 'version', 1),
+    send: (client, { partitions }) => namespaceScripts(client).raiseFormat(1, partitions.meta, 'version', 2),
+    reply: null,
+  },
+  {
+    script: 'sign-instance',
+    what: 'a new instance',
+    prepare: openSession,
+    send: (client, { partitions }) => namespaceScripts(client).signInstance(1, partitions.instances, 1000, 'me'),
+    reply: oneOfNumbers(0, 1),
+  },
+  {
+    script: 'set-back-signs',
+    what: 'an instance ahead of the clock',
+    prepare: ({ client, partitions }) => client.zadd(partitions.instances, 2000, 'me'),
+    send: (client, { partitions }) => namespaceScripts(client).setBackSigns(1, partitions.instances, 1000),
+    reply: null,
   },
   verification('verify-keys', (scripts, { keys }) =>
     scripts.keys(keys.prefix, [{ key: keys.events, type: 'stream', life: 'never' }]),

@@ -1,7 +1,7 @@
 import { type IndexedSessionRepository, MapSessionRepository, PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { ManualClock } from '@nest-session/testing';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/single-node.js';
+import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from './store.fixture.js';
 import { hashOfValue } from './hash-of-value.js';

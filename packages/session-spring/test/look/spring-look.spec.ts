@@ -3,7 +3,7 @@ import { RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SpringKeys } from '../../src/keys/spring-keys.js';
 import { lookAtSpring } from '../../src/look/spring-look.js';
-import { Pace } from '../../../redis-events/src/timing/pace.js';
+import { Pace } from '../../../redis-events/src/timing/background.limiter.js';
 import { RECORDED_KEYS } from '../support/spring.records.js';
 import { loadSpring } from '../support/spring.store.js';
 

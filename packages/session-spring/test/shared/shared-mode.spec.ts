@@ -26,7 +26,7 @@ import { eventually } from '@nest-session/testing';
 import { Cluster, Redis } from 'ioredis';
 import { SPRING_PRINCIPAL_NAME } from '../../src/values/spring-principal.js';
 import { SharedSessionSweeper } from '../../src/shared/shared-session.sweeper.js';
-import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
+import { SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import type { App } from '../../../session-redis/test/support/app.fixture.js';
 import { startWithSpring } from '../support/spring.app.js';

@@ -6,7 +6,7 @@ import { namespaceBeside, SharedKeys } from '../../src/keys/spring-keys.js';
 import { SharedEventProducer } from '../../src/shared/shared-event-producer.js';
 import { SharedSessionRepository } from '../../src/shared/shared-session.repository.js';
 import { SharedSessionSweeper } from '../../src/shared/shared-session.sweeper.js';
-import { SweepCounter } from '../../../redis-events/src/cleanup/sweep.counter.js';
+import { SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { ContractRedis } from '../../../session-redis/test/support/contract.redis.js';
 import { NOT_SHARED, REFUSED } from './shared-contract.js';

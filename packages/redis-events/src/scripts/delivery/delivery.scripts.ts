@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
-import type { PartitionKeys } from '../../partitions/partition-keys.js';
+import type { PartitionKeys } from '../../partitions/partitions.js';
+import type { EventRules, RetryRules } from '../event-rules.js';
 import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import { LUA_SOURCES } from '../lua-sources.js';
 import { dataKeyOf, type EntryKind, type StreamEntry } from '../stream/stream-entry.js';
@@ -11,7 +12,7 @@ export interface ConsumerIdentity {
   readonly consumer: string;
 }
 
-export type ClaimedEntry = [
+export type PickedUpEntry = [
   position: string,
   fields: string[],
   /** The number of earlier deliveries. */
@@ -37,28 +38,6 @@ export interface RegisteredHandlers {
   readonly types: readonly string[];
 }
 
-/** Which entries are claimed. */
-export interface ClaimRules extends Pick<RetryRules, 'longestBackOff'> {
-  /** Milliseconds without a renewal after which another instance takes an entry over. */
-  readonly lease: number;
-}
-
-/** How failed entries are retried. */
-export interface RetryRules {
-  /** Milliseconds before the second attempt; doubles with each attempt. */
-  readonly firstBackOff: number;
-  /** Milliseconds. */
-  readonly longestBackOff: number;
-  /** Milliseconds for which data that only its entry needs is kept after a failure. */
-  readonly retention: number;
-  readonly deadLetters: {
-    /** Most bytes of the dead letters of a partition. */
-    readonly maxSize: number;
-    /** Most bytes of the data in a dead letter; larger data is left out. */
-    readonly maxDataSize: number;
-  };
-}
-
 export type RegisterReply = ['registered'] | ['differing', names: string];
 export type WishReply = 'renewed' | 'begun';
 export type WantReply = 'wanted';
@@ -76,7 +55,7 @@ const SOURCES = loadScripts(LUA_SOURCES, 'delivery', {
   registerHandlers: 'register-handlers',
   wantBroadcast: 'want-broadcast',
   wantEvents: 'want-events',
-  claimEvents: 'claim-events',
+  pickUpEvents: 'pick-up-events',
   acknowledgeEvents: 'acknowledge-events',
   retryOrDeadLetter: 'retry-or-dead-letter',
   passOnEvent: 'pass-on-event',
@@ -142,16 +121,15 @@ export class DeliveryScripts {
     return Number(count) > 0;
   }
 
-  /** `lease`: milliseconds. */
-  async claimEvents(
+  async pickUpEvents(
     partition: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
-    { lease, longestBackOff }: ClaimRules,
+    { lease, longestBackOff }: Pick<EventRules, 'lease' | 'longestBackOff'>,
     limit: number,
-  ): Promise<ClaimedEntry[]> {
+  ): Promise<PickedUpEntry[]> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
     const args = [group, consumer, lease, limit, longestBackOff];
-    return (await this.#scripts.claimEvents(keys.length, ...keys, ...args)) as ClaimedEntry[];
+    return (await this.#scripts.pickUpEvents(keys.length, ...keys, ...args)) as PickedUpEntry[];
   }
 
   /** All handlers of these entries have succeeded. */

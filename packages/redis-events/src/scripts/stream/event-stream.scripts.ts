@@ -1,27 +1,10 @@
 import type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
-import type { PartitionKeys } from '../../partitions/partition-keys.js';
+import type { PartitionKeys } from '../../partitions/partitions.js';
+import type { EventRules, TrimLimits } from '../event-rules.js';
 import { defineScripts, loadScripts, type ScriptsByName } from '../define-scripts.js';
 import { LUA_SOURCES } from '../lua-sources.js';
 import type { EntryKind, StreamReply } from './stream-entry.js';
-
-/** How much of the events stream is kept. */
-export interface TrimLimits {
-  /** Milliseconds for which an event is kept that all groups have handled. */
-  readonly grace: number;
-  /** Milliseconds for which any other event is kept. */
-  readonly retention: number;
-  /** Largest number of events. */
-  readonly maxLength: number;
-}
-
-/** How long dead letters are kept, and how many. */
-export interface DeadLetterLimits {
-  /** Milliseconds. */
-  readonly retention: number;
-  /** Most bytes of the dead letters of a partition. */
-  readonly maxSize: number;
-}
 
 /**
  * Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. It
@@ -163,7 +146,7 @@ export class EventStreamScripts {
 
   async trimDeadLetters(
     { deadLetters }: PartitionKeys,
-    { retention, maxSize }: DeadLetterLimits,
+    { retention, maxSize }: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'>,
     limit: number,
   ): Promise<TrimLettersReply> {
     return (await this.#scripts.trimDeadLetters(1, deadLetters, retention, maxSize, limit)) as TrimLettersReply;

@@ -1,4 +1,4 @@
-import type { PartitionKeys } from '../../partitions/partition-keys.js';
+import type { PartitionKeys } from '../../partitions/partitions.js';
 
 /** What the entries of a producer have in common, as far as the delivery has to know it. Each entry has a `type`. */
 export interface EntryKind {
@@ -85,4 +85,33 @@ export function parsed(json: string | null | undefined): unknown {
 export function textsIn(json: string | undefined): Record<string, string> {
   const fields = Object.entries(Object(parsed(json)) as object);
   return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
+}
+
+/** A position in a stream, which begins with a time: epoch ms. */
+export type Position = readonly [ms: number, sequence: number];
+
+/** When the entry at a position was added: epoch ms. */
+export function timeOf(position: string): number {
+  return positionOf(position)[0];
+}
+
+/** Orders entries of several streams by the time when they were added. */
+export function byPosition(one: { readonly position: string }, other: { readonly position: string }): number {
+  const [ms, sequence] = positionOf(one.position);
+  const [otherMs, otherSequence] = positionOf(other.position);
+  return ms - otherMs || sequence - otherSequence;
+}
+
+export function positionOf(text: string): Position {
+  const [ms, sequence] = text.split('-');
+  return [Number(ms), Number(sequence)];
+}
+
+export function positionText([ms, sequence]: Position): string {
+  return `${ms}-${sequence}`;
+}
+
+/** Whether a position comes after another one. */
+export function isLater([ms, sequence]: Position, [otherMs, otherSequence]: Position): boolean {
+  return ms > otherMs || (ms === otherMs && sequence > otherSequence);
 }

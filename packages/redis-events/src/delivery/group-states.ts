@@ -1,0 +1,153 @@
+import type { ConsumerState } from '@nest-session/core/internal';
+import type { Redis } from 'ioredis';
+import { Inject, Injectable } from '@nestjs/common';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import { timeOf } from '../scripts/stream/stream-entry.js';
+import { RequestConnection } from '../connection/request.connection.js';
+import type { ScriptsOn } from '../scripts/define-scripts.js';
+import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { REQUEST_STREAM_SCRIPTS } from './delivery-rules.js';
+
+/** This consumer owns the entries that wait for a retry; it is no instance. See scripts/library/groups.lua. */
+export const RETRIES_CONSUMER = 'retries';
+
+/** Sends a command to the node that has a partition. */
+export type AskPartition = <T>(partition: PartitionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;
+
+/** The state of a group in all partitions together. */
+export interface GroupState {
+  readonly name: string;
+  /** Number of events that were delivered to an instance and not acknowledged. */
+  readonly pending: number;
+  /** In each partition, the position of the last event that was delivered. */
+  readonly lastDelivered: ReadonlyMap<PartitionKeys, string>;
+}
+
+// Milliseconds by which an instance may be late to show itself.
+const LATENESS = 5000;
+
+/**
+ * The idle time in milliseconds below which an instance is alive. Generous: taking a slow instance for dead costs more
+ * than waiting for a dead one. One that waits for events shows itself in each of several partitions once per lease.
+ */
+export function livenessOf(lease: number): number {
+  return Math.max(lease + LATENESS, 10_000);
+}
+
+/** The groups, ordered by name; empty when there is no stream. */
+export async function groupStates(ask: AskPartition, partitions: readonly PartitionKeys[]): Promise<GroupState[]> {
+  const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<PartitionKeys, string> }>();
+  const infos = await Promise.all(
+    partitions.map((keys) => ask(keys, (client) => infoOf(client.xinfo('GROUPS', keys.events)))),
+  );
+  infos.forEach((ofPartition, i) => {
+    for (const info of ofPartition) {
+      const name = String(info.get('name'));
+      const group = groups.get(name) ?? { name, pending: 0, lastDelivered: new Map<PartitionKeys, string>() };
+      group.pending += Number(info.get('pending'));
+      group.lastDelivered.set(partitions[i]!, String(info.get('last-delivered-id')));
+      groups.set(name, group);
+    }
+  });
+  return inOrder(groups);
+}
+
+/** The instances of a group, ordered by name; empty when there is no such group. */
+export async function consumerStates(
+  ask: AskPartition,
+  partitions: readonly PartitionKeys[],
+  group: string,
+): Promise<ConsumerState[]> {
+  const consumers = new Map<string, ConsumerState>();
+  const infos = await Promise.all(
+    partitions.map((keys) => ask(keys, (client) => infoOf(client.xinfo('CONSUMERS', keys.events, group)))),
+  );
+  for (const info of infos.flat()) {
+    const name = String(info.get('name'));
+    if (name === RETRIES_CONSUMER) continue;
+    const known = consumers.get(name);
+    const pending = (known?.pending ?? 0) + Number(info.get('pending'));
+    consumers.set(name, { name, pending, idle: Math.min(known?.idle ?? Infinity, Number(info.get('idle'))) });
+  }
+  return inOrder(consumers);
+}
+
+/** When the oldest event that a group has not read was recorded: epoch ms; undefined when it has read all. */
+export async function oldestUnread(ask: AskPartition, { lastDelivered }: GroupState): Promise<number | undefined> {
+  const firsts = await Promise.all(
+    [...lastDelivered].map(([keys, position]) =>
+      ask(keys, (client) => client.xrange(keys.events, `(${position}`, '+', 'COUNT', 1)),
+    ),
+  );
+  const times = firsts.flat().map(([position]) => timeOf(position));
+  return times.length > 0 ? Math.min(...times) : undefined;
+}
+
+function inOrder<T>(named: ReadonlyMap<string, T>): T[] {
+  return [...named.keys()].sort().map((name) => named.get(name)!);
+}
+
+async function infoOf(asked: Promise<unknown>): Promise<ReadonlyMap<unknown, unknown>[]> {
+  const rows = (await asked.catch((error: unknown) => {
+    const isMissing = error instanceof Error && /^(ERR no such key|NOGROUP )/.test(error.message);
+    if (isMissing) return [];
+    throw error;
+  })) as unknown[][];
+  return rows.map((row) => new Map(row.flatMap((name, i) => (i % 2 === 0 ? [[name, row[i + 1]]] : []))));
+}
+
+/** How far a group is with its events, and what it has lost, in all partitions together. */
+export interface GroupLag {
+  /** The option `events.group` of its instances. */
+  readonly name: string;
+  /** Number of events that it has not read. In each partition, at most 100 are counted. */
+  readonly lag: number;
+  /** The age of the oldest of them in milliseconds, by Redis' clock; 0 when it has read all. */
+  readonly oldestUnreadAge: number;
+  /** Number of events that it has read and not finished, including those that wait for a retry. */
+  readonly pending: number;
+  /** Number of events that wait for a retry. */
+  readonly retrying: number;
+  /** Number of its dead letters. */
+  readonly deadLetters: number;
+  /** Number of events that were removed before it had handled them. */
+  readonly dropped: number;
+  /** Number of its dead letters that were removed before anybody had dealt with them. */
+  readonly lostDeadLetters: number;
+}
+
+/** Unread events of a group that are counted in each partition: 1,000 would block Redis for 4 ms. */
+const MOST_COUNTED = 100;
+
+/** Reads how far the groups are behind, with one command in each partition. */
+@Injectable()
+export class GroupLagReader {
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
+    @Inject(Partitions) private readonly partitions: Partitions,
+  ) {}
+
+  /** All groups, ordered by name. */
+  async read(): Promise<GroupLag[]> {
+    const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
+      this.scripts(client).lookAtGroups(keys, MOST_COUNTED),
+    );
+    const groups = new Map<string, number[]>();
+    for (const [name, ...numbers] of replies.flat()) {
+      const known = groups.get(name) ?? [];
+      const together = (number: number, i: number) =>
+        i === AGE ? Math.max(number, known[i] ?? 0) : number + (known[i] ?? 0);
+      groups.set(name, numbers.map(together));
+    }
+    return [...groups.keys()].toSorted().map((name) => toGroupLag(name, groups.get(name)!));
+  }
+}
+
+/** The place of `oldestUnreadAge` in the reply of look-at-groups. */
+const AGE = 1;
+
+function toGroupLag(name: string, numbers: readonly number[]): GroupLag {
+  const [lag = 0, oldestUnreadAge = 0, pending = 0, retrying = 0, deadLetters = 0, dropped = 0, lost = 0] = numbers;
+  return { name, lag, oldestUnreadAge, pending, retrying, deadLetters, dropped, lostDeadLetters: lost };
+}

@@ -1,0 +1,260 @@
+import { InvalidSessionOptionsError } from '@nest-session/core';
+import { shownText } from '@nest-session/core/internal';
+import type { Redis } from 'ioredis';
+import { shownCommand } from '../logging/advice.js';
+import { type NamespaceOwner, type Partitions, shownContent } from '../partitions/partitions.js';
+import { namespaceScripts } from '../scripts/namespace/namespace.scripts.js';
+import { infoOf, serverIn, tooOldProblem } from '../connection/shown-server.js';
+import { redisTime } from '../connection/node-with.js';
+import { isAnswer } from '../connection/server-faults.js';
+
+/** What a version of the library knows of the formats of the data in Redis. */
+export interface StoreFormat {
+  /** The format that it writes. */
+  readonly version: number;
+  /** The oldest format that it understands. */
+  readonly oldest: number;
+  /** The format that others have to know to read what it writes. */
+  readonly minReader: number;
+  /** The format that others have to know to write beside it. */
+  readonly minWriter: number;
+}
+
+/** What this version knows. A change that old instances can ignore raises `version` alone. */
+export const FORMAT: StoreFormat = { version: 3, oldest: 3, minReader: 3, minWriter: 3 };
+
+/** The fields of `meta` that say it. */
+export const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
+
+type Recorded = readonly (string | null | undefined)[];
+
+/** Whether the data is changed, or only read. */
+interface Access {
+  readonly writes: boolean;
+}
+
+/** The highest numbers of what is recorded and what a version writes: those to record. */
+export function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
+  return {
+    version: Math.max(Number(version ?? 0), own.version),
+    minReader: Math.max(Number(minReader ?? version ?? 0), own.minReader),
+    minWriter: Math.max(Number(minWriter ?? version ?? 0), own.minWriter),
+  };
+}
+
+/**
+ * Why a version cannot read, or write, data with these `FORMAT_FIELDS`; undefined when it can. Without the last two,
+ * the first one counts for them.
+ */
+export function formatProblem(
+  [version, minReader, minWriter]: Recorded,
+  own: StoreFormat,
+  { writes }: Access,
+): string | undefined {
+  const needed = (writes ? minWriter : minReader) ?? version;
+  if (!(Number(version) >= own.oldest)) {
+    return (
+      `have format ${String(version)}, but this version of the library understands format ${own.oldest} and later. Use ` +
+      'another namespace, or the version that wrote them.'
+    );
+  }
+  if (Number(needed) <= own.version) return undefined;
+  return (
+    `have format ${String(version)}, and only versions of the library that know format ${String(needed)} may ` +
+    `${writes ? 'write' : 'read'} it: this one knows format ${own.version}. Use a newer version, or another namespace.`
+  );
+}
+
+/** Where commands are run. */
+export interface Connection {
+  /** Runs a command on a client of the node that has a key, or on one of the whole Cluster. */
+  run<T>(command: (client: Redis) => Promise<T>, key: string): Promise<T>;
+}
+
+/**
+ * Checks that the scripts run on this server. One that does not say its version is tried.
+ * @throws InvalidSessionOptionsError when it is too old, and whatever the connection throws
+ */
+export async function checkServer(connection: Connection, { meta, owner }: Partitions): Promise<void> {
+  const ask = (client: Redis) =>
+    client.info('server').catch((error: unknown) => {
+      if (isAnswer(error)) return '';
+      throw error;
+    });
+  const [name, version] = serverIn(infoOf(await connection.run(ask, meta)));
+  const problem = tooOldProblem([name, version]);
+  if (problem === undefined) return;
+  throw new InvalidSessionOptionsError(owner.module, [`${problem}, this is ${shownText(version!)}. Upgrade ${name}.`]);
+}
+
+/**
+ * Checks on the first connection that this version can use the data in Redis. The first instance records the format,
+ * the number of partitions and the form of ids there; the first one that writes a newer format raises it. `own`: what
+ * this version knows.
+ * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
+ */
+export async function checkStore(connection: Connection, partitions: Partitions, own = FORMAT): Promise<void> {
+  const { count, owner } = partitions;
+  let known = await recorded(connection, partitions);
+  if ([known.record, known.holds, known.format[0]].includes(null)) {
+    await recordFirst(connection, partitions, { own, knowsFormat: known.format[0] !== null });
+    known = await recorded(connection, partitions);
+  }
+  const { record, holds, format } = known;
+  refuseFor(partitions, formatProblem(format, own, { writes: true }));
+  if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
+  if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
+  await raiseFormat(connection, partitions, format, own);
+  if (owner.ids !== undefined) await checkIds(connection, partitions, owner.ids, known.ids);
+  // With one partition there are no ledgers.
+  if (owner.limits !== undefined && count > 1) await recordLimits(connection, partitions, known.limitedSince);
+}
+
+/**
+ * An id that was a token may be one for as long as old sessions live. One that was none must not become one: it may
+ * stand in logs.
+ */
+async function checkIds(
+  connection: Connection,
+  partitions: Partitions,
+  own: 'hashed' | 'plain',
+  known: string | null,
+): Promise<void> {
+  const { meta } = partitions;
+  if (known === own) return;
+  if (known === null) {
+    // Another instance may be the first one.
+    await connection.run((client) => client.hsetnx(meta, 'ids', own), meta);
+    return checkIds(connection, partitions, own, (await recorded(connection, partitions)).ids ?? own);
+  }
+  if (own === 'plain') refuse(partitions, HASHED_IDS);
+  if (known === 'plain') await connection.run((client) => client.hset(meta, 'ids', BOTH_FORMS), meta);
+}
+
+/** Records since when every instance that starts has the option `maxSessions`: earlier ledgers may lack sessions. */
+async function recordLimits(connection: Connection, { meta, owner }: Partitions, known: string | null): Promise<void> {
+  if (!owner.limits) {
+    if (known !== null) await connection.run((client) => client.hdel(meta, LIMITED_SINCE), meta);
+  } else if (known === null) {
+    const now = await connection.run(redisTime, meta);
+    await connection.run((client) => client.hsetnx(meta, LIMITED_SINCE, now), meta);
+  }
+}
+
+async function recorded(connection: Connection, { meta }: Partitions) {
+  const reply = await connection.run((client) => client.hmget(meta, 'ids', LIMITED_SINCE, ...RECORD), meta);
+  const [ids = null, limitedSince = null, record = null, holds = null, ...format] = reply;
+  return { record, holds, ids, limitedSince, format };
+}
+
+/** Written only when missing, so that an instance also starts on a Redis that is out of memory. */
+async function recordFirst(
+  connection: Connection,
+  { meta, count, owner }: Partitions,
+  { own, knowsFormat }: { readonly own: StoreFormat; readonly knowsFormat: boolean },
+): Promise<void> {
+  const { version, minReader, minWriter } = own;
+  const first = { ...(!knowsFormat && { minReader, minWriter }), version, partitions: count, holds: owner.holds };
+  for (const [field, value] of Object.entries(first))
+    await connection.run((client) => client.hsetnx(meta, field, value), meta);
+}
+
+async function raiseFormat(
+  connection: Connection,
+  { meta }: Partitions,
+  format: readonly (string | null)[],
+  own: StoreFormat,
+): Promise<void> {
+  const toRecord = Object.entries(raised(format, own));
+  if (toRecord.every(([, number], i) => `${number}` === format[i])) return;
+  await connection.run((client) => namespaceScripts(client).raiseFormat(1, meta, ...toRecord.flat()), meta);
+}
+
+/**
+ * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
+ * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
+ */
+export function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
+  return recordedIn({ run: (command) => command(client) }, partitions, { writes: true });
+}
+
+/**
+ * The same number, for a command that looks at what they hold or, with `writes`, changes it.
+ * @throws InvalidSessionOptionsError also while they are being moved to others
+ */
+export async function settledPartitions(
+  connection: Connection,
+  partitions: Partitions,
+  access: Access,
+): Promise<number> {
+  const record = await recordedIn(connection, partitions, access);
+  if (record.includes('>')) refuse(partitions, partitionsProblem(record, partitions));
+  return Number(record);
+}
+
+const RECORD = ['partitions', 'holds', ...FORMAT_FIELDS] as const;
+
+/** The field of `meta` with the time since when instances have the option `maxSessions`, in epoch milliseconds. */
+export const LIMITED_SINCE = 'limitedSince';
+
+async function recordedIn(connection: Connection, partitions: Partitions, access: Access): Promise<string> {
+  const { meta, namespace, owner } = partitions;
+  const [count = null, holds = null, ...format] = await connection.run((client) => client.hmget(meta, ...RECORD), meta);
+  if (count === null) {
+    throw new InvalidSessionOptionsError('RedisSessionModule', [
+      `No application has started in namespace ${JSON.stringify(namespace)} yet.`,
+    ]);
+  }
+  refuseFor(partitions, formatProblem(format, FORMAT, access));
+  if (holds !== null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
+  return count;
+}
+
+/** A number of partitions, for a sentence. */
+export function shownCount(partitions: string): string {
+  return partitions === '1' ? '1 partition' : `${partitions} partitions`;
+}
+
+/** @throws InvalidSessionOptionsError */
+export function refuse({ namespace, owner }: Pick<Partitions, 'namespace' | 'owner'>, problem: string): never {
+  throw new InvalidSessionOptionsError(owner.module, [
+    `The ${shownContent(owner.holds)} in namespace ${JSON.stringify(namespace)} ${problem}`,
+  ]);
+}
+
+/** What `ids` says of a namespace whose ids were tokens first, and are hashes now. */
+const BOTH_FORMS = 'both';
+
+const HASHED_IDS =
+  "have ids that are no secrets, because option `sessionIds` is or was 'hashed': with 'plain', whoever has read one of " +
+  "them in a log could open its session. Set it to 'hashed', or use another namespace.";
+
+function holdsProblem(recorded: string, { holds }: NamespaceOwner): string {
+  const [kept, own] = [recorded, holds].map(shownContent);
+  return `cannot be kept there, because it holds ${kept}: use another namespace for ${own}.`;
+}
+
+function refuseFor(partitions: Partitions, problem: string | undefined): void {
+  if (problem !== undefined) refuse(partitions, problem);
+}
+
+const MORE = 'See the page "Scaling" of the documentation.';
+
+/** Why this instance cannot use the recorded partitions, and what to do. */
+function partitionsProblem(
+  record: string,
+  { count, owner, namespace }: Pick<Partitions, 'count' | 'owner' | 'namespace'>,
+): string {
+  const [from, to] = record.split('>');
+  const command = (target: string | number) =>
+    shownCommand(namespace, 'repartition', '--from', String(from), '--to', String(target));
+  if (to !== undefined) {
+    return (
+      `are being moved from ${from} to ${to} partitions. Run \`${command(to)}\` until it has finished, and set option ` +
+      `\`partitions\` to ${to}. ${MORE}`
+    );
+  }
+  const differs = `are in ${shownCount(record)}, but option \`partitions\` is ${count}. Set it to ${record}, or use another namespace.`;
+  if (owner.holds !== 'sessions') return differs;
+  return `${differs} To move them, stop all instances and run \`${command(count)}\`. ${MORE}`;
+}
