@@ -58,24 +58,20 @@ export {
   isOwnAttribute,
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
-export { FORWARDING_TIME } from './session/forwarding.js';
-export { LONGEST_REQUEST } from './session/longest-request.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
-export { indexTerm } from './session/index-terms.js';
-export type { ContentBounds, TouchOutcome } from './session/session-change.js';
+export { type ContentBounds, FORWARDING_TIME, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,
   isWellFormedIdOrToken,
   RandomSessionTokenGenerator,
   SessionIds,
 } from './session/session-token.js';
-export { SessionIndexes } from './session/session-indexes.js';
+export { indexTerm, isWellFormed, SessionIndexes } from './session/session-indexes.js';
 export type { UnreadText } from './session/session-record.js';
-export type { SaveOutcome } from './session/session.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SafePromise } from './session/safe-promise.js';
-export { SHOWN_SESSION } from './session/shown-by.js';
+export { type SaveOutcome, SHOWN_SESSION } from './session/session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';
@@ -102,5 +98,4 @@ export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';
 export { assertOneStore } from './option-reading/assert-one-store.js';
 export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
-export { isWellFormed } from './session/index-terms.js';
 export { readData, writeData } from './events/event-data.js';

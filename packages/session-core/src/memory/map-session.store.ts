@@ -8,26 +8,26 @@ import {
   SessionSignedInEvent,
 } from '../events/session.events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
-import { FORWARDING_TIME } from '../session/forwarding.js';
-import { LONGEST_REQUEST } from '../session/longest-request.js';
 import {
+  FORWARDING_TIME,
+  LONGEST_REQUEST,
   type AttributeChanges,
   type CreateSession,
   type SessionChange,
   type UpdateReply,
   type UpdateSession,
   type WriteReply,
+  type SessionDeletedReason,
+  type DeleteSession,
 } from '../session/session-change.js';
-import type { SessionDeletedReason } from '../session/session-deleted-reason.js';
 import type { SessionRecord } from '../session/session-record.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from '../session/session.js';
 import { exceededBound } from '../session/session-bounds.js';
 import { SessionIds } from '../session/session-token.js';
 import { sessionsToEnd } from '../session/session-limit.js';
-import { isKept, type KeptAttributes } from '../session/kept-attributes.js';
+import { isKept, type KeptAttributes } from '../session/attribute-names.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { absoluteTimeoutOf, beganAt, endAfter, endOf } from '../session/session-timeouts.js';
-import { apply, isListed, type MapEntry } from './map-entry.js';
 
 /** A source of the time in epoch milliseconds, such as `Date`. */
 export interface Clock {
@@ -335,4 +335,35 @@ function withoutSealed(change: UpdateSession, kept: KeptAttributes): UpdateSessi
   const attributes: AttributeChanges = new Map([...change.attributes].filter(([name]) => isKept(name, kept)));
   const { expected } = change;
   return { ...change, attributes, expected: expected && isKept(expected.name, kept) ? expected : undefined };
+}
+
+/** What the memory has of a session. */
+export interface MapEntry {
+  id: string;
+  readonly creationTime: number;
+  lastAccessedTime: number;
+  authenticatedAt: number | undefined;
+  /** Greater than that of every session that began, or was signed in to, before. */
+  order: number;
+  maxInactiveInterval: number;
+  /** When its absolute timeout passes, in epoch milliseconds; Infinity for never. */
+  absoluteExpiry: number;
+  /** When it expires, in epoch milliseconds; Infinity for never. */
+  deadline: number;
+  readonly attributes: Map<string, string>;
+  /** By the name of an index, the value under which it lists the session. */
+  readonly indexes: Map<string, string>;
+  device: string | undefined;
+}
+
+/** False where a session must be listed, and is not. */
+export function isListed({ indexes }: MapEntry, { listed }: DeleteSession): boolean {
+  return !listed || indexes.get(listed.indexName) === listed.value;
+}
+
+export function apply(changes: ReadonlyMap<string, string | null>, entries: Map<string, string>): void {
+  for (const [name, text] of changes) {
+    if (text === null) entries.delete(name);
+    else entries.set(name, text);
+  }
 }

@@ -1,5 +1,4 @@
-import { FORWARDING_TIME } from './forwarding.js';
-import type { WriteReply } from './session-change.js';
+import { FORWARDING_TIME, type WriteReply } from './session-change.js';
 
 /** Whether the session of a change is gone because another request has rotated it; undefined: no. */
 export function isRotated(reply: WriteReply): boolean | undefined {

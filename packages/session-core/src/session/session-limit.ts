@@ -1,4 +1,4 @@
-import { indexTerm } from './index-terms.js';
+import { indexTerm } from './session-indexes.js';
 import type { CreateSession, IndexChanges, SessionLimit } from './session-change.js';
 import { type SessionInfo, signInTimeOf } from './session-info.js';
 import { PRINCIPAL_NAME_INDEX_NAME } from './session.js';

@@ -6,9 +6,15 @@ import {
   SessionStoreError,
   TooManySessionsError,
 } from '../errors/session.errors.js';
-import { assertName, CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import {
+  assertName,
+  CSRF_ATTRIBUTE,
+  isUninitialized,
+  PRINCIPAL_ATTRIBUTE,
+  isKept,
+  type KeptAttributes,
+} from './attribute-names.js';
 import { isRotated, NOT_CREATED, NOT_ENDED, NOT_SIGNED_IN, NOT_STARTED_ANEW, REVOKED } from './gone-reasons.js';
-import { isKept, type KeptAttributes } from './kept-attributes.js';
 import { fullError } from './session-bounds.js';
 import {
   type AttributeChanges,

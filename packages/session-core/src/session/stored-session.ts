@@ -6,7 +6,7 @@ import type { SessionRecord } from './session-record.js';
 import type { SessionSave, SessionWriter } from './session-writer.js';
 import type { SaveOutcome } from './session.js';
 import { beganAt, endAfter, endOf, type SessionTimeouts, type TimeoutChanges } from './session-timeouts.js';
-import { type AttributesOwner, StoredAttributes } from './stored-attributes.js';
+import { type AttributesOwner, StoredAttributes } from './tracked-attributes.js';
 
 /** What the store has of a session, as far as one object of the session knows. */
 export class StoredSession implements AttributesOwner {

@@ -1,17 +1,21 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { readText } from './json-attribute.serializer.js';
-import { takesToken } from './headers-sent.js';
+import { takesToken, type SessionResponse } from './session-response.js';
 import { SafePromise } from './safe-promise.js';
-import type { SessionAttributeName } from './session-attributes.js';
+import {
+  type SessionAttributeName,
+  type SaveOutcome,
+  type Session,
+  type SessionSignIn,
+  describeSession,
+  shownBy,
+} from './session.js';
 import type { SessionRecord } from './session-record.js';
-import type { SessionResponse } from './session-response.js';
 import { endsNow, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
 import { SessionSaver } from './session.saver.js';
-import type { SaveOutcome, Session, SessionSignIn } from './session.js';
-import { describeSession, shownBy } from './shown-by.js';
 import { newRecord, StoredSession } from './stored-session.js';
 import { type CreatedSession, type SessionBinding, type SessionCaller, UnsavedChanges } from './unsaved-changes.js';
 

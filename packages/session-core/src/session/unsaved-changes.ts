@@ -1,22 +1,22 @@
 import { SessionGoneError, SessionStateError } from '../errors/session.errors.js';
 import type { SecurityEventKind } from '../security-events/security-event.js';
 import type { SecurityReport } from '../security-events/security.events.js';
-import { PRINCIPAL_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE } from './attribute-names.js';
-import type { AttributesSession } from './attributes-session.js';
+import {
+  PRINCIPAL_ATTRIBUTE,
+  REMEMBER_ME_ATTRIBUTE,
+  isKept,
+  type KeptAttributes,
+  keptAttributes,
+} from './attribute-names.js';
+import { type AttributesSession, type StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 import { NOT_SIGNED_IN, NOT_STARTED_ANEW } from './gone-reasons.js';
-import { assertRotatable, assertStartable } from './headers-sent.js';
-import { isKept, type KeptAttributes, keptAttributes } from './kept-attributes.js';
-import { secondsRemembered } from './remembered.js';
+import { assertRotatable, assertStartable, secondsRemembered, type SessionResponse } from './session-response.js';
 import type { SessionBounds } from './session-bounds.js';
-import type { CreateSession, UpdateSession } from './session-change.js';
-import type { SessionDeletedReason } from './session-deleted-reason.js';
-import type { SessionResponse } from './session-response.js';
+import type { CreateSession, UpdateSession, SessionDeletedReason } from './session-change.js';
 import { endsNow, haveChanged, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import type { SessionWriter } from './session-writer.js';
-import type { StoredAttributes } from './stored-attributes.js';
 import type { StoredSession } from './stored-session.js';
-import { TrackedAttributes } from './tracked-attributes.js';
 
 /** Ends a session in the store. */
 export type SessionEnd = () => Promise<unknown>;

@@ -4,7 +4,7 @@ import { readData } from '../../src/events/event-data.js';
 import { AttributeSerializer, SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
-import { StoredAttributes } from '../../src/session/stored-attributes.js';
+import { StoredAttributes } from '../../src/session/tracked-attributes.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 const OWNER = { warnings: new WarnOnce(), shownId: () => 'session' };
