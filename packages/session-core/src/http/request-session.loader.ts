@@ -8,7 +8,7 @@ import { DEFAULT_ALIAS } from '../resolvers/session-alias.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TouchOutcome } from '../session/session-change.js';
-import type { SessionEnd } from '../session/unsaved-changes.js';
+import type { SessionEnd } from '../session/session-response.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';

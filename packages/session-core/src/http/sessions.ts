@@ -115,7 +115,7 @@ export class Sessions {
     assertObject('The second argument', options);
     const stays = trackedOf(options.except);
     // A save that is on its way knows nothing of this.
-    await stays?.saver.last?.catch(() => undefined);
+    await stays?.lastSave?.catch(() => undefined);
     if (stays?.peekAttribute(PRINCIPAL_ATTRIBUTE) === name) stays.shutOut();
     const ids = idsOf(options.except, stays);
     const ended = await this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, ids);

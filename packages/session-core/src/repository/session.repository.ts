@@ -11,7 +11,7 @@ import { SessionIndexes } from '../session/session-indexes.js';
 import type { MaxSessions } from '../session/session-limit.js';
 import type { SessionChange, TouchOutcome, WriteReply, SessionDeletedReason } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
-import type { SessionWriter } from '../session/session-writer.js';
+import type { SessionWriter } from '../session/session-state.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { StoreCalls } from './store-calls.js';

@@ -16,10 +16,9 @@ export const UNBOUNDED: SessionBounds = {
 
 /** A session that may hold no more than its bounds allow. */
 export interface BoundedSession {
-  /** Unset: any amount. */
-  readonly bounds?: SessionBounds;
+  readonly bounds: SessionBounds;
   /** Hears of each change that a bound refuses. */
-  reached?(bound: SessionBound): void;
+  reached(bound: SessionBound): void;
 }
 
 /**
@@ -54,7 +53,7 @@ export class SessionContent {
 
 /** @throws SessionBoundError when the text of an attribute, or the name of one that is not `stored`, is too long */
 export function assertAttributeFits(session: BoundedSession, name: string, text: string, isStored: boolean): void {
-  const { maxAttributeNameSize, maxAttributeSize } = session.bounds ?? UNBOUNDED;
+  const { maxAttributeNameSize, maxAttributeSize } = session.bounds;
   if (!isStored && exceeds(name, maxAttributeNameSize) && isBounded(name)) {
     const problem = `has a name of ${Buffer.byteLength(name)} bytes`;
     throw refusal(session, 'maxAttributeNameSize', name, problem, SHORTER_NAME);
@@ -76,7 +75,7 @@ export function assertSessionFits(
   content: SessionContent,
   stored: SessionContent,
 ): void {
-  const { maxAttributes, maxSessionSize } = session.bounds ?? UNBOUNDED;
+  const { maxAttributes, maxSessionSize } = session.bounds;
   const { attributes, bytes } = content;
   if (isOwnAttribute(name)) return;
   if (attributes > Math.max(maxAttributes, stored.attributes)) {
@@ -123,8 +122,8 @@ function refusal(
   problem: string,
   remedy: string,
 ): SessionBoundError {
-  session.reached?.(bound);
-  return new SessionBoundError(bound, (session.bounds ?? UNBOUNDED)[bound], name, problem, remedy);
+  session.reached(bound);
+  return new SessionBoundError(bound, session.bounds[bound], name, problem, remedy);
 }
 
 /** What the library makes has a size of its own. But users choose the names of their accounts. */

@@ -16,10 +16,12 @@ export interface MaxSessions {
  * `principalName`: the principal of a session that gets a new id.
  */
 export function limitOf(
-  { perPrincipal, whenReached }: MaxSessions,
+  maxSessions: MaxSessions | undefined,
   indexes: IndexChanges,
-  principalName: unknown,
+  principalName?: unknown,
 ): SessionLimit | undefined {
+  if (!maxSessions) return undefined;
+  const { perPrincipal, whenReached } = maxSessions;
   let principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
   if (principal === undefined) principal = typeof principalName === 'string' ? indexTerm(principalName) : undefined;
   return principal ? { principal, atMost: perPrincipal, whenReached } : undefined;

@@ -32,6 +32,32 @@ export interface SessionResponse {
   readonly request?: IncomingMessage;
 }
 
+/** Ends a session in the store. */
+export type SessionEnd = () => Promise<unknown>;
+
+/** The request or message that a session is of. */
+export interface SessionCaller {
+  /**
+   * When it began, by the monotonic clock; when it has ended every session of a principal itself, that time.
+   * `principal`: the value in the index of principals.
+   */
+  begunAt(principal: string): number;
+  /** It has just ended every session of a principal. */
+  endedAll(principal: string): void;
+}
+
+/** On whose behalf a session changes. */
+export interface SessionBinding {
+  /** The response of the request; undefined outside of requests. */
+  readonly response?: SessionResponse | undefined;
+  /** The ends of the other live sessions of the same request, which `signOut()` ends as well. */
+  readonly companions?: readonly SessionEnd[] | undefined;
+  /** Every change throws this error. */
+  readonly refusal?: Error | undefined;
+  /** The request or message itself. */
+  readonly caller?: SessionCaller | undefined;
+}
+
 // Once the headers of the response were sent, its request starts no session and changes no token, because the client
 // would not get the cookie.
 

@@ -31,8 +31,8 @@ export class SessionSnapshot implements ReadonlySession {
     this.authenticatedAt = record.authenticatedAt;
     const warnings = warningsBySerializer.get(serializer) ?? new WarnOnce();
     warningsBySerializer.set(serializer, warnings);
-    const owner = { warnings, shownId: () => ids.shown(record.id) };
-    this.#attributes = new StoredAttributes(record.attributes, serializer, owner);
+    const { id, attributes } = record;
+    this.#attributes = new StoredAttributes(attributes, serializer, warnings, () => ids.shown(id));
   }
 
   /** The snapshot of a session whose data was lost: it has no attributes, and its times are 0. */

@@ -7,14 +7,6 @@ import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { StoredText } from './session-record.js';
 
-/** The session that attributes belong to. */
-export interface AttributesOwner {
-  /** The session id as log lines show it. */
-  shownId(): string;
-  /** Warns of each undecodable attribute once. */
-  readonly warnings: WarnOnce;
-}
-
 /** Matches names of attributes. */
 export type NameTest = (name: string) => boolean;
 
@@ -31,7 +23,10 @@ export class StoredAttributes {
   constructor(
     texts: Iterable<readonly [string, StoredText]>,
     readonly serializer: AttributeSerializer,
-    readonly owner: AttributesOwner,
+    /** Warns of each undecodable attribute once. */
+    private readonly warnings: WarnOnce,
+    /** The session id as log lines show it. */
+    private readonly shownId: () => string,
   ) {
     this.#texts = new Map(texts);
   }
@@ -40,7 +35,10 @@ export class StoredAttributes {
   get names(): string[] {
     const names = [...this.#texts.keys()];
     if (!this.#left && !this.#undecodable) return names;
-    return names.filter((name) => !this.isLeft(name) && !this.#isUndecodable(name));
+    return names.filter((name) => {
+      const text = this.unread(name);
+      return text !== undefined && this.#undecodable?.get(name) !== text;
+    });
   }
 
   /** All attributes, also those that cannot be decoded. */
@@ -54,7 +52,7 @@ export class StoredAttributes {
 
   /** The text, or an object that reads it. */
   unread(name: string): StoredText | undefined {
-    return this.isLeft(name) ? undefined : this.#texts.get(name);
+    return this.#left?.(name) ? undefined : this.#texts.get(name);
   }
 
   /** @throws SessionStoreError when the store cannot read the text */
@@ -120,13 +118,13 @@ export class StoredAttributes {
   decodeText(name: string, text: string | undefined): unknown {
     if (text === this.text(name)) return this.decode(name);
     const texts = text === undefined ? [] : ([[name, text]] as const);
-    return new StoredAttributes(texts, this.serializer, this.owner).decode(name);
+    return new StoredAttributes(texts, this.serializer, this.warnings, this.shownId).decode(name);
   }
 
   /** The decoded value; undefined when it cannot be decoded. @throws SessionStoreError when the store cannot read it */
   decode(name: string): unknown {
     const text = this.text(name);
-    if (text === undefined || this.#isUndecodable(name)) return undefined;
+    if (text === undefined || this.#undecodable?.get(name) === text) return undefined;
     try {
       return readText(this.serializer, text) ?? undefined;
     } catch {
@@ -197,16 +195,10 @@ export class StoredAttributes {
     return raw !== undefined && (raw === text || this.textAsRead(raw) === text);
   }
 
-  #isUndecodable(name: string): boolean {
-    if (!this.#undecodable) return false;
-    const text = this.unread(name);
-    return text !== undefined && this.#undecodable.get(name) === text;
-  }
-
   #warn(name: string): void {
-    this.owner.warnings.warn(
+    this.warnings.warn(
       name,
-      `Attribute ${JSON.stringify(name)} of session ${this.owner.shownId()} cannot be decoded: reads of it give ` +
+      `Attribute ${JSON.stringify(name)} of session ${this.shownId()} cannot be decoded: reads of it give ` +
         'undefined. Set or remove the attribute, or configure the serializer that wrote it',
     );
   }
@@ -218,9 +210,7 @@ export function canChangeInPlace(value: unknown): boolean {
 }
 
 /** The session whose attributes are tracked. */
-export interface AttributesSession extends BoundedSession {
-  /** The attributes that the store has. */
-  readonly storedAttributes: StoredAttributes;
+interface AttributesSession extends BoundedSession {
   /** Whether the store does not have the session yet. */
   readonly isNew: boolean;
 }
@@ -247,6 +237,7 @@ interface Entry {
  */
 export class TrackedAttributes {
   readonly #session: AttributesSession;
+  #stored: StoredAttributes;
   /** Only attributes that the application read or set; the others are not decoded. */
   readonly #entries = new Map<string, Entry>();
   /** Whether the application set or removed any: most requests only read. */
@@ -260,8 +251,14 @@ export class TrackedAttributes {
   /** The stored attributes that the last save was made of, and those that it left behind. */
   #written: { readonly stored: StoredAttributes; readonly left: NameTest | undefined } | undefined;
 
-  constructor(session: AttributesSession) {
+  constructor(stored: StoredAttributes, session: AttributesSession) {
+    this.#stored = stored;
     this.#session = session;
+  }
+
+  /** The attributes that the store has. */
+  get stored(): StoredAttributes {
+    return this.#stored;
   }
 
   get names(): string[] {
@@ -374,25 +371,44 @@ export class TrackedAttributes {
     this.#content = undefined;
   }
 
+  /** Forgets them as well, and takes over what another object of the session has loaded later. */
+  replaceBy(loaded: TrackedAttributes): void {
+    this.#stored = loaded.#stored;
+    this.discard();
+  }
+
   /** What has to be written, by name. */
   changes(): Map<string, string | null> {
-    this.#written = { stored: this.#stored, left: this.#stored.left };
     const changes = new Map<string, string | null>();
-    const inPlace: Entry[] = [];
+    let inPlace: string | undefined;
     for (const entry of this.#entries.values()) {
-      const { text: known } = entry;
+      const { name, text: known } = entry;
       const change = this.#change(entry);
       if (change === undefined) continue;
-      changes.set(entry.name, change);
-      this.#isSent(entry.name);
-      if (change !== known) inPlace.push(entry);
+      changes.set(name, change);
+      if (change !== known) inPlace = name;
     }
-    if (inPlace.length > 0) this.#assertFits(changes, inPlace.at(-1)!.name);
-    for (const entry of inPlace) entry.isSent = true;
+    if (inPlace !== undefined) this.#assertFits(changes, inPlace);
     return changes;
   }
 
-  /** Records that the store has made the changes of the last save. The application may have changed more since. */
+  /** Records that a save is on its way. */
+  sent(changes: AttributeChanges): void {
+    this.#written = { stored: this.#stored, left: this.#stored.left };
+    for (const [name, text] of changes) {
+      this.#isSent(name);
+      const entry = this.#entries.get(name);
+      if (entry && !entry.assigned && entry.text !== text) entry.isSent = true;
+    }
+  }
+
+  /** Whether attributes were left behind since the last save was sent. */
+  get leavesMore(): boolean {
+    const { left } = this.#stored;
+    return left !== undefined && left !== this.#written?.left;
+  }
+
+  /** Records that the store has made the last save that was sent. The application may have changed more since. */
   saved(changes: AttributeChanges): void {
     const { stored, left } = this.#written!;
     // The session was loaded again during the save.
@@ -414,10 +430,6 @@ export class TrackedAttributes {
     this.#stored.replace(name, text);
     this.#unconfirmed?.delete(name);
     if (!isOwn) this.#entries.delete(name);
-  }
-
-  get #stored(): StoredAttributes {
-    return this.#session.storedAttributes;
   }
 
   /** Whether an attribute was set again after a save with this text of it, or must be: somebody has signed in since. */
