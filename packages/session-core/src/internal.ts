@@ -29,7 +29,7 @@ export { shownError, shownStack, shownText, textOf } from './logging/shown-error
 export { WarnOnce } from './logging/warn-once.js';
 export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';
 export type { MapSessionModuleOptions } from './memory/map-session.options.js';
-export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
+export type { Clock, MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
 export {
@@ -42,8 +42,14 @@ export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
-export { type InspectedSession, inspectSessions, lookBy } from './repository/inspect-sessions.js';
-export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
+export {
+  type InspectedSession,
+  inspectSessions,
+  lookBy,
+  namespaceOf,
+  type StorePrimitives,
+  storePrimitivesOf,
+} from './repository/session.repository.js';
 export { attributesForRequest, type SetCookieAttributes } from './resolvers/attributes-for-request.js';
 export { cookieValues } from './resolvers/cookie.codec.js';
 export { LONGEST_COOKIE, type ResolvedCookieOptions } from './resolvers/cookie.options.js';
@@ -56,6 +62,7 @@ export {
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
   isOwnAttribute,
+  isWellFormed,
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
 export { isSerializer } from './session/attribute.serializer.js';
@@ -67,7 +74,7 @@ export {
   RandomSessionTokenGenerator,
   SessionIds,
 } from './session/session-token.js';
-export { indexTerm, isWellFormed, SessionIndexes } from './session/session-indexes.js';
+export { indexTerm, SessionIndexes } from './session/session-indexes.js';
 export type { UnreadText } from './session/session-record.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SafePromise } from './session/safe-promise.js';
@@ -94,7 +101,6 @@ export {
 } from './telemetry/session-telemetry.js';
 export { startLast } from './discovery/start-last.js';
 export { logger } from './logging/session.logger.js';
-export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';
 export { assertOneStore } from './option-reading/assert-one-store.js';
 export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';

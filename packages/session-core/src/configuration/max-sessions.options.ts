@@ -1,5 +1,5 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
-import type { MaxSessions } from '../session/session-limit.js';
+import type { MaxSessions } from '../session/session-state.js';
 
 /** What happens to a sign-in when its principal has as many sessions as allowed. */
 type WhenMaxSessionsReached = (typeof WAYS)[number];

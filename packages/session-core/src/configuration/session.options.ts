@@ -20,7 +20,7 @@ import { SecurityEvents } from '../security-events/security.events.js';
 import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import type { SessionIdForm, SessionIds, SessionTokenGenerator } from '../session/session-token.js';
-import type { MaxSessions } from '../session/session-limit.js';
+import type { MaxSessions } from '../session/session-state.js';
 import type { SessionIndex, SessionIndexes } from '../session/session-indexes.js';
 import type { SessionBounds } from '../session/session-bounds.js';
 

@@ -13,6 +13,10 @@ import { logger } from '../logging/session.logger.js';
 
 type Call<T> = () => Promise<T>;
 
+type Operation = SessionSaveContext['operation'];
+
+const NO_SAVES: ReadonlySet<Operation> = new Set<Operation>(['touch', 'delete', 'end_all']);
+
 /**
  * Calls a store: turns any error that it throws into a SessionStoreError, logs the first failure and the recovery, and
  * tells the tracing channels.
@@ -40,37 +44,28 @@ export class StoreCalls {
   }
 
   write(change: SessionChange, call: Call<WriteReply>): Promise<WriteReply> {
-    const kind = kindOfCall(change);
-    if (!saveChannel.hasSubscribers) return this.run(call, kind);
-    const context = { operation: operationOf(change), namespace: this.namespace, sessionId: this.#shown(change.id) };
-    return traced<WriteReply, SessionSaveContext>(
-      saveChannel,
-      context,
-      () => this.run(call, kind),
-      ({ outcome }) => ({ outcome }),
-    );
+    return this.#change(operationOf(change), change.id, call, ({ outcome }) => outcome);
   }
 
   /**
    * Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one.
    */
   async takeOver(id: string, call: Call<boolean>): Promise<void> {
-    if (!saveChannel.hasSubscribers) return void (await this.run(call, 'save'));
-    const context = { operation: 'create', namespace: this.namespace, sessionId: this.#shown(id) } as const;
-    const tell = (isStored: boolean) => ({ outcome: isStored ? 'created' : 'gone' });
-    await traced<boolean, SessionSaveContext>(saveChannel, context, () => this.run(call, 'save'), tell);
+    await this.#change('create', id, call, (isStored) => (isStored ? 'created' : 'gone'));
   }
 
   /** For the ends of many sessions. */
   endAll<T>(call: Call<T>): Promise<T> {
-    if (!saveChannel.hasSubscribers) return this.run(call);
-    const context = { operation: 'end_all', namespace: this.namespace } as const;
-    return traced<T, SessionSaveContext>(
-      saveChannel,
-      context,
-      () => this.run(call),
-      () => ({ outcome: 'ended' }),
-    );
+    return this.#change('end_all', undefined, call, () => 'ended');
+  }
+
+  /** `tell`: the outcome that the channel tells of. */
+  #change<T>(operation: Operation, id: string | undefined, call: Call<T>, tell: (result: T) => string): Promise<T> {
+    const kind = NO_SAVES.has(operation) ? 'other' : 'save';
+    if (!saveChannel.hasSubscribers) return this.run(call, kind);
+    const context: SessionSaveContext = { operation, namespace: this.namespace, sessionId: this.#shown(id) };
+    const outcome = (result: T) => ({ outcome: tell(result) });
+    return traced(saveChannel, context, () => this.run(call, kind), outcome);
   }
 
   /**
@@ -96,11 +91,7 @@ export class StoreCalls {
   }
 }
 
-function kindOfCall({ kind }: SessionChange): StoreCallKind {
-  return kind === 'create' || kind === 'update' ? 'save' : 'other';
-}
-
-function operationOf(change: SessionChange): SessionSaveContext['operation'] {
+function operationOf(change: SessionChange): Operation {
   if (change.kind !== 'update') return change.kind;
   if (change.newId !== undefined) return 'change_id';
   return change.expected ? 'update' : 'save';

@@ -94,9 +94,13 @@ export function assertRemember(remember: unknown): void {
   );
 }
 
-/** Half of a surrogate pair has no encoding in UTF-8. */
+/** Whether a text has an encoding: half of a surrogate pair has none, so that two texts could become one key. */
+export function isWellFormed(text: string): boolean {
+  return !/\p{Surrogate}/u.test(text);
+}
+
 function isWellFormedName(name: unknown): boolean {
-  return typeof name === 'string' && name !== '' && !/\p{Surrogate}/u.test(name);
+  return typeof name === 'string' && name !== '' && isWellFormed(name);
 }
 
 /** Which attributes a session keeps when somebody signs in. */

@@ -1,5 +1,5 @@
 import { SessionIndexError } from '../errors/session.errors.js';
-import { isTextOfNothing, PRINCIPAL_ATTRIBUTE, textOfNothing } from './attribute-names.js';
+import { isTextOfNothing, isWellFormed, PRINCIPAL_ATTRIBUTE, textOfNothing } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { readText } from './json-attribute.serializer.js';
 import type { AttributeChanges, IndexChanges } from './session-change.js';
@@ -34,8 +34,13 @@ export class SessionIndexes {
    * @throws TypeError for an index that is not valid, such as one that reads two attributes
    */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
-    const all = [[PRINCIPAL_NAME_INDEX_NAME, principalNameOf] as const, ...Object.entries(indexes)];
-    for (const [name, valueOf] of all) this.#add(name, valueOf);
+    const principals: SessionIndex = ({ principalName }) => principalName;
+    for (const [name, valueOf] of [[PRINCIPAL_NAME_INDEX_NAME, principals] as const, ...Object.entries(indexes)]) {
+      const { attribute, problem } = probe(name, valueOf);
+      if (attribute === undefined) throw new TypeError(`Session index ${JSON.stringify(name)} ${problem}`);
+      const others = this.#byAttribute.get(attribute) ?? [];
+      this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
+    }
   }
 
   /**
@@ -61,13 +66,6 @@ export class SessionIndexes {
   leave(keeps: (attribute: string) => boolean = () => false): IndexChanges {
     const lost = [...this.#byAttribute.values()].flat().filter(({ attribute }) => !keeps(attribute));
     return new Map(lost.map(({ name }) => [indexNameTerm(name), null]));
-  }
-
-  #add(name: string, valueOf: SessionIndex): void {
-    const { attribute, problem } = probe(name, valueOf);
-    if (attribute === undefined) throw new TypeError(`Session index ${JSON.stringify(name)} ${problem}`);
-    const others = this.#byAttribute.get(attribute) ?? [];
-    this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
   }
 }
 
@@ -96,10 +94,6 @@ class IndexedAttributes implements IndexedSession {
   readonly getAttributeOrDefault = <T>(name: string, defaultValue: T): T => this.getAttribute<T>(name) ?? defaultValue;
 }
 
-function principalNameOf({ principalName }: IndexedSession): string | undefined {
-  return principalName;
-}
-
 /** Calls the function of an index for a session without attributes, to learn which attribute it reads. */
 function probe(name: string, valueOf: SessionIndex): { readonly attribute?: string; readonly problem?: string } {
   const problem = indexNameProblem(name);
@@ -117,26 +111,21 @@ function probe(name: string, valueOf: SessionIndex): { readonly attribute?: stri
 
 /** The term under which an index lists a session with this value of its attribute; null: under none. */
 function termOf({ name, attribute, valueOf }: Definition, decode: () => unknown): string | null {
-  const value: unknown = derive(name, () => {
+  let value: unknown;
+  try {
     const current = decode() ?? undefined;
-    if (current === undefined) return undefined;
-    return valueOf(new IndexedAttributes((read) => (read === attribute ? current : refuse(name, attribute))));
-  });
+    if (current === undefined) return null;
+    value = valueOf(new IndexedAttributes((read) => (read === attribute ? current : refuse(name, attribute))));
+  } catch (cause) {
+    if (cause instanceof SessionIndexError) throw cause;
+    throw new SessionIndexError(name, 'has a function that throws', { cause });
+  }
   if (value === undefined || value === null || value === '') return null;
   if (typeof value !== 'string')
     throw new SessionIndexError(name, `has a function that returns a value of type ${typeof value}`);
   if (!isWellFormed(value)) throw new SessionIndexError(name, 'has a value that is not well-formed Unicode');
   if (isTextOfNothing(value)) throw new SessionIndexError(name, `has a function that returns ${textOfNothing(value)}`);
   return indexTerm(value);
-}
-
-function derive<T>(name: string, call: () => T): T {
-  try {
-    return call();
-  } catch (cause) {
-    if (cause instanceof SessionIndexError) throw cause;
-    throw new SessionIndexError(name, 'has a function that throws', { cause });
-  }
 }
 
 function refuse(name: string, attribute: string): never {
@@ -152,11 +141,6 @@ const WITHOUT_ATTRIBUTES = 'must return undefined for a session without attribut
 const LONGEST = 256;
 
 const HASHED = 'sha256:';
-
-/** Whether a text has an encoding: half of a surrogate pair has none, so that two texts could become one key. */
-export function isWellFormed(text: string): boolean {
-  return !/\p{Surrogate}/u.test(text);
-}
 
 /**
  * What stores have as the value of an index: the value itself; of a long one, its hash, so that clients cannot fill the

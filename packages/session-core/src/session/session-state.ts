@@ -18,11 +18,11 @@ import {
   type IndexChanges,
   type SessionChange,
   type SessionDeletedReason,
+  type SessionLimit,
   type UpdateSession,
   type WriteReply,
 } from './session-change.js';
-import { joined, NO_INDEXES, type SessionIndexes } from './session-indexes.js';
-import { limitOf, type MaxSessions } from './session-limit.js';
+import { indexTerm, joined, NO_INDEXES, type SessionIndexes } from './session-indexes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionBinding } from './session-response.js';
 import {
@@ -41,6 +41,14 @@ import type { TrackedAttributes } from './tracked-attributes.js';
 
 /** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
+
+/** How many live sessions a principal may have. */
+export interface MaxSessions {
+  /** The number of sessions. */
+  readonly perPrincipal: number;
+  /** What happens to a sign-in when there would be more. */
+  readonly whenReached: SessionLimit['whenReached'];
+}
 
 /** What a session needs from its repository. */
 export interface SessionWriter {
@@ -316,7 +324,7 @@ function creation(
     device: response?.device?.(),
     attributes: texts,
     indexes,
-    limit: limitOf(writer.maxSessions, indexes),
+    limit: limitOf(writer, indexes),
     begunAt: begunAt(indexes, binding),
     bounds: boundsOf(attributes, writer),
   };
@@ -351,7 +359,7 @@ function update(
     device,
     attributes: texts,
     indexes,
-    limit: limitOf(writer.maxSessions, indexes, newId && attributes.peek(PRINCIPAL_ATTRIBUTE)),
+    limit: limitOf(writer, indexes, newId && attributes.peek(PRINCIPAL_ATTRIBUTE)),
     begunAt: begunAt(indexes, binding),
     ...(clears && { clears }),
     ...(closes && newId !== undefined && { closes }),
@@ -391,6 +399,15 @@ function indexesToLeave({ clears, authentication }: SessionState, { indexes }: S
   if (clears) return indexes.leave();
   const kept = authentication?.kept;
   return kept ? indexes.leave((name) => isKept(name, kept)) : NO_INDEXES;
+}
+
+/** The limit for a save that lists the session under a principal, or gives another id to one of this principal. */
+function limitOf({ maxSessions }: SessionWriter, indexes: IndexChanges, name?: unknown): SessionLimit | undefined {
+  if (!maxSessions) return undefined;
+  let principal = indexes.get(PRINCIPAL_NAME_INDEX_NAME);
+  if (principal === undefined) principal = typeof name === 'string' ? indexTerm(name) : undefined;
+  const { perPrincipal, whenReached } = maxSessions;
+  return principal ? { principal, atMost: perPrincipal, whenReached } : undefined;
 }
 
 /** When the request began that makes the session one of a principal; undefined: it does not, or is none. */

@@ -1,7 +1,6 @@
 import {
   SessionAttributeError,
   type SessionBound,
-  SessionBoundError,
   SessionConflictError,
   SessionGoneError,
   SessionStateError,
@@ -21,7 +20,7 @@ import {
 import { readText } from './json-attribute.serializer.js';
 import { SafePromise } from './safe-promise.js';
 import { fullError, type SessionBounds } from './session-bounds.js';
-import type { AttributeChanges, ContentBounds, SessionDeletedReason, WriteReply } from './session-change.js';
+import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
 import {
   assertRotatable,
@@ -719,14 +718,9 @@ export class TrackedSession implements Session {
     this.#state = state;
     if (failure !== undefined) throw new SessionGoneError(failure);
     if (outcome) return outcome;
-    if (limit && limit !== 'maxSessions') throw this.#fullError(limit, changes);
+    if (limit && limit !== 'maxSessions') throw fullError(this, limit, changes);
     this.reached('maxSessions');
     throw new TooManySessionsError(this.#writer.maxSessions?.perPrincipal ?? 0);
-  }
-
-  #fullError(bound: keyof ContentBounds, changes: AttributeChanges): SessionBoundError {
-    this.reached(bound);
-    return fullError(bound, this.bounds, changes);
   }
 
   /** Ends what the tokens of a request opened until another one rotated it, so that they open nothing any more. */
@@ -781,7 +775,7 @@ export class TrackedSession implements Session {
         if (error instanceof SessionConflictError) this.reached('updateTimeout');
         throw error;
       });
-    if (result.outcome === 'full') throw this.#fullError(result.bound, new Map([[name, '']]));
+    if (result.outcome === 'full') throw fullError(this, result.bound, new Map([[name, '']]));
     if (result.outcome === 'saved') attributes.refresh(name, result.text);
     else this.#state = withStored(this.#state, { ended: result.rotated ? 'rotated' : 'gone' });
     return result.outcome;
