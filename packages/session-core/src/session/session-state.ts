@@ -176,12 +176,6 @@ export function stateOf(record: SessionRecord, hadUser: boolean, created?: Creat
   };
 }
 
-/** The record of a session that the store does not have yet. */
-export function newRecord(id: string, timeouts: SessionTimeouts): SessionRecord {
-  const now = Date.now();
-  return { id, creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined, attributes: [] };
-}
-
 /** Milliseconds since the store renewed the session: its full time to live, less what is left of it. */
 function idleTimeOf(record: SessionRecord): number | undefined {
   const { lastAccessedTime, maxInactiveInterval, absoluteTimeout, timeToLive } = record;

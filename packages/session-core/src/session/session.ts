@@ -220,9 +220,3 @@ export const SHOWN_SESSION: unique symbol = Symbol('shown session');
 export function shownBy(session: object | undefined): object | undefined {
   return (session as { readonly [SHOWN_SESSION]?: object } | undefined)?.[SHOWN_SESSION] ?? session;
 }
-
-/** What logs may show of a session: no token and no value of an attribute. */
-export function describeSession(session: ReadonlySession & { readonly isNew: boolean }, id: string): object {
-  const { isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames } = session;
-  return { id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout, attributeNames };
-}

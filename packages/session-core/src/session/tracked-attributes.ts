@@ -67,11 +67,8 @@ export class StoredAttributes {
   /** All texts but those that the store cannot read. */
   get readable(): [name: string, text: string][] {
     return [...this.texts].flatMap(([name]) => {
-      try {
-        return [[name, this.text(name)!]];
-      } catch {
-        return [];
-      }
+      const text = attempt(() => this.text(name));
+      return text === undefined ? [] : [[name, text]];
     });
   }
 
@@ -157,11 +154,7 @@ export class StoredAttributes {
 
   /** The text of a value; undefined when it cannot be encoded. */
   textOf(value: unknown): string | undefined {
-    try {
-      return this.serializer.serialize(value);
-    } catch {
-      return undefined;
-    }
+    return attempt(() => this.serializer.serialize(value));
   }
 
   /** Whether the text of a value is still this one. */
@@ -174,24 +167,15 @@ export class StoredAttributes {
    * same value differently, and reading it must not write it back.
    */
   textAsRead(raw: string): string | undefined {
-    try {
-      return this.serializer.serialize(readText(this.serializer, raw));
-    } catch {
-      // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
-      return undefined;
-    }
+    // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
+    return attempt(() => this.serializer.serialize(readText(this.serializer, raw)));
   }
 
   /** Whether the store has a value with this text, however the text is formatted there; null: whether it has none. */
   holds(name: string, text: string | null): boolean {
     if (text === null || !this.has(name)) return text === null && !this.has(name);
-    let raw: string | undefined;
-    try {
-      raw = this.text(name);
-    } catch {
-      // The store cannot read the text. Replacing it must not fail.
-      return false;
-    }
+    // Where the store cannot read the text, replacing it must not fail.
+    const raw = attempt(() => this.text(name));
     return raw !== undefined && (raw === text || this.textAsRead(raw) === text);
   }
 
@@ -204,8 +188,16 @@ export class StoredAttributes {
   }
 }
 
+function attempt<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether a value that was read can be changed without being set. */
-export function canChangeInPlace(value: unknown): boolean {
+function canChangeInPlace(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
@@ -232,6 +224,11 @@ interface Entry {
   isSent?: boolean;
 }
 
+interface Counted {
+  readonly stored: SessionContent;
+  now: SessionContent;
+}
+
 /**
  * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
  */
@@ -243,7 +240,7 @@ export class TrackedAttributes {
   /** Whether the application set or removed any: most requests only read. */
   #wasSet = false;
   /** What the store holds, and what it will hold with what was set; undefined until something is set after a save. */
-  #content: { readonly stored: SessionContent; now: SessionContent } | undefined;
+  #content: Counted | undefined;
   /** Whether no object can have changed: see `rest()`. */
   #isAtRest = false;
   /** What saves were given, and the store has not confirmed: it may hold another text than `#stored`. */
@@ -475,17 +472,14 @@ export class TrackedAttributes {
     return text;
   }
 
-  get #counted(): { readonly stored: SessionContent; now: SessionContent } {
-    return (this.#content ??= this.#count());
-  }
-
-  #count(): { readonly stored: SessionContent; now: SessionContent } {
+  get #counted(): Counted {
+    if (this.#content) return this.#content;
     const stored = SessionContent.of(this.#stored.texts);
     let now = stored;
     for (const { name, assigned, text } of this.#entries.values()) {
       if (assigned) now = now.with(name, this.#stored.unread(name), text);
     }
-    return { stored, now };
+    return (this.#content = { stored, now });
   }
 
   /** What the session will hold when an attribute is set to this text, or removed. @throws SessionBoundError */
@@ -524,12 +518,10 @@ export class TrackedAttributes {
 
   /** Whether it was set or removed, unless it was removed and the store does not have it. */
   #isWritable({ name, assigned, text }: Entry): boolean {
-    return assigned && (text !== null || this.#stored.has(name) || this.#mayBeStored(name));
-  }
-
-  /** Whether a save that had no reply may have stored it. */
-  #mayBeStored(name: string): boolean {
-    return !this.#session.isNew && this.#unconfirmed?.has(name) === true;
+    if (!assigned) return false;
+    // A save that had no reply may have stored it.
+    const mayBeStored = !this.#session.isNew && this.#unconfirmed?.has(name) === true;
+    return text !== null || this.#stored.has(name) || mayBeStored;
   }
 
   /** The new text of an object that was changed in place since it was read or saved. */

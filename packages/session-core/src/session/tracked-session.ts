@@ -46,7 +46,6 @@ import {
   isOver,
   isSet,
   mayBeginAnew,
-  newRecord,
   nextSave,
   NOT_CREATED,
   NOT_SIGNED_IN,
@@ -66,14 +65,7 @@ import {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import {
-  describeSession,
-  type SaveOutcome,
-  type Session,
-  type SessionAttributeName,
-  type SessionSignIn,
-  shownBy,
-} from './session.js';
+import { type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
 import { StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
@@ -102,7 +94,9 @@ export class TrackedSession implements Session {
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
     const { id, token } = writer.drawKey();
-    return new TrackedSession(writer, newRecord(id, timeouts), { token, presentedIds });
+    const now = Date.now();
+    const times = { creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined };
+    return new TrackedSession(writer, { id, ...times, attributes: [] }, { token, presentedIds });
   }
 
   /** A session that the store returned. */
@@ -462,9 +456,11 @@ export class TrackedSession implements Session {
     this.#beforeSave = action;
   }
 
-  /** What logs may show of the session. */
+  /** What logs may show of the session: no token and no value of an attribute. */
   toJSON(): object {
-    return describeSession(this, this.shownId);
+    const { shownId: id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout } = this;
+    const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout };
+    return { id, isNew, ...times, attributeNames: this.attributeNames };
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {
