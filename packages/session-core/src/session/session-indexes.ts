@@ -151,7 +151,7 @@ export function indexTerm(value: string): string {
 }
 
 /** What stores have as the name of an index: without `:`, so that a key has one name and one value. */
-export function indexNameTerm(name: string): string {
+function indexNameTerm(name: string): string {
   return name.replaceAll('%', '%25').replaceAll(':', '%3A');
 }
 
@@ -177,7 +177,7 @@ export function indexEntry(name: string, value: string): IndexEntry | undefined 
 }
 
 /** What is wrong with the name of an index, as the end of a sentence; undefined when it is valid. */
-export function indexNameProblem(name: string): string | undefined {
+function indexNameProblem(name: string): string | undefined {
   if (name === '') return 'must have a name';
   if (!isWellFormed(name)) return 'must have a name of well-formed Unicode';
   return Buffer.byteLength(name) > LONGEST ? `must have a name of at most ${LONGEST} bytes` : undefined;

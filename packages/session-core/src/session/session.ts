@@ -207,11 +207,7 @@ type DeclaredName = keyof {
 };
 
 /** A name that attributes can have although `SessionAttributes` does not declare it. */
-export type OtherAttributeName<N extends string> = N extends DeclaredName
-  ? never
-  : N extends SessionAttributeName
-    ? N
-    : never;
+type OtherAttributeName<N extends string> = N extends DeclaredName ? never : N extends SessionAttributeName ? N : never;
 
 /** Where an object of another class has the session that it shows. */
 export const SHOWN_SESSION: unique symbol = Symbol('shown session');
