@@ -441,7 +441,7 @@ export interface Settlement {
 
 /**
  * The state of a session after the reply to a save. `attributes`: as they are before they take over what was saved.
- * A `collision` asks for another id, and is no reply to settle.
+ * The caller gives the session another id at a `collision`, before it comes here.
  */
 export function settle(
   state: SessionState,
