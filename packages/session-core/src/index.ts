@@ -9,10 +9,9 @@ export type { Duration } from './option-reading/duration.js';
 
 // the session
 export { Session, SessionAttribute, SessionId } from './http/session.decorators.js';
-export { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session/session.js';
+export { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type SessionAttributes } from './session/session.js';
 export type { SessionInfo } from './session/session-info.js';
 export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
-export type { SessionAttributes } from './session/session-attributes.js';
 export type { SessionIndex } from './session/session-indexes.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';

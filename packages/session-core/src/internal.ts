@@ -38,7 +38,7 @@ export { shownError, shownStack, shownText, textOf } from './logging/shown-error
 export { WarnOnce } from './logging/warn-once.js';
 export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';
 export type { MapSessionModuleOptions } from './memory/map-session.options.js';
-export type { MapSessionRepositoryOptions } from './memory/map-session.repository.js';
+export type { Clock, MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
 export {
@@ -53,8 +53,14 @@ export { OptionReader } from './option-reading/option.reader.js';
 export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
-export { type InspectedSession, inspectSessions, lookBy } from './repository/inspect-sessions.js';
-export { namespaceOf, type StorePrimitives, storePrimitivesOf } from './repository/session.repository.js';
+export {
+  type InspectedSession,
+  inspectSessions,
+  lookBy,
+  namespaceOf,
+  type StorePrimitives,
+  storePrimitivesOf,
+} from './repository/session.repository.js';
 export { cookieValues } from './resolvers/cookie-session-id.resolver.js';
 export {
   attributesForRequest,
@@ -71,26 +77,23 @@ export {
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
   isOwnAttribute,
+  isWellFormed,
   PRINCIPAL_ATTRIBUTE,
 } from './session/attribute-names.js';
-export { FORWARDING_TIME } from './session/forwarding.js';
-export { LONGEST_REQUEST } from './session/longest-request.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
-export { indexTerm } from './session/index-terms.js';
-export type { ContentBounds, TouchOutcome } from './session/session-change.js';
+export { type ContentBounds, FORWARDING_TIME, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,
   isWellFormedIdOrToken,
   RandomSessionTokenGenerator,
   SessionIds,
 } from './session/session-token.js';
-export { SessionIndexes } from './session/session-indexes.js';
+export { indexTerm, SessionIndexes } from './session/session-indexes.js';
 export type { UnreadText } from './session/session-record.js';
-export type { SaveOutcome } from './session/session.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SafePromise } from './session/safe-promise.js';
-export { SHOWN_SESSION } from './session/shown-by.js';
+export { type SaveOutcome, SHOWN_SESSION } from './session/session.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';
@@ -113,8 +116,6 @@ export {
 } from './telemetry/session-telemetry.js';
 export { startLast } from './events/session-event.module.js';
 export { logger } from './logging/session.logger.js';
-export { type Clock } from './memory/map-session.store.js';
 export { assertObject, assertString } from './option-reading/assert-argument.js';
 export { SecurityEventDispatcher } from './security-events/security-event.dispatcher.js';
-export { isWellFormed } from './session/index-terms.js';
 export { readData, writeData } from './events/event-data.js';

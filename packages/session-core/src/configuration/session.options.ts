@@ -15,7 +15,7 @@ import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
 import type { SessionBounds } from '../session/session-bounds.js';
 import { indexProblem, type SessionIndex, SessionIndexes } from '../session/session-indexes.js';
-import type { MaxSessions } from '../session/session-limit.js';
+import type { MaxSessions } from '../session/session-state.js';
 import {
   RandomSessionTokenGenerator,
   type SessionIdForm,

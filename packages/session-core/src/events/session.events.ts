@@ -1,4 +1,4 @@
-import type { SessionDeletedReason } from '../session/session-deleted-reason.js';
+import type { SessionDeletedReason } from '../session/session-change.js';
 import { readDevice, type SessionInfo } from '../session/session-info.js';
 import type { ReadonlySession } from '../session/session.js';
 

@@ -81,7 +81,7 @@ export class LateChanges {
 /** Waits for the saves of a session. Resolves to whether the last one has failed. */
 async function hasFailed(session: TrackedSession | undefined): Promise<boolean> {
   try {
-    await session?.saver.last;
+    await session?.lastSave;
     return false;
   } catch {
     return true;

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
-import { NOT_REMEMBERED } from '../session/remembered.js';
+import { NOT_REMEMBERED } from '../session/session-response.js';
 import { REMEMBER_ME_ATTRIBUTE } from '../session/attribute-names.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';

@@ -7,10 +7,10 @@ import { AliasedSessionIdResolver, DEFAULT_ALIAS } from '../resolvers/aliased-se
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { TouchOutcome } from '../session/session-change.js';
+import type { SessionEnd } from '../session/session-response.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import type { SessionEnd } from '../session/unsaved-changes.js';
 import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';

@@ -1,7 +1,6 @@
 import { createParamDecorator, type ExecutionContext, type PipeTransform, type Type } from '@nestjs/common';
 import { SessionStateError } from '../errors/session.errors.js';
-import type { SessionAttributeName } from '../session/session-attributes.js';
-import type { Session as SessionType } from '../session/session.js';
+import type { SessionAttributeName, Session as SessionType } from '../session/session.js';
 import { type Call, callOf, sessionOfCall } from './call.js';
 import { SessionMiddleware } from './session.middleware.js';
 

@@ -2,11 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { assertObject, assertString } from '../option-reading/assert-argument.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import type { SessionRepository } from '../repository/session.repository.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session } from '../session/session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type Session, shownBy } from '../session/session.js';
 import { assertPrincipalName, PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SessionInfo } from '../session/session-info.js';
-import { indexTerm } from '../session/index-terms.js';
-import { shownBy } from '../session/shown-by.js';
+import { indexTerm } from '../session/session-indexes.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { isUpgrade, requestOf } from './call.js';
 import type { RequestSession } from './request-session.js';
@@ -116,7 +115,7 @@ export class Sessions {
     assertObject('The second argument', options);
     const stays = trackedOf(options.except);
     // A save that is on its way knows nothing of this.
-    await stays?.saver.last?.catch(() => undefined);
+    await stays?.lastSave?.catch(() => undefined);
     if (stays?.peekAttribute(PRINCIPAL_ATTRIBUTE) === name) stays.shutOut();
     const ids = idsOf(options.except, stays);
     const ended = await this.#indexed.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, name, ids);

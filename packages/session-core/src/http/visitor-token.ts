@@ -4,8 +4,7 @@ import { stringifySetCookie } from 'cookie';
 import { cookieValues } from '../resolvers/cookie-session-id.resolver.js';
 import { appendHeader } from '../resolvers/response-headers.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import { assertStartable } from '../session/headers-sent.js';
-import type { SessionResponse } from '../session/session-response.js';
+import { assertStartable, type SessionResponse } from '../session/session-response.js';
 
 const BYTES = 32;
 

@@ -12,8 +12,7 @@ import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { type MapSessionModuleOptions, resolveMapSessionOptions } from './map-session.options.js';
-import { MapSessionRepository } from './map-session.repository.js';
-import type { Clock } from './map-session.store.js';
+import { type Clock, MapSessionRepository } from './map-session.repository.js';
 import { PollingLoop } from '../background/polling.loop.js';
 import { SessionRepository } from '../repository/session.repository.js';
 

@@ -1,4 +1,4 @@
-import { type IndexEntry, indexEntry } from '../session/index-terms.js';
+import { type IndexEntry, indexEntry } from '../session/session-indexes.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { sizesOf } from '../session/session-bounds.js';
 import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';

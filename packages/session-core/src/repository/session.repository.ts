@@ -8,11 +8,9 @@ import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
-import type { MaxSessions } from '../session/session-limit.js';
-import type { SessionChange, TouchOutcome, WriteReply } from '../session/session-change.js';
-import type { SessionDeletedReason } from '../session/session-deleted-reason.js';
+import type { SessionChange, TouchOutcome, WriteReply, SessionDeletedReason } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
-import type { SessionWriter } from '../session/session-writer.js';
+import type { MaxSessions, SessionWriter } from '../session/session-state.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { StoreCalls } from './store-calls.js';
@@ -67,31 +65,14 @@ export interface StorePrimitives {
   restore(record: SessionRecord): Session;
 }
 
-let toPrimitives: (repository: SessionRepository) => StorePrimitives;
-let toPrincipals: typeof findPrincipals;
-let toSignOut: typeof signOutById;
-let toLook: typeof lookAgain;
-let toCalls: typeof storeCallsOf;
-
 /** Returns the protected methods that a store implements. Applications do not call them. */
-export function storePrimitivesOf(repository: SessionRepository): StorePrimitives {
-  return toPrimitives(repository);
-}
+export let storePrimitivesOf: (repository: SessionRepository) => StorePrimitives;
 
 /** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
-export function findPrincipals(repository: SessionRepository, ids: readonly string[]): Promise<(Session | null)[]> {
-  return toPrincipals(repository, ids);
-}
+export let findPrincipals: (repository: SessionRepository, ids: readonly string[]) => Promise<(Session | null)[]>;
 
 /** What a repository calls its store with. */
-export function storeCallsOf(repository: SessionRepository): StoreCalls {
-  return toCalls(repository);
-}
-
-/** Returns the namespace that tracing channels tell of the store. */
-export function namespaceOf(repository: SessionRepository): string {
-  return toCalls(repository).namespace;
-}
+export let storeCallsOf: (repository: SessionRepository) => StoreCalls;
 
 /**
  * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: another request
@@ -99,17 +80,18 @@ export function namespaceOf(repository: SessionRepository): string {
  * only where the id finds nothing.
  * @throws SessionStoreError when the store failed
  */
-export function lookAgain(
+export let lookAgain: (
   repository: SessionRepository,
   id: string,
   principalName: string | undefined,
-): Promise<'alive' | 'forwarded' | 'gone'> {
-  return toLook(repository, id, principalName);
-}
+) => Promise<'alive' | 'forwarded' | 'gone'>;
 
 /** Like `deleteById()`, for another session of a client that signs out. */
-export function signOutById(repository: SessionRepository, id: string): Promise<boolean> {
-  return toSignOut(repository, id);
+export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
+
+/** Returns the namespace that tracing channels tell of the store. */
+export function namespaceOf(repository: SessionRepository): string {
+  return storeCallsOf(repository).namespace;
 }
 
 /**
@@ -123,16 +105,16 @@ export function signOutById(repository: SessionRepository, id: string): Promise<
  */
 export abstract class SessionRepository {
   static {
-    toPrimitives = (repository) => ({
+    storePrimitivesOf = (repository) => ({
       load: (ids, only) => repository.load(ids, only),
       write: (change) => repository.write(change),
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
       restore: (record) => repository.restore(record),
     });
-    toPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_ATTRIBUTE]);
-    toSignOut = (repository, id) => repository.#delete(id, 'signed-out');
-    toLook = (repository, id, principalName) => repository.#lookAgain(id, principalName);
-    toCalls = (repository) => repository.#calls;
+    findPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_ATTRIBUTE]);
+    signOutById = (repository, id) => repository.#delete(id, 'signed-out');
+    lookAgain = (repository, id, principalName) => repository.#lookAgain(id, principalName);
+    storeCallsOf = (repository) => repository.#calls;
   }
 
   readonly #ids: SessionIds;
@@ -332,4 +314,37 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
     maxAttributeSize: maxAttributeSize ?? UNBOUNDED.maxAttributeSize,
     maxSessionSize: maxSessionSize ?? UNBOUNDED.maxSessionSize,
   };
+}
+
+/** A live session, and what its store has of it. Do not change the session. */
+export interface InspectedSession {
+  /** What the store has. */
+  readonly record: SessionRecord;
+  /** The session of the record. */
+  readonly session: Session;
+}
+
+type Look = StorePrimitives['load'];
+
+const looks = new WeakMap<SessionRepository, Look>();
+
+/** Sets how a store loads sessions for `inspectSessions()`, if not as for a request. */
+export function lookBy(repository: SessionRepository, look: Look): void {
+  looks.set(repository, look);
+}
+
+/**
+ * Loads live sessions for somebody who looks at them, in any order. It does not count as an access.
+ * @throws SessionStoreError when the store failed
+ */
+export async function inspectSessions(
+  repository: SessionRepository,
+  ids: readonly string[],
+): Promise<InspectedSession[]> {
+  const wellFormed = [...new Set(ids)].filter(isWellFormedIdOrToken);
+  if (wellFormed.length === 0) return [];
+  const { load, restore } = storePrimitivesOf(repository);
+  const look = looks.get(repository) ?? load;
+  const records = await storeCallsOf(repository).read('load', () => look(wellFormed), sizesOf);
+  return records.map((record) => ({ record, session: restore(record) }));
 }

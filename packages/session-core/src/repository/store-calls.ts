@@ -1,7 +1,6 @@
 import { SessionStateError, SessionStoreError } from '../errors/session.errors.js';
 import type { SessionChange, WriteReply } from '../session/session-change.js';
 import type { SessionIds } from '../session/session-token.js';
-import { type StoreCallKind, StoreFailureLog } from './store-failure.log.js';
 import {
   loadChannel,
   saveChannel,
@@ -9,8 +8,14 @@ import {
   type SessionSaveContext,
   traced,
 } from '../telemetry/channels.js';
+import { FailureReasons } from '../logging/failure-reasons.js';
+import { logger } from '../logging/session.logger.js';
 
 type Call<T> = () => Promise<T>;
+
+type Operation = SessionSaveContext['operation'];
+
+const NO_SAVES: ReadonlySet<Operation> = new Set<Operation>(['touch', 'delete', 'end_all']);
 
 /**
  * Calls a store: turns any error that it throws into a SessionStoreError, logs the first failure and the recovery, and
@@ -39,37 +44,28 @@ export class StoreCalls {
   }
 
   write(change: SessionChange, call: Call<WriteReply>): Promise<WriteReply> {
-    const kind = kindOfCall(change);
-    if (!saveChannel.hasSubscribers) return this.run(call, kind);
-    const context = { operation: operationOf(change), namespace: this.namespace, sessionId: this.#shown(change.id) };
-    return traced<WriteReply, SessionSaveContext>(
-      saveChannel,
-      context,
-      () => this.run(call, kind),
-      ({ outcome }) => ({ outcome }),
-    );
+    return this.#change(operationOf(change), change.id, call, ({ outcome }) => outcome);
   }
 
   /**
    * Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one.
    */
   async takeOver(id: string, call: Call<boolean>): Promise<void> {
-    if (!saveChannel.hasSubscribers) return void (await this.run(call, 'save'));
-    const context = { operation: 'create', namespace: this.namespace, sessionId: this.#shown(id) } as const;
-    const tell = (isStored: boolean) => ({ outcome: isStored ? 'created' : 'gone' });
-    await traced<boolean, SessionSaveContext>(saveChannel, context, () => this.run(call, 'save'), tell);
+    await this.#change('create', id, call, (isStored) => (isStored ? 'created' : 'gone'));
   }
 
   /** For the ends of many sessions. */
   endAll<T>(call: Call<T>): Promise<T> {
-    if (!saveChannel.hasSubscribers) return this.run(call);
-    const context = { operation: 'end_all', namespace: this.namespace } as const;
-    return traced<T, SessionSaveContext>(
-      saveChannel,
-      context,
-      () => this.run(call),
-      () => ({ outcome: 'ended' }),
-    );
+    return this.#change('end_all', undefined, call, () => 'ended');
+  }
+
+  /** `tell`: the outcome that the channel tells of. */
+  #change<T>(operation: Operation, id: string | undefined, call: Call<T>, tell: (result: T) => string): Promise<T> {
+    const kind = NO_SAVES.has(operation) ? 'other' : 'save';
+    if (!saveChannel.hasSubscribers) return this.run(call, kind);
+    const context: SessionSaveContext = { operation, namespace: this.namespace, sessionId: this.#shown(id) };
+    const outcome = (result: T) => ({ outcome: tell(result) });
+    return traced(saveChannel, context, () => this.run(call, kind), outcome);
   }
 
   /**
@@ -95,11 +91,7 @@ export class StoreCalls {
   }
 }
 
-function kindOfCall({ kind }: SessionChange): StoreCallKind {
-  return kind === 'create' || kind === 'update' ? 'save' : 'other';
-}
-
-function operationOf(change: SessionChange): SessionSaveContext['operation'] {
+function operationOf(change: SessionChange): Operation {
   if (change.kind !== 'update') return change.kind;
   if (change.newId !== undefined) return 'change_id';
   return change.expected ? 'update' : 'save';
@@ -116,4 +108,50 @@ function kindOf(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const { name, code } = error as NodeJS.ErrnoException;
   return code === undefined ? name : `${name} ${code}`;
+}
+
+// Milliseconds without a failure. While a part of the store is down, calls fail and succeed in turn.
+const CALM = 5000;
+
+/** `save`: writes more than there was. A store that is full can do everything else. */
+export type StoreCallKind = 'save' | 'other';
+
+/**
+ * Logs one line when calls to the session store begin to fail, one for each further reason, and one when none has
+ * failed for five seconds and one succeeds: a save if saves had failed.
+ */
+export class StoreFailureLog {
+  readonly #reasons = new FailureReasons();
+  #failures = 0;
+  #savesFail = false;
+  /** Monotonic time. */
+  #lastFailure = 0;
+
+  failed(error: SessionStoreError, kind: StoreCallKind): void {
+    this.#savesFail ||= kind === 'save';
+    this.#lastFailure = performance.now();
+    this.#failures++;
+    const lasts = this.#reasons.isKnown;
+    if (!this.#reasons.add(error)) return;
+    // Only the reason, because the cause may quote a value.
+    const reason = JSON.stringify(error.reason);
+    logger.error(
+      lasts
+        ? `The session store still fails, for another reason: ${reason}`
+        : `The session store failed, so requests that need their session get a 503 response: ${reason}`,
+    );
+  }
+
+  /** Returns whether the outage is over. */
+  succeeded(kind: StoreCallKind): boolean {
+    if (this.#failures === 0) return true;
+    if (this.#savesFail && kind !== 'save') return false;
+    if (performance.now() - this.#lastFailure < CALM) return false;
+    const calls = this.#failures === 1 ? '1 failed call' : `${this.#failures} failed calls`;
+    logger.log(`The session store works again after ${calls}`);
+    this.#failures = 0;
+    this.#savesFail = false;
+    this.#reasons.clear();
+    return true;
+  }
 }

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ClientDisconnectedError, SessionConflictError } from '../errors/session.errors.js';
 import type { ContentBounds, IndexChanges, SessionChange, UpdateSession, WriteReply } from './session-change.js';
-import { isRotated } from './gone-reasons.js';
 import { type StepBefore, TurnQueue } from './turn.queue.js';
 
 /** What an update makes of an attribute. */
@@ -131,7 +130,8 @@ export class ConcurrentUpdates {
           return { text: last.text ?? undefined, memo };
         }
         if (reply.outcome === 'full' && waiting.length > 1) return await this.#makeEach(waiting, { text: known, memo });
-        const result = reply.outcome === 'full' ? reply : ({ outcome: 'gone', rotated: isRotated(reply) } as const);
+        const rotated = 'rotated' in reply ? reply.rotated : undefined;
+        const result = reply.outcome === 'full' ? reply : ({ outcome: 'gone', rotated } as const);
         for (const update of waiting) update.resolve(result);
       } catch (error) {
         for (const update of waiting) update.reject(error);

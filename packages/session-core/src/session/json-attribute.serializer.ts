@@ -92,13 +92,9 @@ export function jsonProblem(value: unknown): JsonProblem | undefined {
   try {
     return findProblem(value);
   } catch (error) {
-    if (error instanceof RangeError) return problemOfDepth(value);
-    throw error;
+    if (!(error instanceof RangeError)) throw error;
   }
-}
-
-/** The problem of a value that is nested deeper than the stack, perhaps because it refers back to itself. */
-function problemOfDepth(value: unknown): JsonProblem | undefined {
+  // It is nested deeper than the stack, perhaps because it refers back to itself.
   try {
     return findProblem(value, new Set());
   } catch (error) {

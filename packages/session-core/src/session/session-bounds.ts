@@ -16,10 +16,9 @@ export const UNBOUNDED: SessionBounds = {
 
 /** A session that may hold no more than its bounds allow. */
 export interface BoundedSession {
-  /** Unset: any amount. */
-  readonly bounds?: SessionBounds;
+  readonly bounds: SessionBounds;
   /** Hears of each change that a bound refuses. */
-  reached?(bound: SessionBound): void;
+  reached(bound: SessionBound): void;
 }
 
 /**
@@ -54,15 +53,13 @@ export class SessionContent {
 
 /** @throws SessionBoundError when the text of an attribute, or the name of one that is not `stored`, is too long */
 export function assertAttributeFits(session: BoundedSession, name: string, text: string, isStored: boolean): void {
-  const { maxAttributeNameSize, maxAttributeSize } = session.bounds ?? UNBOUNDED;
-  if (!isStored && exceeds(name, maxAttributeNameSize) && isBounded(name)) {
-    const problem = `has a name of ${Buffer.byteLength(name)} bytes`;
-    throw refusal(session, 'maxAttributeNameSize', name, problem, SHORTER_NAME);
-  }
-  if (exceeds(text, maxAttributeSize) && isBounded(name)) {
-    const problem = `takes ${Buffer.byteLength(text)} bytes`;
-    throw refusal(session, 'maxAttributeSize', name, problem, ELSEWHERE);
-  }
+  const { maxAttributeNameSize, maxAttributeSize } = session.bounds;
+  // What the library makes has a size of its own. But users choose the names of their accounts.
+  if (isOwnAttribute(name) && name !== PRINCIPAL_ATTRIBUTE) return;
+  if (!isStored && exceeds(name, maxAttributeNameSize))
+    throw refusal(session, 'maxAttributeNameSize', name, `has a name of ${Buffer.byteLength(name)} bytes`);
+  if (exceeds(text, maxAttributeSize))
+    throw refusal(session, 'maxAttributeSize', name, `takes ${Buffer.byteLength(text)} bytes`);
 }
 
 /**
@@ -76,17 +73,14 @@ export function assertSessionFits(
   content: SessionContent,
   stored: SessionContent,
 ): void {
-  const { maxAttributes, maxSessionSize } = session.bounds ?? UNBOUNDED;
+  const bound = isOwnAttribute(name) ? undefined : exceededBy(content, stored, session.bounds);
+  if (!bound) return;
   const { attributes, bytes } = content;
-  if (isOwnAttribute(name)) return;
-  if (attributes > Math.max(maxAttributes, stored.attributes)) {
-    const problem = `would be attribute ${attributes} of its session`;
-    throw refusal(session, 'maxAttributes', name, problem, TOGETHER);
-  }
-  if (bytes > Math.max(maxSessionSize, stored.bytes)) {
-    const problem = `would make its session take ${bytes} bytes`;
-    throw refusal(session, 'maxSessionSize', name, problem, ELSEWHERE);
-  }
+  const isOneMore = bound === 'maxAttributes';
+  const problem = isOneMore
+    ? `would be attribute ${attributes} of its session`
+    : `would make its session take ${bytes} bytes`;
+  throw refusal(session, bound, name, problem);
 }
 
 /** The bound that an update would exceed in a session with these texts; undefined when it may be made. */
@@ -98,38 +92,33 @@ export function exceededBound(
   if (!bounds || signIn || maxInactiveInterval === 0 || absoluteTimeout === 0) return undefined;
   const stored = new Map(texts);
   const before = SessionContent.of(stored);
-  let after = before;
-  if (clears) after = SessionContent.of([]);
+  let after = clears ? SessionContent.of([]) : before;
   for (const [name, text] of attributes) after = after.with(name, clears ? null : stored.get(name), text);
-  if (after.attributes > Math.max(bounds.maxAttributes, before.attributes)) return 'maxAttributes';
-  return after.bytes > Math.max(bounds.maxSessionSize, before.bytes) ? 'maxSessionSize' : undefined;
+  return exceededBy(after, before, bounds);
+}
+
+function exceededBy(
+  { attributes, bytes }: SessionContent,
+  before: SessionContent,
+  { maxAttributes, maxSessionSize }: ContentBounds,
+): keyof ContentBounds | undefined {
+  if (attributes > Math.max(maxAttributes, before.attributes)) return 'maxAttributes';
+  return bytes > Math.max(maxSessionSize, before.bytes) ? 'maxSessionSize' : undefined;
 }
 
 /** The error for changes of attributes that the store has answered `full`. */
 export function fullError(
+  session: BoundedSession,
   bound: keyof ContentBounds,
-  bounds: ContentBounds,
   changes: AttributeChanges,
 ): SessionBoundError {
   const [name] = [...changes].findLast(([each, text]) => text !== null && !isOwnAttribute(each)) ?? [''];
-  const problem = 'is too much together with what other requests have stored';
-  return new SessionBoundError(bound, bounds[bound], name, problem, bound === 'maxAttributes' ? TOGETHER : ELSEWHERE);
+  return refusal(session, bound, name, 'is too much together with what other requests have stored');
 }
 
-function refusal(
-  session: BoundedSession,
-  bound: SessionBound,
-  name: string,
-  problem: string,
-  remedy: string,
-): SessionBoundError {
-  session.reached?.(bound);
-  return new SessionBoundError(bound, (session.bounds ?? UNBOUNDED)[bound], name, problem, remedy);
-}
-
-/** What the library makes has a size of its own. But users choose the names of their accounts. */
-function isBounded(name: string): boolean {
-  return !isOwnAttribute(name) || name === PRINCIPAL_ATTRIBUTE;
+function refusal(session: BoundedSession, bound: SessionBound, name: string, problem: string): SessionBoundError {
+  session.reached(bound);
+  return new SessionBoundError(bound, session.bounds[bound], name, problem, REMEDIES[bound]);
 }
 
 function exceeds(text: string, bytes: number): boolean {
@@ -154,5 +143,10 @@ export function sizesOf(records: readonly SessionRecord[]): { found: number; siz
 }
 
 const ELSEWHERE = 'keep such data elsewhere and its key in the session';
-const TOGETHER = 'keep what belongs together in one attribute, and remove attributes that are no longer needed';
-const SHORTER_NAME = 'use a shorter name';
+
+const REMEDIES: Readonly<Record<SessionBound, string>> = {
+  maxAttributes: 'keep what belongs together in one attribute, and remove attributes that are no longer needed',
+  maxAttributeNameSize: 'use a shorter name',
+  maxAttributeSize: ELSEWHERE,
+  maxSessionSize: ELSEWHERE,
+};

@@ -1,5 +1,4 @@
-import type { KeptAttributes } from './kept-attributes.js';
-import type { SessionDeletedReason } from './session-deleted-reason.js';
+import type { KeptAttributes } from './attribute-names.js';
 
 /**
  * A change that a store makes to a session in one atomic step.
@@ -255,3 +254,25 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
  * answers `gone`, `collision`, `refused`, `revoked`, `full` or `conflict`.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;
+
+/**
+ * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have
+ * loaded the session just before. `SessionChange` says which changes it forwards.
+ */
+export const FORWARDING_TIME = 60_000;
+
+/**
+ * Milliseconds for which a store knows that every session of a principal was ended: no request that signs somebody in
+ * takes longer.
+ */
+export const LONGEST_REQUEST = 600_000;
+
+/**
+ * Why a session was deleted:
+ * - `signed-out`: by `signOut()`, or by `BrowserSessions.end()`;
+ * - `invalidated`: by `invalidate()`, or by a timeout of 0;
+ * - `revoked`: from outside, by `Sessions.end()`, `Sessions.endAll()` or a method of the repository;
+ * - `limit`: another sign-in of the user was one too many for `maxSessions`;
+ * - `everybody`: by `endEverySession()`.
+ */
+export type SessionDeletedReason = 'signed-out' | 'invalidated' | 'revoked' | 'limit' | 'everybody';

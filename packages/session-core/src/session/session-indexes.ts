@@ -1,10 +1,11 @@
 import { SessionIndexError } from '../errors/session.errors.js';
-import { isTextOfNothing, PRINCIPAL_ATTRIBUTE, textOfNothing } from './attribute-names.js';
+import { isTextOfNothing, isWellFormed, PRINCIPAL_ATTRIBUTE, textOfNothing } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import { readText } from './json-attribute.serializer.js';
-import { indexNameProblem, indexNameTerm, indexTerm, isWellFormed } from './index-terms.js';
 import type { AttributeChanges, IndexChanges } from './session-change.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession } from './session.js';
+import { assertString } from '../option-reading/assert-argument.js';
+import { hashOf } from './session-token.js';
 
 /** What a function of the option `indexes` may read of a session: one attribute, or the name of the principal. */
 type IndexedSession = Pick<ReadonlySession, 'principalName' | 'getAttribute' | 'getAttributeOrDefault'>;
@@ -33,8 +34,13 @@ export class SessionIndexes {
    * @throws TypeError for an index that is not valid, such as one that reads two attributes
    */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
-    const all = [[PRINCIPAL_NAME_INDEX_NAME, principalNameOf] as const, ...Object.entries(indexes)];
-    for (const [name, valueOf] of all) this.#add(name, valueOf);
+    const principals: SessionIndex = ({ principalName }) => principalName;
+    for (const [name, valueOf] of [[PRINCIPAL_NAME_INDEX_NAME, principals] as const, ...Object.entries(indexes)]) {
+      const { attribute, problem } = probe(name, valueOf);
+      if (attribute === undefined) throw new TypeError(`Session index ${JSON.stringify(name)} ${problem}`);
+      const others = this.#byAttribute.get(attribute) ?? [];
+      this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
+    }
   }
 
   /**
@@ -60,13 +66,6 @@ export class SessionIndexes {
   leave(keeps: (attribute: string) => boolean = () => false): IndexChanges {
     const lost = [...this.#byAttribute.values()].flat().filter(({ attribute }) => !keeps(attribute));
     return new Map(lost.map(({ name }) => [indexNameTerm(name), null]));
-  }
-
-  #add(name: string, valueOf: SessionIndex): void {
-    const { attribute, problem } = probe(name, valueOf);
-    if (attribute === undefined) throw new TypeError(`Session index ${JSON.stringify(name)} ${problem}`);
-    const others = this.#byAttribute.get(attribute) ?? [];
-    this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
   }
 }
 
@@ -95,10 +94,6 @@ class IndexedAttributes implements IndexedSession {
   readonly getAttributeOrDefault = <T>(name: string, defaultValue: T): T => this.getAttribute<T>(name) ?? defaultValue;
 }
 
-function principalNameOf({ principalName }: IndexedSession): string | undefined {
-  return principalName;
-}
-
 /** Calls the function of an index for a session without attributes, to learn which attribute it reads. */
 function probe(name: string, valueOf: SessionIndex): { readonly attribute?: string; readonly problem?: string } {
   const problem = indexNameProblem(name);
@@ -116,26 +111,21 @@ function probe(name: string, valueOf: SessionIndex): { readonly attribute?: stri
 
 /** The term under which an index lists a session with this value of its attribute; null: under none. */
 function termOf({ name, attribute, valueOf }: Definition, decode: () => unknown): string | null {
-  const value: unknown = derive(name, () => {
+  let value: unknown;
+  try {
     const current = decode() ?? undefined;
-    if (current === undefined) return undefined;
-    return valueOf(new IndexedAttributes((read) => (read === attribute ? current : refuse(name, attribute))));
-  });
+    if (current === undefined) return null;
+    value = valueOf(new IndexedAttributes((read) => (read === attribute ? current : refuse(name, attribute))));
+  } catch (cause) {
+    if (cause instanceof SessionIndexError) throw cause;
+    throw new SessionIndexError(name, 'has a function that throws', { cause });
+  }
   if (value === undefined || value === null || value === '') return null;
   if (typeof value !== 'string')
     throw new SessionIndexError(name, `has a function that returns a value of type ${typeof value}`);
   if (!isWellFormed(value)) throw new SessionIndexError(name, 'has a value that is not well-formed Unicode');
   if (isTextOfNothing(value)) throw new SessionIndexError(name, `has a function that returns ${textOfNothing(value)}`);
   return indexTerm(value);
-}
-
-function derive<T>(name: string, call: () => T): T {
-  try {
-    return call();
-  } catch (cause) {
-    if (cause instanceof SessionIndexError) throw cause;
-    throw new SessionIndexError(name, 'has a function that throws', { cause });
-  }
 }
 
 function refuse(name: string, attribute: string): never {
@@ -146,3 +136,49 @@ function refuse(name: string, attribute: string): never {
 const TOGETHER = 'keep in one attribute all that it depends on';
 const ONE_ATTRIBUTE = `must read one attribute, the same one for every session: ${TOGETHER}`;
 const WITHOUT_ATTRIBUTES = 'must return undefined for a session without attributes';
+
+/** Bytes of UTF-8 up to which stores list a session under a value as it is. */
+const LONGEST = 256;
+
+const HASHED = 'sha256:';
+
+/**
+ * What stores have as the value of an index: the value itself; of a long one, its hash, so that clients cannot fill the
+ * store with the names that they choose. A value that looks like a hash is hashed, so that it never is that of another.
+ */
+export function indexTerm(value: string): string {
+  return value.startsWith(HASHED) || Buffer.byteLength(value) > LONGEST ? HASHED + hashOf(value) : value;
+}
+
+/** What stores have as the name of an index: without `:`, so that a key has one name and one value. */
+function indexNameTerm(name: string): string {
+  return name.replaceAll('%', '%25').replaceAll(':', '%3A');
+}
+
+/** An entry of an index as stores know it. */
+export interface IndexEntry {
+  readonly indexName: string;
+  readonly value: string;
+}
+
+/**
+ * An entry as stores know it; undefined for text that is not well-formed, under which nothing is listed.
+ * @throws TypeError for what is no text
+ */
+export function indexEntry(name: string, value: string): IndexEntry | undefined {
+  assertString('The name of an index', name);
+  assertString(
+    name === PRINCIPAL_NAME_INDEX_NAME ? 'The name of a principal' : `The value of index ${JSON.stringify(name)}`,
+    value,
+  );
+  // The store would take it for the text with another character, which may be somebody else's.
+  if (!isWellFormed(name) || !isWellFormed(value)) return undefined;
+  return { indexName: indexNameTerm(name), value: indexTerm(value) };
+}
+
+/** What is wrong with the name of an index, as the end of a sentence; undefined when it is valid. */
+function indexNameProblem(name: string): string | undefined {
+  if (name === '') return 'must have a name';
+  if (!isWellFormed(name)) return 'must have a name of well-formed Unicode';
+  return Buffer.byteLength(name) > LONGEST ? `must have a name of at most ${LONGEST} bytes` : undefined;
+}

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { SessionStateError } from '../errors/session.errors.js';
 
 /** The response of the request that a session belongs to. */
 export interface SessionResponse {
@@ -30,3 +31,72 @@ export interface SessionResponse {
   /** The request of Node.js. */
   readonly request?: IncomingMessage;
 }
+
+/** Ends a session in the store. */
+export type SessionEnd = () => Promise<unknown>;
+
+/** The request or message that a session is of. */
+export interface SessionCaller {
+  /**
+   * When it began, by the monotonic clock; when it has ended every session of a principal itself, that time.
+   * `principal`: the value in the index of principals.
+   */
+  begunAt(principal: string): number;
+  /** It has just ended every session of a principal. */
+  endedAll(principal: string): void;
+}
+
+/** On whose behalf a session changes. */
+export interface SessionBinding {
+  /** The response of the request; undefined outside of requests. */
+  readonly response?: SessionResponse | undefined;
+  /** The ends of the other live sessions of the same request, which `signOut()` ends as well. */
+  readonly companions?: readonly SessionEnd[] | undefined;
+  /** Every change throws this error. */
+  readonly refusal?: Error | undefined;
+  /** The request or message itself. */
+  readonly caller?: SessionCaller | undefined;
+}
+
+// Once the headers of the response were sent, its request starts no session and changes no token, because the client
+// would not get the cookie.
+
+/**
+ * For a change that starts a new session.
+ * @throws SessionStateError when the cookie of a new session can no longer be set
+ */
+export function assertStartable(response: SessionResponse | undefined): void {
+  if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
+}
+
+/** Whether there is a response that can still give its client another token. */
+export function takesToken(response: SessionResponse | undefined): boolean {
+  return response !== undefined && !response.headersSent && !response.isWaiting;
+}
+
+/** For a change of the token. @throws SessionStateError when the client would not get it */
+export function assertRotatable(response: SessionResponse | undefined): void {
+  if (response && !takesToken(response)) throw new SessionStateError(response.lateChange ?? LATE_ROTATION);
+}
+
+const LATE_START =
+  'A new session cannot be started after the headers of the response were sent, because its cookie can no longer be ' +
+  'set. Set an attribute before the first byte';
+
+const LATE_ROTATION =
+  'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
+  'new cookie and would lose its session. Call signIn() or changeSessionId() before the first byte';
+
+/** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
+export function secondsRemembered(response: SessionResponse | undefined): number {
+  if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
+  if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
+  return response.rememberedFor;
+}
+
+const REMEMBERED_OUTSIDE =
+  'A session can be remembered only in an HTTP request, because it is the cookie that outlives the browser. Elsewhere, ' +
+  'set session.maxInactiveInterval';
+
+/** The error of remembering a session where the application does not say for how long. */
+export const NOT_REMEMBERED = "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'";

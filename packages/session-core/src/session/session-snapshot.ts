@@ -1,11 +1,10 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
 import { PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
-import type { ReadonlySession } from './session.js';
-import type { SessionAttributeName } from './session-attributes.js';
+import type { ReadonlySession, SessionAttributeName } from './session.js';
 import type { SessionRecord } from './session-record.js';
 import { SessionIds } from './session-token.js';
-import { StoredAttributes } from './stored-attributes.js';
+import { StoredAttributes } from './tracked-attributes.js';
 import { WarnOnce } from '../logging/warn-once.js';
 
 // A snapshot belongs to no repository, but an application has one serializer.
@@ -32,8 +31,8 @@ export class SessionSnapshot implements ReadonlySession {
     this.authenticatedAt = record.authenticatedAt;
     const warnings = warningsBySerializer.get(serializer) ?? new WarnOnce();
     warningsBySerializer.set(serializer, warnings);
-    const owner = { warnings, shownId: () => ids.shown(record.id) };
-    this.#attributes = new StoredAttributes(record.attributes, serializer, owner);
+    const { id, attributes } = record;
+    this.#attributes = new StoredAttributes(attributes, serializer, warnings, () => ids.shown(id));
   }
 
   /** The snapshot of a session whose data was lost: it has no attributes, and its times are 0. */

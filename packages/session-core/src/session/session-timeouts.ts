@@ -52,7 +52,7 @@ export function haveChanged(now: SessionTimeouts, stored: TimeoutChanges): boole
 }
 
 /** Whether one of the timeouts ends the session at once. */
-export function endsNow({ maxInactiveInterval, absoluteTimeout }: SessionTimeouts): boolean {
+export function endsNow({ maxInactiveInterval, absoluteTimeout }: TimeoutChanges): boolean {
   return maxInactiveInterval === 0 || absoluteTimeout === 0;
 }
 

@@ -1,5 +1,3 @@
-import type { OtherAttributeName, SessionAttributeName, SessionAttributes } from './session-attributes.js';
-
 /**
  * The readable part of a session. Times are epoch milliseconds. A read of a value that cannot be decoded gives
  * undefined. The store keeps the value until you set or remove the attribute.
@@ -190,3 +188,31 @@ export type SaveOutcome = 'saved' | 'gone';
 
 /** The name of the index of principals, for `findByIndex()` and stores. A session has `principalName`. */
 export const PRINCIPAL_NAME_INDEX_NAME = 'principal';
+
+/**
+ * The attributes of your sessions and their types. Declare yours to have them typed:
+ * `declare module '@nest-session/core' { interface SessionAttributes { items: Item[] } }`. From then on, any other name
+ * is a type error, unless you declare `[name: string]: unknown` as well.
+ */
+export interface SessionAttributes {}
+
+/** The names that attributes can have: those that `SessionAttributes` declares; any, while it declares none. */
+export type SessionAttributeName = [keyof SessionAttributes] extends [never]
+  ? string
+  : Extract<keyof SessionAttributes, string>;
+
+/** The names that `SessionAttributes` declares one by one. */
+type DeclaredName = keyof {
+  [N in keyof SessionAttributes as string extends N ? never : number extends N ? never : N]: SessionAttributes[N];
+};
+
+/** A name that attributes can have although `SessionAttributes` does not declare it. */
+type OtherAttributeName<N extends string> = N extends DeclaredName ? never : N extends SessionAttributeName ? N : never;
+
+/** Where an object of another class has the session that it shows. */
+export const SHOWN_SESSION: unique symbol = Symbol('shown session');
+
+/** The session that an object shows, or the object itself. */
+export function shownBy(session: object | undefined): object | undefined {
+  return (session as { readonly [SHOWN_SESSION]?: object } | undefined)?.[SHOWN_SESSION] ?? session;
+}

@@ -1,22 +1,246 @@
 import { readText } from './json-attribute.serializer.js';
-import type { AttributeEntry as Entry } from './attribute-entry.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
-import type { AttributesSession } from './attributes-session.js';
-import { assertAttributeFits, assertSessionFits, SessionContent } from './session-bounds.js';
+import { assertAttributeFits, assertSessionFits, SessionContent, type BoundedSession } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
-import { canChangeInPlace, type NameTest, type StoredAttributes } from './stored-attributes.js';
+import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
+import { SessionAttributeError } from '../errors/session.errors.js';
+import type { WarnOnce } from '../logging/warn-once.js';
+import type { StoredText } from './session-record.js';
+
+/** Matches names of attributes. */
+export type NameTest = (name: string) => boolean;
+
+/** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
+export class StoredAttributes {
+  readonly #texts: Map<string, StoredText>;
+  /**
+   * Matches what the next rotation leaves behind. The store still has these attributes, but nothing here shows them.
+   */
+  #left: NameTest | undefined;
+  /** By attribute name, the text that could not be decoded. */
+  #undecodable: Map<string, string> | undefined;
+
+  constructor(
+    texts: Iterable<readonly [string, StoredText]>,
+    readonly serializer: AttributeSerializer,
+    /** Warns of each undecodable attribute once. */
+    private readonly warnings: WarnOnce,
+    /** The session id as log lines show it. */
+    private readonly shownId: () => string,
+  ) {
+    this.#texts = new Map(texts);
+  }
+
+  /** Decodes nothing: an undecodable attribute is missing here only once it was read. */
+  get names(): string[] {
+    const names = [...this.#texts.keys()];
+    if (!this.#left && !this.#undecodable) return names;
+    return names.filter((name) => {
+      const text = this.unread(name);
+      return text !== undefined && this.#undecodable?.get(name) !== text;
+    });
+  }
+
+  /** All attributes, also those that cannot be decoded. */
+  get texts(): Iterable<readonly [name: string, text: StoredText]> {
+    return this.#left ? [...this.#texts].filter(([name]) => !this.isLeft(name)) : this.#texts;
+  }
+
+  has(name: string): boolean {
+    return this.unread(name) !== undefined;
+  }
+
+  /** The text, or an object that reads it. */
+  unread(name: string): StoredText | undefined {
+    return this.#left?.(name) ? undefined : this.#texts.get(name);
+  }
+
+  /** @throws SessionStoreError when the store cannot read the text */
+  text(name: string): string | undefined {
+    const text = this.unread(name);
+    if (typeof text !== 'object') return text;
+    const read = text.read();
+    this.#texts.set(name, read);
+    return read;
+  }
+
+  /** All texts but those that the store cannot read. */
+  get readable(): [name: string, text: string][] {
+    return [...this.texts].flatMap(([name]) => {
+      const text = attempt(() => this.text(name));
+      return text === undefined ? [] : [[name, text]];
+    });
+  }
+
+  /** Records the text that the store has now; undefined when it no longer has the attribute. */
+  replace(name: string, text: string | undefined): void {
+    if (text === undefined) this.#texts.delete(name);
+    else this.#texts.set(name, text);
+  }
+
+  /** What `leave()` was called with since the last save that has left attributes behind. */
+  get left(): NameTest | undefined {
+    return this.#left;
+  }
+
+  /** Whether the next rotation leaves an attribute behind. */
+  isLeft(name: string): boolean {
+    return this.#left?.(name) === true;
+  }
+
+  /** The names of what the store has and `leave()` has hidden. */
+  get namesLeft(): string[] {
+    return this.#left ? [...this.#texts.keys()].filter((name) => this.isLeft(name)) : [];
+  }
+
+  /** Shows these attributes no more, because the next rotation leaves them behind. */
+  leave(isLeft: NameTest): void {
+    const before = this.#left;
+    this.#left = before ? (name) => before(name) || isLeft(name) : isLeft;
+  }
+
+  /** Shows what was left behind again, because no rotation will be saved. */
+  stay(): void {
+    this.#left = undefined;
+  }
+
+  /** Records a save. `left`: what it has left behind. */
+  saved(changes: AttributeChanges, left: NameTest | undefined): void {
+    if (left) for (const name of this.#texts.keys()) if (left(name)) this.#texts.delete(name);
+    if (this.#left === left) this.#left = undefined;
+    for (const [name, text] of changes) this.replace(name, text ?? undefined);
+  }
+
+  /** The value that `decode()` would return if the attribute had this text. */
+  decodeText(name: string, text: string | undefined): unknown {
+    if (text === this.text(name)) return this.decode(name);
+    const texts = text === undefined ? [] : ([[name, text]] as const);
+    return new StoredAttributes(texts, this.serializer, this.warnings, this.shownId).decode(name);
+  }
+
+  /** The decoded value; undefined when it cannot be decoded. @throws SessionStoreError when the store cannot read it */
+  decode(name: string): unknown {
+    const text = this.text(name);
+    if (text === undefined || this.#undecodable?.get(name) === text) return undefined;
+    try {
+      return readText(this.serializer, text) ?? undefined;
+    } catch {
+      // The error is not logged: JSON.parse quotes the text that it could not read.
+      const undecodable = (this.#undecodable ??= new Map<string, string>());
+      if (!undecodable.has(name)) this.#warn(name);
+      undecodable.set(name, text);
+      return undefined;
+    }
+  }
+
+  /** The decoded value; undefined when the store cannot read it or it cannot be decoded. */
+  peek(name: string): unknown {
+    try {
+      return this.decode(name);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** @throws SessionAttributeError when the serializer cannot encode the value */
+  encode(name: string, value: unknown): string {
+    try {
+      return this.serializer.serialize(value);
+    } catch (error) {
+      const problem = error instanceof SerializationProblem ? error.message : 'cannot be serialized';
+      throw new SessionAttributeError(name, problem, { cause: error });
+    }
+  }
+
+  /** The text of a value; undefined when it cannot be encoded. */
+  textOf(value: unknown): string | undefined {
+    return attempt(() => this.serializer.serialize(value));
+  }
+
+  /** Whether the text of a value is still this one. */
+  hasText(value: unknown, text: string): boolean {
+    return hasText(this.serializer, value, text);
+  }
+
+  /**
+   * The text that later encodings of a value are compared with. Not the stored text: another language may write the
+   * same value differently, and reading it must not write it back.
+   */
+  textAsRead(raw: string): string | undefined {
+    // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
+    return attempt(() => this.serializer.serialize(readText(this.serializer, raw)));
+  }
+
+  /** Whether the store has a value with this text, however the text is formatted there; null: whether it has none. */
+  holds(name: string, text: string | null): boolean {
+    if (text === null || !this.has(name)) return text === null && !this.has(name);
+    // Where the store cannot read the text, replacing it must not fail.
+    const raw = attempt(() => this.text(name));
+    return raw !== undefined && (raw === text || this.textAsRead(raw) === text);
+  }
+
+  #warn(name: string): void {
+    this.warnings.warn(
+      name,
+      `Attribute ${JSON.stringify(name)} of session ${this.shownId()} cannot be decoded: reads of it give ` +
+        'undefined. Set or remove the attribute, or configure the serializer that wrote it',
+    );
+  }
+}
+
+function attempt<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a value that was read can be changed without being set. */
+function canChangeInPlace(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+/** The session whose attributes are tracked. */
+interface AttributesSession extends BoundedSession {
+  /** Whether the store does not have the session yet. */
+  readonly isNew: boolean;
+}
+
+/** An attribute as the application sees it. */
+interface Entry {
+  readonly name: string;
+  readonly value: unknown;
+  /** Whether the application set it since the last save; otherwise it was only read. */
+  assigned: boolean;
+  /**
+   * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
+   * removed attribute. Undefined for a value that was only read and cannot change in place, or cannot be encoded.
+   */
+  text: string | null | undefined;
+  /** Whether `text` is the stored text, which another language may have formatted differently. */
+  isRaw: boolean;
+  /** Whether a save was given a change in place, and has had no reply: the store may have it. */
+  isSent?: boolean;
+}
+
+interface Counted {
+  readonly stored: SessionContent;
+  now: SessionContent;
+}
 
 /**
  * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
  */
 export class TrackedAttributes {
   readonly #session: AttributesSession;
+  #stored: StoredAttributes;
   /** Only attributes that the application read or set; the others are not decoded. */
   readonly #entries = new Map<string, Entry>();
   /** Whether the application set or removed any: most requests only read. */
   #wasSet = false;
   /** What the store holds, and what it will hold with what was set; undefined until something is set after a save. */
-  #content: { readonly stored: SessionContent; now: SessionContent } | undefined;
+  #content: Counted | undefined;
   /** Whether no object can have changed: see `rest()`. */
   #isAtRest = false;
   /** What saves were given, and the store has not confirmed: it may hold another text than `#stored`. */
@@ -24,8 +248,14 @@ export class TrackedAttributes {
   /** The stored attributes that the last save was made of, and those that it left behind. */
   #written: { readonly stored: StoredAttributes; readonly left: NameTest | undefined } | undefined;
 
-  constructor(session: AttributesSession) {
+  constructor(stored: StoredAttributes, session: AttributesSession) {
+    this.#stored = stored;
     this.#session = session;
+  }
+
+  /** The attributes that the store has. */
+  get stored(): StoredAttributes {
+    return this.#stored;
   }
 
   get names(): string[] {
@@ -138,25 +368,44 @@ export class TrackedAttributes {
     this.#content = undefined;
   }
 
+  /** Forgets them as well, and takes over what another object of the session has loaded later. */
+  replaceBy(loaded: TrackedAttributes): void {
+    this.#stored = loaded.#stored;
+    this.discard();
+  }
+
   /** What has to be written, by name. */
   changes(): Map<string, string | null> {
-    this.#written = { stored: this.#stored, left: this.#stored.left };
     const changes = new Map<string, string | null>();
-    const inPlace: Entry[] = [];
+    let inPlace: string | undefined;
     for (const entry of this.#entries.values()) {
-      const { text: known } = entry;
+      const { name, text: known } = entry;
       const change = this.#change(entry);
       if (change === undefined) continue;
-      changes.set(entry.name, change);
-      this.#isSent(entry.name);
-      if (change !== known) inPlace.push(entry);
+      changes.set(name, change);
+      if (change !== known) inPlace = name;
     }
-    if (inPlace.length > 0) this.#assertFits(changes, inPlace.at(-1)!.name);
-    for (const entry of inPlace) entry.isSent = true;
+    if (inPlace !== undefined) this.#assertFits(changes, inPlace);
     return changes;
   }
 
-  /** Records that the store has made the changes of the last save. The application may have changed more since. */
+  /** Records that a save is on its way. */
+  sent(changes: AttributeChanges): void {
+    this.#written = { stored: this.#stored, left: this.#stored.left };
+    for (const [name, text] of changes) {
+      this.#isSent(name);
+      const entry = this.#entries.get(name);
+      if (entry && !entry.assigned && entry.text !== text) entry.isSent = true;
+    }
+  }
+
+  /** Whether attributes were left behind since the last save was sent. */
+  get leavesMore(): boolean {
+    const { left } = this.#stored;
+    return left !== undefined && left !== this.#written?.left;
+  }
+
+  /** Records that the store has made the last save that was sent. The application may have changed more since. */
   saved(changes: AttributeChanges): void {
     const { stored, left } = this.#written!;
     // The session was loaded again during the save.
@@ -178,10 +427,6 @@ export class TrackedAttributes {
     this.#stored.replace(name, text);
     this.#unconfirmed?.delete(name);
     if (!isOwn) this.#entries.delete(name);
-  }
-
-  get #stored(): StoredAttributes {
-    return this.#session.storedAttributes;
   }
 
   /** Whether an attribute was set again after a save with this text of it, or must be: somebody has signed in since. */
@@ -227,17 +472,14 @@ export class TrackedAttributes {
     return text;
   }
 
-  get #counted(): { readonly stored: SessionContent; now: SessionContent } {
-    return (this.#content ??= this.#count());
-  }
-
-  #count(): { readonly stored: SessionContent; now: SessionContent } {
+  get #counted(): Counted {
+    if (this.#content) return this.#content;
     const stored = SessionContent.of(this.#stored.texts);
     let now = stored;
     for (const { name, assigned, text } of this.#entries.values()) {
       if (assigned) now = now.with(name, this.#stored.unread(name), text);
     }
-    return { stored, now };
+    return (this.#content = { stored, now });
   }
 
   /** What the session will hold when an attribute is set to this text, or removed. @throws SessionBoundError */
@@ -276,12 +518,10 @@ export class TrackedAttributes {
 
   /** Whether it was set or removed, unless it was removed and the store does not have it. */
   #isWritable({ name, assigned, text }: Entry): boolean {
-    return assigned && (text !== null || this.#stored.has(name) || this.#mayBeStored(name));
-  }
-
-  /** Whether a save that had no reply may have stored it. */
-  #mayBeStored(name: string): boolean {
-    return !this.#session.isNew && this.#unconfirmed?.has(name) === true;
+    if (!assigned) return false;
+    // A save that had no reply may have stored it.
+    const mayBeStored = !this.#session.isNew && this.#unconfirmed?.has(name) === true;
+    return text !== null || this.#stored.has(name) || mayBeStored;
   }
 
   /** The new text of an object that was changed in place since it was read or saved. */

@@ -1,33 +1,102 @@
-import { SessionAttributeError } from '../errors/session.errors.js';
-import { assertFree, assertPrincipalName, assertRemember, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import {
+  SessionAttributeError,
+  type SessionBound,
+  SessionConflictError,
+  SessionGoneError,
+  SessionStateError,
+  SessionStoreError,
+  TooManySessionsError,
+} from '../errors/session.errors.js';
+import {
+  assertFree,
+  assertName,
+  assertPrincipalName,
+  assertRemember,
+  isKept,
+  keptAttributes,
+  PRINCIPAL_ATTRIBUTE,
+  REMEMBER_ME_ATTRIBUTE,
+} from './attribute-names.js';
 import { readText } from './json-attribute.serializer.js';
-import { takesToken } from './headers-sent.js';
 import { SafePromise } from './safe-promise.js';
-import type { SessionAttributeName } from './session-attributes.js';
+import { fullError, type SessionBounds } from './session-bounds.js';
+import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
 import type { SessionRecord } from './session-record.js';
-import type { SessionResponse } from './session-response.js';
-import { endsNow, type SessionTimeouts } from './session-timeouts.js';
+import {
+  assertRotatable,
+  assertStartable,
+  secondsRemembered,
+  type SessionBinding,
+  type SessionCaller,
+  type SessionEnd,
+  type SessionResponse,
+  takesToken,
+} from './session-response.js';
+import {
+  accessOf,
+  authenticatedAt,
+  begunAnew,
+  boundsOf,
+  type CreatedSession,
+  discarded,
+  failed,
+  failureToStart,
+  isGone,
+  isNeverStored,
+  isOver,
+  isSet,
+  mayBeginAnew,
+  nextSave,
+  NOT_CREATED,
+  NOT_SIGNED_IN,
+  reloaded,
+  sent,
+  type SentSave,
+  type SessionSave,
+  type SessionState,
+  type SessionWriter,
+  settle,
+  type Settlement,
+  settlePresented,
+  SIGNED_OUT,
+  signsIn,
+  stateOf,
+  withStored,
+} from './session-state.js';
+import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import type { SessionWriter } from './session-writer.js';
-import { SessionSaver } from './session.saver.js';
-import type { SaveOutcome, Session, SessionSignIn } from './session.js';
-import { describeSession, shownBy } from './shown-by.js';
-import { newRecord, StoredSession } from './stored-session.js';
-import { type CreatedSession, type SessionBinding, type SessionCaller, UnsavedChanges } from './unsaved-changes.js';
+import { type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
+import { StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
+
+// 256 random bits do not collide. The limit keeps a broken random source, or a broken store, from looping for ever.
+const MAX_COLLISIONS = 3;
 
 /** The one implementation of `Session`: what the application has changed, on top of what the store has. */
 export class TrackedSession implements Session {
   readonly #writer: SessionWriter;
-  readonly #stored: StoredSession;
-  readonly #changes: UnsavedChanges;
-  #lazySaver: SessionSaver | undefined;
+  readonly #attributes: TrackedAttributes;
+  #state: SessionState;
+  #binding: SessionBinding = {};
+  #beforeSave: (() => void) | undefined;
+  /** Whether it runs before a save that the response waits for, so that its headers take another token. */
+  #isBeforeResponse = false;
+  /** The ends of other sessions, which come first: so a request that failed in between can be repeated. */
+  #beforeEnd: readonly SessionEnd[] | undefined;
+  /** What the application says to a new session. */
+  #permission: Promise<void> | undefined;
+  /** A creation or rotation whose reply was lost: the store may have made it. */
+  #unanswered: SentSave | undefined;
+  /** The last save or update, done or not; undefined when there was none. */
+  #turn: Promise<unknown> | undefined;
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
     const { id, token } = writer.drawKey();
-    return new TrackedSession(writer, newRecord(id, timeouts), { token, presentedIds });
+    const now = Date.now();
+    const times = { creationTime: now, lastAccessedTime: now, ...timeouts, timeToLive: undefined };
+    return new TrackedSession(writer, { id, ...times, attributes: [] }, { token, presentedIds });
   }
 
   /** A session that the store returned. */
@@ -45,45 +114,57 @@ export class TrackedSession implements Session {
 
   private constructor(writer: SessionWriter, record: SessionRecord, created?: CreatedSession) {
     this.#writer = writer;
-    this.#stored = new StoredSession(record, writer, created !== undefined);
-    this.#changes = new UnsavedChanges(this.#stored, writer, record.id, created);
+    const shownId = () => writer.shown(this.storedId ?? '');
+    const stored = new StoredAttributes(record.attributes, writer.serializer, writer.warnings, shownId);
+    this.#attributes = new TrackedAttributes(stored, this);
+    this.#state = stateOf(record, stored.has(PRINCIPAL_ATTRIBUTE), created);
     Object.preventExtensions(this); // A property would be lost silently.
   }
 
   get id(): string {
-    return this.#changes.id;
+    return this.#state.id;
   }
 
   get isNew(): boolean {
-    return this.#changes.isNew;
+    return this.#state.stored.id === undefined;
   }
 
   get isGone(): boolean {
-    return this.#stored.ended === 'gone';
+    return isGone(this.#state);
   }
 
   get creationTime(): number {
-    return this.#stored.creationTime;
+    return this.#state.stored.creationTime;
   }
 
   get lastAccessedTime(): number {
-    return this.#stored.lastAccessedTime;
+    return this.#state.stored.lastAccessedTime;
   }
 
   get maxInactiveInterval(): number {
-    return this.#changes.timeouts.maxInactiveInterval;
+    return this.#state.timeouts.maxInactiveInterval;
   }
 
   set maxInactiveInterval(timeout: number | string) {
-    this.#changes.setTimeout('maxInactiveInterval', timeout);
+    this.#setTimeout('maxInactiveInterval', timeout);
   }
 
   get absoluteTimeout(): number {
-    return this.#changes.timeouts.absoluteTimeout;
+    return this.#state.timeouts.absoluteTimeout;
   }
 
   set absoluteTimeout(timeout: number | string) {
-    this.#changes.setTimeout('absoluteTimeout', timeout);
+    this.#setTimeout('absoluteTimeout', timeout);
+  }
+
+  #setTimeout(name: keyof SessionTimeouts, timeout: number | string): void {
+    this.#assertWritable();
+    const seconds = secondsOf(name, timeout);
+    const { longestAbsoluteTimeout: longest = Infinity } = this.#writer;
+    if (name === 'absoluteTimeout' && (seconds < 0 ? Infinity : seconds) > longest) {
+      throw new RangeError(`absoluteTimeout must be at most ${longest} seconds with \`security: 'strict'\``);
+    }
+    this.#change({ timeouts: { ...this.#state.timeouts, [name]: seconds } });
   }
 
   get principalName(): string | undefined {
@@ -95,25 +176,25 @@ export class TrackedSession implements Session {
     if (name !== undefined) assertPrincipalName(name);
     const isOther = name !== this.peekAttribute(PRINCIPAL_ATTRIBUTE);
     // Whoever becomes the user gets another token, as by `signIn()`.
-    if (isOther && name !== undefined && !this.isNew) this.#changes.assertRotatable();
-    this.#become(name, isOther && takesToken(this.#changes.response));
+    if (isOther && name !== undefined && !this.isNew) this.#assertRotatable();
+    this.#become(name, isOther && takesToken(this.response));
   }
 
   get authenticatedAt(): number | undefined {
-    return this.#changes.isOver ? undefined : this.#changes.authenticatedAt;
+    return this.isOver ? undefined : authenticatedAt(this.#state);
   }
 
   /** Whether `signIn()` was called since the last save. */
   get signsIn(): boolean {
-    return !this.#changes.isOver && this.#changes.signsIn;
+    return !this.isOver && signsIn(this.#state);
   }
 
   get attributeNames(): SessionAttributeName[] {
-    return this.#changes.isOver ? [] : this.#changes.attributes.names;
+    return this.isOver ? [] : this.#attributes.names;
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
-    return this.#changes.isOver ? undefined : (this.#changes.attributes.get(name) as T | undefined);
+    return this.isOver ? undefined : (this.#attributes.get(name) as T | undefined);
   }
 
   getRequiredAttribute<T = unknown>(name: string): T {
@@ -133,15 +214,15 @@ export class TrackedSession implements Session {
 
   /** The same, for the attributes that only the library sets. */
   setOwnAttribute(name: string, value: unknown): void {
-    this.#changes.assertStartable();
-    this.#changes.attributes.set(name, value);
+    this.#assertStartable();
+    this.#attributes.set(name, value);
   }
 
   /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     assertFree(name, value);
-    this.#changes.assertStartable();
-    this.#changes.attributes.assign(name, value);
+    this.#assertStartable();
+    this.#attributes.assign(name, value);
   }
 
   removeAttribute(name: string): void {
@@ -157,38 +238,33 @@ export class TrackedSession implements Session {
     return SafePromise.of(this.#updateAttribute(name, update, false));
   }
 
-  async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
-    this.#changes.assertWritable();
-    if (mustBeFree) assertFree(name, update);
-    // The store may still have an attribute that a sign-in did not keep.
-    if (this.isNew || this.#stored.attributes.isLeft(name)) {
-      this.#changes.attributes.update(name, (value) => this.setOwnAttribute(name, update(value as T | undefined)));
-      return this.getAttribute<T>(name);
-    }
-    const outcome = await this.saver.updateAttribute(name, (current) => update(current as T | undefined));
-    return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
-  }
-
   signIn(name: string, { remember, keep }: SessionSignIn = {}): void {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
-    this.#changes.assertRotatable();
-    this.saver.rotate(() => this.#changes.signIn(name, remember, keep));
+    this.#assertRotatable();
+    this.#rotate(() => this.#signIn(name, remember, keep));
   }
 
   signOut(): void {
-    this.#changes.invalidate('signed-out');
+    this.#invalidate('signed-out');
+    this.#beforeEnd = this.#binding.companions;
   }
 
   changeSessionId(): string {
-    this.#changes.assertRotatable();
-    return this.saver.rotate();
+    this.#assertRotatable();
+    return this.#rotate();
   }
 
   /** Rotates the session and removes all of its attributes, also those that other requests are saving. */
   startAnew(): void {
-    this.#changes.assertRotatable();
-    this.saver.rotate(() => this.#changes.clear());
+    this.#assertRotatable();
+    this.#rotate(() => {
+      this.#attributes.leave(() => true);
+      const { hadUser } = this.#state.stored;
+      // Of a visitor, it may be the login of an application that names no principal.
+      const wasUser = hadUser || authenticatedAt(this.#state) !== undefined;
+      this.#change({ clears: true, authentication: wasUser ? SIGNED_OUT : undefined });
+    });
   }
 
   /**
@@ -196,30 +272,34 @@ export class TrackedSession implements Session {
    * one. Not where the client cannot be told.
    */
   shutOut(): void {
-    if (this.isNew || this.#changes.isOver || !takesToken(this.#changes.response)) return;
-    this.#changes.assertRotatable();
-    const shut = () => void (this.#changes.closes = true);
-    if (this.storedId === this.id) this.saver.rotate(shut);
-    else shut();
+    if (this.isNew || this.isOver || !takesToken(this.response)) return;
+    this.#assertRotatable();
+    if (this.storedId === this.id) this.#rotate();
+    this.#change({ closes: true });
   }
 
   invalidate(): void {
-    this.#changes.invalidate();
+    this.#invalidate(this.#state.deletion ?? 'invalidated');
   }
 
   save(callback?: never): Promise<SaveOutcome> {
     if (typeof callback === 'function') throw new TypeError('save() takes no callback: await session.save()');
-    return this.saver.save();
+    return this.#saveInTurn(false);
   }
 
   /** The same, where the response waits for it. */
   saveBeforeResponse(): Promise<SaveOutcome> {
-    return this.saver.save(true);
+    return this.#saveInTurn(true);
+  }
+
+  /** The last save or update, done or not; undefined when there was none. */
+  get lastSave(): Promise<unknown> | undefined {
+    return this.#turn;
   }
 
   /** The id in the store until the next save; undefined while the session is new. */
   get storedId(): string | undefined {
-    return this.#stored.id;
+    return this.#state.stored.id;
   }
 
   /** The id as log lines show it. */
@@ -229,48 +309,50 @@ export class TrackedSession implements Session {
 
   /** Whether there is anything to save. */
   get isDirty(): boolean {
-    return this.#changes.isDirty;
+    // What was set comes first, because it needs no encoding.
+    if (this.isSet) return true;
+    return !this.#state.stored.ended && !isNeverStored(this.#state) && this.#attributes.hasChangedInPlace;
   }
 
   /** The application has finished: see `TrackedAttributes.rest()`. */
   rest(): void {
-    this.#changes.attributes.rest();
+    this.#attributes.rest();
   }
 
   /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
   get isSet(): boolean {
-    return this.#changes.isSet;
+    return this.#beforeEnd !== undefined || isSet(this.#state, this.#attributes);
   }
 
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
   get tokenToSend(): SessionToken | undefined {
-    const { isOver, id, token } = this.#changes;
-    return !isOver && !this.#stored.ended && this.#stored.id === id ? token : undefined;
+    const { stored, id, token } = this.#state;
+    return !this.isOver && !stored.ended && stored.id === id ? token : undefined;
   }
 
   /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
-    return this.#stored.ended === 'deleted';
+    return this.#state.stored.ended === 'deleted';
   }
 
   /** Whether this object ended the session, even if another request has rotated it in the meantime. */
   get wasEnded(): boolean {
-    return this.#stored.wasEnded;
+    return this.#state.stored.wasEnded;
   }
 
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */
   get idleTime(): number | undefined {
-    return this.#stored.idleTime;
+    return this.#state.stored.idleTime;
   }
 
   /** An attribute for the library's own reads: undefined, never an error, when the value cannot be decoded. */
   peekAttribute(name: string): unknown {
-    return this.#changes.isOver ? undefined : this.#changes.attributes.peek(name);
+    return this.isOver ? undefined : this.#attributes.peek(name);
   }
 
   /** The principal in the store, as far as this object knows: undefined without one, or one that cannot be decoded. */
   get storedPrincipal(): string | undefined {
-    const name = this.#stored.attributes.peek(PRINCIPAL_ATTRIBUTE);
+    const name = this.peekStored(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 
@@ -281,13 +363,13 @@ export class TrackedSession implements Session {
 
   /** Whether this object has ended the session, or ends it at its next save. */
   get isOver(): boolean {
-    return this.#changes.isOver;
+    return isOver(this.#state);
   }
 
   /** Lets what runs before each save change the session now. Never throws: the save does, for the same. */
   complete(): void {
     try {
-      if (!this.isOver) this.#changes.beforeSave?.();
+      if (!this.isOver) this.#beforeSave?.();
     } catch {
       // Nothing was signed in or out.
     }
@@ -296,35 +378,35 @@ export class TrackedSession implements Session {
   /** Whether the next save ends the session, or leaves nobody signed in who was. */
   get endsLogin(): boolean {
     const isSignedOut = this.storedPrincipal !== undefined && this.peekAttribute(PRINCIPAL_ATTRIBUTE) === undefined;
-    return this.isOver || isSignedOut || endsNow(this.#changes.timeouts);
+    return this.isOver || isSignedOut || endsNow(this.#state.timeouts);
   }
 
   /** The response of the request on whose behalf the session changes. */
   get response(): SessionResponse | undefined {
-    return this.#changes.response;
+    return this.#binding.response;
   }
 
   /** The value that the next request reads of an attribute with this value. @throws SessionAttributeError */
   asStored(name: string, value: unknown): unknown {
     const isAsGiven = value === undefined || typeof value === 'string' || typeof value === 'boolean';
     if (isAsGiven || value === null) return value;
-    const { attributes } = this.#stored;
-    return readText(attributes.serializer, attributes.encode(name, value)) ?? undefined;
+    const { stored } = this.#attributes;
+    return readText(stored.serializer, stored.encode(name, value)) ?? undefined;
   }
 
   /** The value of an attribute in the store, as this object knows it; undefined when it cannot be decoded. */
   peekStored(name: string): unknown {
-    return this.#stored.attributes.peek(name);
+    return this.#attributes.stored.peek(name);
   }
 
   /** From now on, the session changes on behalf of the request with this response. */
-  bindTo(response: SessionResponse, { companions, refusal, caller }: SessionBinding = {}): void {
-    Object.assign(this.#changes, { response, companions, refusal, caller });
+  bindTo(response: SessionResponse, binding?: Omit<SessionBinding, 'response'>): void {
+    this.#binding = { response, ...binding };
   }
 
   /** The request that the session changes on behalf of; undefined where there is none. */
   get caller(): SessionCaller | undefined {
-    return this.#changes.caller;
+    return this.#binding.caller;
   }
 
   /**
@@ -333,9 +415,8 @@ export class TrackedSession implements Session {
    * does who signs out after the first byte. @throws SessionStateError for a sign-in after the first byte
    */
   setPrincipal(name: string | undefined): void {
-    const { id } = this.#stored;
-    const keepsId = id !== undefined && id === this.#changes.id && !this.#takesToken;
-    if (name !== undefined && keepsId && this.response?.lateChange === undefined) this.#changes.assertRotatable();
+    const keepsId = this.storedId === this.id && !this.#takesToken;
+    if (name !== undefined && keepsId && this.response?.lateChange === undefined) this.#assertRotatable();
     this.#become(name, true);
   }
 
@@ -344,59 +425,383 @@ export class TrackedSession implements Session {
     this.#become(name, false);
   }
 
-  /** `isAnother`: whether the sign-in before was that of somebody else. */
-  #become(name: string | undefined, isAnother: boolean): void {
-    const [changes, { id }] = [this.#changes, this.#stored];
-    const assign = () => changes.setPrincipal(name, isAnother);
-    if (isAnother && this.#takesToken && id !== undefined && id === changes.id) this.saver.rotate(assign);
-    else assign();
-  }
-
-  /** Whether the client can get another token. */
-  get #takesToken(): boolean {
-    const { response, isBeforeResponse } = this.#changes;
-    return isBeforeResponse ? response?.headersSent === false : takesToken(response);
-  }
-
   /** From now on, a save does not renew the idle timeout. */
   keepIdle(): void {
-    this.#changes.keepsIdle = true;
+    this.#change({ keepsIdle: true });
   }
 
   /** The store has just renewed the session: for so many milliseconds, a save of attributes need not renew it again. */
   keepIdleFor(duration: number): void {
-    this.#changes.isFreshUntil = performance.now() + duration;
+    this.#change({ isFreshUntil: performance.now() + duration });
   }
 
   /** Forgets the changes that are not saved, but for a rotation. */
   discard(): void {
-    this.#changes.discard();
+    this.#attributes.discard();
+    if (!this.#state.clears) this.#attributes.stored.stay();
+    this.#state = discarded(this.#state);
   }
 
   /** Forgets all changes, and takes over what was loaded later. Returns false once it has ended or has another id. */
   replaceBy(loaded: Session): boolean {
-    if (this.#changes.isOver || this.id !== loaded.id) return false;
-    this.#stored.replaceBy(TrackedSession.of(loaded).#stored);
-    this.#changes.reset();
+    if (this.isOver || this.id !== loaded.id) return false;
+    const other = TrackedSession.of(loaded);
+    this.#attributes.replaceBy(other.#attributes);
+    this.#state = reloaded(this.#state, other.#state.stored);
     return true;
   }
 
   /** From now on, `action` runs before each save, which also writes what it changes. */
   beforeSave(action: () => void): void {
-    this.#changes.beforeSave = action;
+    this.#beforeSave = action;
   }
 
-  /** What logs may show of the session. */
+  /** What logs may show of the session: no token and no value of an attribute. */
   toJSON(): object {
-    return describeSession(this, this.shownId);
+    const { shownId: id, isNew, creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout } = this;
+    const times = { creationTime, lastAccessedTime, maxInactiveInterval, absoluteTimeout };
+    return { id, isNew, ...times, attributeNames: this.attributeNames };
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): object {
     return this.toJSON();
   }
 
-  /** Makes its saves, one after the other. Most requests make none. */
-  get saver(): SessionSaver {
-    return (this.#lazySaver ??= new SessionSaver(this.#changes, this.#stored, this.#writer));
+  /** How much it may hold, by whether somebody is signed in. */
+  get bounds(): SessionBounds {
+    return boundsOf(this.#attributes, this.#writer);
+  }
+
+  /** Reports that a bound, or the limit of another option, refuses a change. */
+  reached(limit: SessionBound | 'maxSessions' | 'updateTimeout'): void {
+    const name = this.#attributes.peek(PRINCIPAL_ATTRIBUTE);
+    const principalName = typeof name === 'string' ? name : undefined;
+    const report = { request: this.response?.request, limit, sessionId: this.storedId, principalName };
+    this.#writer.securityEvents?.report('limit-reached', report);
+  }
+
+  #change(changes: Partial<SessionState>): void {
+    this.#state = { ...this.#state, ...changes };
+  }
+
+  #assertAllowed(): void {
+    const { refusal, response } = this.#binding;
+    if (refusal) throw refusal;
+    response?.noteChange?.();
+  }
+
+  /** @throws SessionStateError when the session was ended in this request */
+  #assertWritable(): void {
+    this.#assertAllowed();
+    if (this.isOver) throw new SessionStateError(OVER);
+  }
+
+  /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
+  #assertStartable(): void {
+    this.#assertWritable();
+    if (this.isNew) assertStartable(this.response);
+  }
+
+  /** For a change of the token. @throws SessionStateError when the client would not get it */
+  #assertRotatable(): void {
+    this.#assertWritable();
+    assertRotatable(this.response);
+  }
+
+  /** Whether the client can get another token. */
+  get #takesToken(): boolean {
+    return this.#isBeforeResponse ? this.response?.headersSent === false : takesToken(this.response);
+  }
+
+  #invalidate(reason: SessionDeletedReason): void {
+    this.#assertAllowed();
+    this.#change({ deletion: reason });
+  }
+
+  /**
+   * Gives the session a fresh token and id, which take effect at the save together with what `change` changes. Returns
+   * the new id.
+   */
+  #rotate(change?: () => void): string {
+    // First, because without a token nothing may change. After a creation whose reply was lost, the store may know the
+    // session already.
+    const { id, token } = this.#writer.drawKey(this.storedId ?? this.#unanswered?.save.id);
+    change?.();
+    this.#change({ id, token });
+    return id;
+  }
+
+  /** `remember` unset: a user who signs in again stays remembered. `keep` unset: see `Session.signIn()`. */
+  #signIn(name: string, remember: boolean | undefined, keep: readonly string[] | undefined): void {
+    const rememberedFor = remember ? secondsRemembered(this.response) : this.#keptFor(name, remember);
+    const { ended, hadUser } = this.#state.stored;
+    if (ended === 'gone' || (ended === 'rotated' && hadUser)) throw new SessionGoneError(NOT_SIGNED_IN);
+    const { visitorAttributes, timeouts } = this.#writer;
+    const attributes = this.#attributes;
+    // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
+    const maxInactiveInterval = secondsOf('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
+    attributes.encode(PRINCIPAL_ATTRIBUTE, name);
+    const kept = keptAttributes(keep ?? (this.#isOfAnother(name) ? [] : undefined), visitorAttributes);
+    this.#change({
+      authentication: { kept, at: Date.now() },
+      timeouts: { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout },
+    });
+    attributes.leave((each) => !isKept(each, kept));
+    attributes.set(PRINCIPAL_ATTRIBUTE, name);
+    if (rememberedFor !== undefined) attributes.set(REMEMBER_ME_ATTRIBUTE, true);
+  }
+
+  /** Seconds to remember a sign-in that does not say: of the user whose session is remembered, and of no other one. */
+  #keptFor(name: string, remember: boolean | undefined): number | undefined {
+    const stays = remember === undefined && this.#attributes.peek(PRINCIPAL_ATTRIBUTE) === name;
+    return stays && this.#attributes.peek(REMEMBER_ME_ATTRIBUTE) === true ? this.response?.rememberedFor : undefined;
+  }
+
+  /** Whether the session is, or was before the changes of this request, that of another principal. */
+  #isOfAnother(name: string): boolean {
+    const names = [this.#attributes.peek(PRINCIPAL_ATTRIBUTE), this.peekStored(PRINCIPAL_ATTRIBUTE)];
+    return names.some((each) => each !== undefined && each !== name);
+  }
+
+  /** `isAnother`: whether the sign-in before was that of somebody else. */
+  #become(name: string | undefined, isAnother: boolean): void {
+    const assign = () => this.#assignPrincipal(name, isAnother);
+    if (isAnother && this.#takesToken && this.storedId === this.id) this.#rotate(assign);
+    else assign();
+  }
+
+  /**
+   * Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round.
+   * `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in.
+   */
+  #assignPrincipal(name: string | undefined, isAnother: boolean): void {
+    this.#assertStartable();
+    const { timeouts, anonymousTimeout } = this.#writer;
+    const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
+    this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
+    const [from, to] = hadOne
+      ? [timeouts.maxInactiveInterval, anonymousTimeout]
+      : [anonymousTimeout, timeouts.maxInactiveInterval];
+    // The application has set another one otherwise.
+    if (hadOne === (name === undefined) && this.maxInactiveInterval === from) this.maxInactiveInterval = to;
+    if (name === undefined || (isAnother && !signsIn(this.#state))) this.#change({ authentication: SIGNED_OUT });
+  }
+
+  /** Saves all changes, one save after the other. */
+  #saveInTurn(isBeforeResponse: boolean): Promise<SaveOutcome> {
+    if (this.#turn) {
+      return this.#inTurn(
+        () => this.#save(isBeforeResponse),
+        // A save that waits for one that could not end the session shares its failure.
+        async (error) => {
+          if (error instanceof SessionGoneError && this.#state.deletion) throw error;
+          return this.#save(isBeforeResponse);
+        },
+      );
+    }
+    // At once, which most saves are.
+    const saving = this.#save(isBeforeResponse);
+    this.#turn = saving;
+    return saving;
+  }
+
+  /** `afterFailure`: a step also follows one that failed. */
+  #inTurn<T>(step: () => Promise<T>, afterFailure: (error: unknown) => Promise<T> = step): Promise<T> {
+    const result = (this.#turn ?? Promise.resolve()).then(step, afterFailure);
+    this.#turn = result;
+    return result;
+  }
+
+  async #save(isBeforeResponse = false): Promise<SaveOutcome> {
+    if (this.#unanswered) await this.#repeat(this.#unanswered);
+    if (this.#beforeEnd) {
+      await Promise.all(this.#beforeEnd.map((end) => end()));
+      this.#beforeEnd = undefined;
+    }
+    if (isNeverStored(this.#state)) return this.#endPresented();
+    for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
+      if (!this.isOver) this.#prepare(isBeforeResponse);
+      if (mayBeginAnew(this.#state, this.#attributes)) {
+        this.#state = begunAnew(this.#state);
+        this.#rotate();
+      }
+      if (this.isNew && this.response?.mayCreate) await this.#ask(this.response.mayCreate, isBeforeResponse);
+      const save = this.#nextSave();
+      const failure = failureToStart(this.#state, this.#attributes);
+      if (failure !== undefined) return this.#settled({ state: failed(this.#state), failure });
+      if (!save) return this.isGone ? 'gone' : 'saved';
+      if (save.kind !== 'delete') this.#attributes.sent(save.attributes);
+      const sentSave = { save, from: this.#state };
+      const reply = await this.#write(sentSave);
+      if (reply.outcome === 'collision') this.#rotate();
+      else {
+        const outcome = this.#settle(sentSave, reply);
+        if (!mayBeginAnew(this.#state, this.#attributes)) return outcome;
+      }
+    }
+    throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
+  }
+
+  #nextSave(): SessionSave | undefined {
+    return nextSave(this.#state, this.#attributes, this.#binding, this.#writer);
+  }
+
+  /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
+  async #ask(mayCreate: () => Promise<void>, isBeforeResponse: boolean): Promise<void> {
+    if (this.#nextSave()?.kind === 'create') await (this.#permission ??= mayCreate());
+    this.#prepare(isBeforeResponse);
+  }
+
+  #prepare(isBeforeResponse: boolean): void {
+    if (!this.#beforeSave) return;
+    this.#isBeforeResponse = isBeforeResponse;
+    try {
+      this.#beforeSave();
+    } finally {
+      this.#isBeforeResponse = false;
+    }
+  }
+
+  #write(sentSave: SentSave): Promise<WriteReply> {
+    const { save } = sentSave;
+    const givesId = save.kind === 'create' || (save.kind === 'update' && save.newId !== undefined);
+    this.#unanswered = givesId ? sentSave : undefined;
+    this.#state = sent(this.#state, save);
+    const reply = this.#writer.write(save);
+    return givesId ? this.#answered(reply) : reply;
+  }
+
+  async #answered(reply: Promise<WriteReply>): Promise<WriteReply> {
+    try {
+      await reply;
+      this.#unanswered = undefined;
+    } catch (error) {
+      // What the store never does is no lost reply: it would fail again, whatever has changed in the meantime.
+      if (error instanceof SessionStateError) this.#unanswered = undefined;
+    }
+    return reply;
+  }
+
+  /**
+   * Sends a save whose reply was lost again, unchanged, before later changes. `collision` means that the store had made
+   * it, because no other session draws the same id.
+   */
+  async #repeat(unanswered: SentSave): Promise<void> {
+    const reply = await this.#write(unanswered);
+    this.#settle(unanswered, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
+  }
+
+  /**
+   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave
+   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in. Also
+   *   when every session of the user was ended meanwhile, which leaves all changes unsaved
+   */
+  #settle(sentSave: SentSave, reply: WriteReply): SaveOutcome {
+    const { save } = sentSave;
+    const settlement = settle(this.#state, sentSave, reply, this.#attributes);
+    const { outcome, state, failure } = settlement;
+    if (save.kind !== 'delete' && outcome === 'saved' && !state.stored.ended) this.#attributes.saved(save.attributes);
+    if (failure === NOT_CREATED && save.kind === 'create') {
+      const [sessionId, ...others] = save.presentedIds;
+      // Of several tokens, the store does not say which one was replaced.
+      const report = { request: this.response?.request, ...(others.length === 0 && { sessionId }) };
+      this.#writer.securityEvents?.report('rotated-token', report);
+    }
+    return this.#settled(settlement, save.kind === 'delete' ? NO_ATTRIBUTES : save.attributes);
+  }
+
+  #settled({ state, outcome, limit, failure }: Settlement, changes: AttributeChanges = NO_ATTRIBUTES): SaveOutcome {
+    this.#state = state;
+    if (failure !== undefined) throw new SessionGoneError(failure);
+    if (outcome) return outcome;
+    if (limit && limit !== 'maxSessions') throw fullError(this, limit, changes);
+    this.reached('maxSessions');
+    throw new TooManySessionsError(this.#writer.maxSessions?.perPrincipal ?? 0);
+  }
+
+  /** Ends what the tokens of a request opened until another one rotated it, so that they open nothing any more. */
+  async #endPresented(): Promise<SaveOutcome> {
+    const { presentedIds, deletion: reason = 'invalidated' } = this.#state;
+    const replies = await Promise.all(presentedIds.map((id) => this.#writer.write({ kind: 'delete', id, reason })));
+    return this.#settled(settlePresented(this.#state, replies));
+  }
+
+  async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
+    this.#assertWritable();
+    if (mustBeFree) assertFree(name, update);
+    const attributes = this.#attributes;
+    const change = update as (current: unknown) => unknown;
+    // The store may still have an attribute that a sign-in did not keep.
+    if (this.isNew || attributes.stored.isLeft(name)) {
+      attributes.update(name, (value) => this.setOwnAttribute(name, change(value)));
+      return this.getAttribute<T>(name);
+    }
+    // In a turn: a save of this session could change the value, or the id, in between.
+    const outcome = await this.#inTurn(() => this.#compareAndSet(name, change));
+    return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
+  }
+
+  /**
+   * Compares and sets one attribute, together with what other requests make of it. @throws as `ConcurrentUpdates.run()`
+   */
+  async #compareAndSet(name: string, update: (current: unknown) => unknown): Promise<SaveOutcome> {
+    assertName(name);
+    const attributes = this.#attributes;
+    const { stored } = attributes;
+    const { id, ended } = this.#state.stored;
+    if (this.isOver || ended || id === undefined) return 'gone';
+    // A value that this request set and did not save: no other request has seen it, so there is nothing to compare.
+    if (attributes.isChanged(name)) {
+      attributes.update(name, (current) => attributes.set(name, update(current)));
+      return this.#save();
+    }
+    const { updates, indexes, serializer } = this.#writer;
+    const apply = (current: string | undefined) => {
+      // A copy: if `update` throws after changing the object in place, the change must not be saved later.
+      const read = () => stored.decodeText(name, current);
+      const value = updatedValue(name, update, read, (each) => attributes.encode(name, each));
+      const text = value === undefined ? null : attributes.encode(name, value);
+      return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
+    };
+    const access = { ...accessOf(this.#state, true), bounds: this.bounds };
+    const known = stored.text(name);
+    const result = await updates
+      .run({ id, name, known, access, client: this.response, apply })
+      .catch((error: unknown) => {
+        if (error instanceof SessionConflictError) this.reached('updateTimeout');
+        throw error;
+      });
+    if (result.outcome === 'full') throw fullError(this, result.bound, new Map([[name, '']]));
+    if (result.outcome === 'saved') attributes.refresh(name, result.text);
+    else this.#state = withStored(this.#state, { ended: result.rotated ? 'rotated' : 'gone' });
+    return result.outcome;
   }
 }
+
+const NO_ATTRIBUTES: AttributeChanges = new Map();
+
+/**
+ * What an update makes of the value of an attribute; undefined removes it. `read` gives the update a copy of its own.
+ * @throws TypeError when the update has changed the copy in place and returns nothing: that would lose the attribute
+ */
+function updatedValue(
+  name: string,
+  update: (current: unknown) => unknown,
+  read: () => unknown,
+  textOf: (value: unknown) => string,
+): unknown {
+  const copy = read();
+  const value = update(copy);
+  const isObject = typeof copy === 'object' && copy !== null;
+  if (value === undefined && isObject && textOf(copy) !== textOf(read())) {
+    throw new TypeError(
+      `The update of session attribute ${JSON.stringify(name)} has changed the value in place and returned nothing, which ` +
+        'would remove the attribute: return the changed value, or null to remove it',
+    );
+  }
+  return value ?? undefined;
+}
+
+const OVER =
+  'The session was ended in this request and cannot be changed any more. To keep some attributes after a logout, ' +
+  'remove the others and set principalName to undefined instead of calling signOut() or invalidate()';

@@ -4,10 +4,10 @@ import { readData } from '../../src/events/event-data.js';
 import { AttributeSerializer, SerializationProblem } from '../../src/session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
-import { StoredAttributes } from '../../src/session/stored-attributes.js';
+import { StoredAttributes } from '../../src/session/tracked-attributes.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
-const OWNER = { warnings: new WarnOnce(), shownId: () => 'session' };
+const OWNER = [new WarnOnce(), () => 'session'] as const;
 
 class Money {
   constructor(readonly cents: number) {}
@@ -135,7 +135,7 @@ describe('JsonAttributeSerializer', () => {
   });
 
   it('leads to an error that names the attribute', () => {
-    const attributes = new StoredAttributes([], serializer, OWNER);
+    const attributes = new StoredAttributes([], serializer, ...OWNER);
     expect(() => attributes.encode('cart', { at: new Date() })).toThrow(
       /^Session attribute "cart" holds a value at \.at that is a Date, .*`serializer` option/,
     );
@@ -150,7 +150,7 @@ describe('JsonAttributeSerializer', () => {
         },
         deserialize: JSON.parse,
       },
-      OWNER,
+      ...OWNER,
     );
     expect(() => broken.encode('cart', 'secret')).toThrow(/^Session attribute "cart" cannot be serialized$/);
   });

@@ -7,7 +7,7 @@ import {
   SessionStoreError,
 } from '../../src/index.js';
 import type { SessionChange } from '../../src/store.js';
-import { StoreFailureLog } from '../../src/repository/store-failure.log.js';
+import { StoreFailureLog } from '../../src/repository/store-calls.js';
 
 const lines: string[] = [];
 const record = (...args: unknown[]) => void lines.push(args.join(' '));

@@ -7,7 +7,7 @@ import type { SessionChange, WriteReply } from '../../src/session/session-change
 import { type SessionBounds, UNBOUNDED } from '../../src/session/session-bounds.js';
 import { SessionIndexes } from '../../src/session/session-indexes.js';
 import type { SessionRecord } from '../../src/session/session-record.js';
-import type { SessionWriter } from '../../src/session/session-writer.js';
+import type { SessionWriter } from '../../src/session/session-state.js';
 import type { SecurityEvents } from '../../src/security-events/security-events.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 
