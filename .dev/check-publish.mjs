@@ -61,9 +61,12 @@ async function consumerOf(packages, tarballs) {
     if (name !== '@nest-session') symlinkSync(join(root, 'node_modules', name), join(modules, name));
   }
   for (const path of readdirSync(tarballs)) {
-    const { name } = packages.find(({ manifest }) => path.startsWith(tarballOf(manifest))).manifest;
-    mkdirSync(join(modules, name));
-    await runQuietly('tar', ['-xzf', join(tarballs, path), '-C', join(modules, name), '--strip-components=1']);
+    const { folder, manifest } = packages.find((each) => path.startsWith(tarballOf(each.manifest)));
+    const target = join(modules, manifest.name);
+    mkdirSync(target);
+    await runQuietly('tar', ['-xzf', join(tarballs, path), '-C', target, '--strip-components=1']);
+    const others = join(root, folder, 'node_modules');
+    if (existsSync(others)) symlinkSync(others, join(target, 'node_modules'));
   }
   writeFileSync(join(consumer, 'package.json'), '{ "type": "module" }');
   return consumer;
