@@ -21,7 +21,7 @@ const WAYS = {
   import: `await import('${SCOPE}/redis')`,
   require: `createRequire(process.cwd() + '/main.js')('${SCOPE}/redis')`,
 };
-const ROUNDS = isQuick ? 3 : 25;
+const ROUNDS = isQuick ? 3 : 15;
 
 interface Manifest {
   readonly name: string;
