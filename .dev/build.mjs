@@ -1,15 +1,14 @@
-// npm run build: compiles every package and the demo into their `dist` folders. Published packages have each module
-// twice: as an ES module in `dist`, and as CommonJS in `dist/cjs`.
+// npm run build: compiles every package and the demo into their `dist` folders. What npm gets is made of them by
+// `bundle.mjs`.
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import embedScripts from './embed-scripts.mjs';
 import { main, root, run } from './processes.mjs';
 import { workspaces } from './workspaces.mjs';
-import { writeCommonJs } from './write-commonjs.mjs';
 import { copyChanged } from './write-changed.mjs';
 
 const COMPILED = /\.(?:js|d\.ts)(?:\.map)?$/;
-const NOT_COMPILED = /(?:^|\/)(?:\.tsbuildinfo|package\.json|redis\.clock\.c)$/;
+const NOT_COMPILED = /(?:^|\/)(?:\.tsbuildinfo|redis\.clock\.c)$/;
 
 await main(async () => {
   embedScripts();
@@ -17,7 +16,6 @@ await main(async () => {
   const code = await run('node_modules/.bin/tsc', ['-b', ...all.map(({ folder }) => folder)]);
   if (code !== 0) return code;
   for (const { folder } of all) removeLeftovers(join(root, folder));
-  for (const { folder, manifest } of all) if (!manifest.private) await writeCommonJs(join(root, folder, 'dist'));
   copyClock();
   return 0;
 });
@@ -26,7 +24,7 @@ await main(async () => {
 function removeLeftovers(folder) {
   const files = readdirSync(`${folder}/dist`, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
   for (const path of files.map(({ parentPath, name }) => join(parentPath, name).slice(`${folder}/dist/`.length))) {
-    const source = path.replace(/^cjs\//, '').replace(COMPILED, '.ts');
+    const source = path.replace(COMPILED, '.ts');
     const isWanted = NOT_COMPILED.test(path) || (COMPILED.test(path) && existsSync(`${folder}/src/${source}`));
     if (!isWanted) rmSync(`${folder}/dist/${path}`);
   }

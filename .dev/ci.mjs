@@ -1,6 +1,7 @@
 // .ci/run: what every change needs.
 import { main } from './processes.mjs';
 import { npm, runSteps } from './steps.mjs';
+import { temporaryFolder } from './temporary-folder.mjs';
 
 // Of the suites that take long: the packages of docs/works-with.md, what a client hears of a failed save, requests at
 // once and replies that are lost, expiries during outages and crashes, timers outside of Redis, requests and events on
@@ -15,12 +16,17 @@ const SHORT_CHAOS =
   'managed-services|security/(telemetry|large-headers)|shared-faults|leak.guard|partitioned-store|cluster-rights|' +
   'docs/test/combinations|operation/recovery|once-more|absent-group|unread-group|flood-of-events|demo/test/faults';
 
+// Packed once for all steps that install the packages, unless that has been done.
+const isPacked = process.env.TARBALLS !== undefined;
+process.env.TARBALLS ??= temporaryFolder('tarballs');
+
 await main(() =>
   runSteps([
     // Before npm install gets a chance to touch the lock file.
     { title: 'top level and lock file', command: [process.execPath, '.dev/check-tree.mjs'] },
     npm('setup', { isNeeded: true }),
     npm('build'),
+    ...(isPacked ? [] : [npm('release:pack', { args: [process.env.TARBALLS] })]),
     // Each of these is busy with one processor, the longest first.
     [
       npm('lint'), // import cycles included

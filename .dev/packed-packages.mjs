@@ -21,26 +21,41 @@ export async function packPackages(...further) {
   const folder = temporaryFolder('packed');
   const { TARBALLS } = process.env;
   if (TARBALLS) copyTarballs(resolve(root, TARBALLS), folder);
-  await pack(folder, [...(TARBALLS ? [] : publishedFolders()), ...further]);
+  await build();
+  if (!TARBALLS) await packPublished(folder);
+  if (further.length > 0) await npmPack(folder, further);
   return folder;
 }
 
 function copyTarballs(source, target) {
   const names = tarballsIn(source);
   // Without one of them, npm would ask the registry for it.
-  if (names.length !== publishedFolders().length) throw new Error(`${source} does not have a tarball of each package`);
+  if (names.length !== publishedPackages().length) throw new Error(`${source} does not have a tarball of each package`);
   for (const name of names) copyFileSync(join(source, name), join(target, name));
 }
 
-async function pack(target, folders) {
+async function build() {
   await ensurePackages();
   await runQuietly('npm', ['run', '--silent', 'build']);
-  if (folders.length === 0) return;
-  await runQuietly('npm', ['pack', ...folders.flatMap((path) => ['-w', path]), '--pack-destination', target]);
 }
 
-function publishedFolders() {
-  return publishedPackages().map(({ folder }) => folder);
+/** Packs the bundles of what is built, here or in a copy of the repository. Resolves to what npm says of each. */
+export async function packPublished(target, from = root) {
+  // Not before it may have been installed.
+  const { bundlePackage } = await import('./bundle.mjs');
+  const bundles = temporaryFolder('bundles');
+  const folders = publishedPackages().map(({ folder }) => folder);
+  for (const folder of folders) await bundlePackage(join(from, folder), join(bundles, folder));
+  return npmPack(
+    target,
+    folders.map((folder) => join(bundles, folder)),
+  );
+}
+
+async function npmPack(target, folders) {
+  const paths = folders.map((folder) => resolve(root, folder));
+  const output = await runQuietly('npm', ['pack', '--silent', '--json', ...paths, '--pack-destination', target]);
+  return Object.values(JSON.parse(output));
 }
 
 function tarballsIn(folder) {
@@ -63,6 +78,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const target = resolve(process.argv[2] ?? '');
     if (!process.argv[2]) throw new Error('Name the folder: npm run release:pack -- FOLDER');
     mkdirSync(target, { recursive: true });
-    await pack(target, publishedFolders());
+    await build();
+    await packPublished(target);
   });
 }

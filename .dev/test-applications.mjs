@@ -1,19 +1,20 @@
 // npm run test:applications: the packages in applications as other tools make them. The Nest CLI generates each outside
-// of the repository, the packed packages are installed, and the files of .dev/applications/added are added. Its own
-// test commands run, with the configuration that was generated. Then it is built in several ways, in one file as well,
-// started, and visited: a session is kept in Redis, and its end is heard of. Words choose applications by their names.
+// of the repository, the packed packages are installed, and the files of docs/test/works-with/applications/added are
+// added. Its own test commands run, with the configuration that was generated. Then it is built in several ways, in one
+// file as well, started, and visited: a session is kept in Redis, and its end is heard of. Words choose applications by
+// their names.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { generate } from './applications/scratch-application.mjs';
-import { visit } from './applications/visit.mjs';
+import { generate } from '../docs/test/works-with/applications/scratch-application.mjs';
+import { visit } from '../docs/test/works-with/applications/visit.mjs';
 import { check, conclude, report } from './checks.mjs';
 import { withNode } from './other-versions.mjs';
 import { installPacked, packPackages } from './packed-packages.mjs';
 import { main } from './processes.mjs';
 import { runIn } from './temporary-folder.mjs';
 
-const ONE_FILE = fileURLToPath(new URL('./applications/one-file.mjs', import.meta.url));
+const ONE_FILE = fileURLToPath(new URL('../docs/test/works-with/applications/one-file.mjs', import.meta.url));
 
 const NEW = ['new', 'NAME', '--skip-git', '--skip-install', '--package-manager', 'npm'];
 const WITH_NEST_11 = ['@nestjs/event-emitter@3', '@nestjs/schedule@6', 'ioredis@5'];

@@ -11,11 +11,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { check, conclude, report } from './checks.mjs';
-import { Recorder } from './histories/recorder.mjs';
+import { Recorder } from '../packages/session-redis/test/histories/recorder.mjs';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { capture, main, root, runQuietly } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
+const FOLDER = 'packages/session-redis/test/histories';
 const MILLISECONDS_EACH = Number(process.env.SECONDS_EACH ?? 20) * 1000;
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always'];
 const KEYS = [{ id: 'first', key: randomBytes(32).toString('base64') }];
@@ -57,7 +58,7 @@ await main(async () => {
   process.env.REDIS_SERVER = await ensureRedis();
   await runQuietly('npm', ['run', '--silent', 'build']);
   const checker = join(temporaryFolder('histories'), 'check');
-  const built = await capture('go', ['build', '-o', checker, '.'], { cwd: join(root, '.dev/histories') }).catch(
+  const built = await capture('go', ['build', '-o', checker, '.'], { cwd: join(root, FOLDER) }).catch(
     ({ message }) => ({ code: 1, output: message }),
   );
   if (built.code !== 0) {

@@ -1,7 +1,7 @@
 // npm run test:matrix: the packages as they would be published, with everything they are said to work with. They are
-// packed, and installed outside of the repository once for each folder of .dev/matrix. The application that lies there
-// is compiled against them, as an ES module and as CommonJS, and its checks run on Express and on Fastify. Words choose
-// folders: `npm run test:matrix -- nest-11`.
+// packed, and installed outside of the repository once for each folder of docs/test/works-with/matrix. The application
+// that lies there is compiled against them, as an ES module and as CommonJS, and its checks run on Express and on
+// Fastify. Words choose folders: `npm run test:matrix -- nest-11`.
 import { readdirSync } from 'node:fs';
 import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { entryPoints } from './entry-points.mjs';
 import { installPacked, packPackages, TEST_INFRASTRUCTURE } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
 
-const APPLICATION = join(root, '.dev/matrix');
+const APPLICATION = join(root, 'docs/test/works-with/matrix');
 const MODULE_SYSTEMS = { module: 'ES module', commonjs: 'CommonJS' };
 const ADAPTERS = { express: 'Express', fastify: 'Fastify' };
 
@@ -26,7 +26,7 @@ await main(async () => {
     entry.isDirectory() && words.every((word) => entry.name.includes(word)) ? [entry.name] : [],
   );
   if (names.length === 0)
-    throw new Error(`No folder of .dev/matrix has all of these words in its name: ${words.join(' ')}`);
+    throw new Error(`No folder of ${APPLICATION} has all of these words in its name: ${words.join(' ')}`);
   const rows = await Promise.all(names.map((name) => checkVersions(name, packed)));
   return conclude(rows.flat(), values.outputFile);
 });

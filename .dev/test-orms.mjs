@@ -1,6 +1,7 @@
-// npm run test:orms: the packages as they would be published, beside each ORM of .dev/orms. They are packed, and
-// installed outside of the repository with what the folder of the ORM asks for. The application of .dev/orms is
-// compiled with the module of that folder, and its checks run. Words choose folders: `npm run test:orms -- typeorm`.
+// npm run test:orms: the packages as they would be published, beside each ORM of docs/test/works-with/orms. They are
+// packed, and installed outside of the repository with what the folder of the ORM asks for. The application that lies
+// there is compiled with the module of that folder, and its checks run. Words choose folders: `npm run test:orms --
+// typeorm`.
 import { readdirSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { installPacked, packPackages } from './packed-packages.mjs';
 import { main, root } from './processes.mjs';
 import { runIn } from './temporary-folder.mjs';
 
-const APPLICATION = join(root, '.dev/orms');
+const APPLICATION = join(root, 'docs/test/works-with/orms');
 
 await main(async () => {
   const { values, positionals: words } = parseArgs({
@@ -22,7 +23,7 @@ await main(async () => {
     entry.isDirectory() && words.every((word) => entry.name.includes(word)) ? [entry.name] : [],
   );
   if (names.length === 0)
-    throw new Error(`No folder of .dev/orms has all of these words in its name: ${words.join(' ')}`);
+    throw new Error(`No folder of ${APPLICATION} has all of these words in its name: ${words.join(' ')}`);
   const packed = await packPackages();
   const rows = [];
   for (const name of names) rows.push(...(await checkOrm(name, packed)));

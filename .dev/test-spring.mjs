@@ -1,8 +1,9 @@
-// npm run test:spring: a running Spring Boot beside NestJS, on one Redis. Maven packages .dev/spring/application once,
-// and the jar is kept outside of the repository. For each repository and serializer of Spring, the checks of
-// .dev/spring/read-mode run beside it. The programs of docs/spring-boot.md run together, with the checks of
-// .dev/spring/page and .dev/spring/shared-page. Without a JDK, Maven or what Maven fetches, all of this is skipped,
-// loudly. Words choose by repository, serializer and heading of the page: `npm run test:spring -- indexed`.
+// npm run test:spring: a running Spring Boot beside NestJS, on one Redis, by what lies in
+// packages/session-spring/test/spring-boot. Maven packages `application` once, and the jar is kept outside of the
+// repository. For each repository and serializer of Spring, the checks of `read-mode` run beside it. The programs of
+// docs/spring-boot.md run together, with the checks of `page` and `shared-page`. Without a JDK, Maven or what Maven
+// fetches, all of this is skipped, loudly. Words choose by repository, serializer and heading of the page:
+// `npm run test:spring -- indexed`.
 import { cp, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -10,10 +11,10 @@ import { check, conclude, countsOf, report } from './checks.mjs';
 import { compileIn, runChecksIn } from './compiled-application.mjs';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { main, root, runQuietly } from './processes.mjs';
-import { writePrograms } from './spring/page-programs.mjs';
+import { writePrograms } from '../packages/session-spring/test/spring-boot/page-programs.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
-const FOLDER = join(root, '.dev/spring');
+const FOLDER = join(root, 'packages/session-spring/test/spring-boot');
 const REPOSITORIES = { simple: { REPOSITORY: 'simple' }, indexed: { REPOSITORY: 'indexed' } };
 const SORTED_SET = { REPOSITORY: 'indexed', EXPIRATIONS: 'sorted-set' };
 const SERIALIZERS = ['jdk', 'plain', 'typed', 'security'];

@@ -207,10 +207,10 @@ describe('the versions of docs/getting-started.md', () => {
     );
     const told = rows.map(([nest, , , ...others]) => [nest, ...others.map((version) => version.trim())]);
     expect(told[0]).toEqual(await tested('package.json'));
-    const folders = await readdir(join(ROOT, '.dev/matrix'), { withFileTypes: true });
+    const folders = await readdir(join(ROOT, 'docs/test/works-with/matrix'), { withFileTypes: true });
     const manifests = folders
       .filter((entry) => entry.isDirectory())
-      .map(({ name }) => `.dev/matrix/${name}/package.json`);
+      .map(({ name }) => `docs/test/works-with/matrix/${name}/package.json`);
     expect(new Set(told)).toEqual(new Set(await Promise.all(manifests.map(tested))));
   });
 });

@@ -47,6 +47,7 @@ function rowsOf(heading: string): Row[] {
 }
 
 const OF_NESTJS = 'NestJS, ioredis and what belongs to them';
+const [MATRIX, ORMS] = ['docs/test/works-with/matrix', 'docs/test/works-with/orms'];
 const COMPANIONS = 'Packages beside sessions';
 
 const json = async (path: string) => JSON.parse(await readFile(join(ROOT, path), 'utf8'));
@@ -56,9 +57,9 @@ const latestFirst = (versions: Iterable<string>) =>
 
 describe('docs/works-with.md', () => {
   it('names the versions that npm run test:matrix installs', async () => {
-    const entries = await readdir(join(ROOT, '.dev/matrix'), { withFileTypes: true });
+    const entries = await readdir(join(ROOT, MATRIX), { withFileTypes: true });
     const folders = entries.filter((entry) => entry.isDirectory());
-    const manifests = await Promise.all(folders.map(({ name }) => json(`.dev/matrix/${name}/package.json`)));
+    const manifests = await Promise.all(folders.map(({ name }) => json(`${MATRIX}/${name}/package.json`)));
     const versions = new Map<string, string[]>();
     for (const [name, version] of manifests.flatMap(({ dependencies }) => Object.entries<string>(dependencies))) {
       if (!name.startsWith('@types/')) versions.set(name, latestFirst([...(versions.get(name) ?? []), version]));
@@ -68,9 +69,9 @@ describe('docs/works-with.md', () => {
   });
 
   it('names what npm run test:orms installs beside NestJS', async () => {
-    const entries = await readdir(join(ROOT, '.dev/orms'), { withFileTypes: true });
+    const entries = await readdir(join(ROOT, ORMS), { withFileTypes: true });
     const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-    const manifests = await Promise.all(names.map((name) => json(`.dev/orms/${name}/package.json`)));
+    const manifests = await Promise.all(names.map((name) => json(`${ORMS}/${name}/package.json`)));
     const installed = manifests.map(({ dependencies }) => Object.entries(dependencies as Record<string, string>));
     const isOfAll = ([name, version]: [string, string]) =>
       manifests.every(({ dependencies }) => dependencies[name] === version);

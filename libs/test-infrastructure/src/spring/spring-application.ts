@@ -5,7 +5,9 @@ import type { HeardEvent, JavaChange, JavaSession } from './java-session.js';
 import { SpringProgram } from './spring-program.js';
 import { SpringVisitor } from './spring-visitor.js';
 
-const FOLDER = fileURLToPath(new URL('../../../../.dev/spring/application/', import.meta.url));
+const FOLDER = fileURLToPath(
+  new URL('../../../../packages/session-spring/test/spring-boot/application/', import.meta.url),
+);
 
 /** How an application of Spring keeps its sessions. */
 export interface SpringApplicationOptions {

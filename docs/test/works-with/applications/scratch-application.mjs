@@ -2,8 +2,8 @@
 import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { programOf } from '../other-versions.mjs';
-import { runIn } from '../temporary-folder.mjs';
+import { programOf } from '../../../../.dev/other-versions.mjs';
+import { runIn } from '../../../../.dev/temporary-folder.mjs';
 
 const ADDED = fileURLToPath(new URL('./added/', import.meta.url));
 

@@ -1,7 +1,7 @@
 // The programs of docs/spring-boot.md, as they are printed.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { root } from '../processes.mjs';
+import { root } from '../../../../.dev/processes.mjs';
 
 /**
  * Writes the files under a heading of the second level: the line above a block, such as "`src/main.ts`:", names its

@@ -8,7 +8,7 @@ import { once } from 'node:events';
  */
 export async function visit(folder, program, redis) {
   // Built by the time it is asked for.
-  const { eventually, freePort, HttpAgent } = await import('../../libs/testing/dist/index.js');
+  const { eventually, freePort, HttpAgent } = await import('../../../../libs/testing/dist/index.js');
   const port = await freePort();
   const child = spawn('node', [program], {
     cwd: folder,
