@@ -10,30 +10,13 @@ export interface BoundMethod {
   readonly call: (argument: unknown) => unknown;
 }
 
-/** A method of a provider or controller. */
-export interface DiscoveredMethod {
-  /** The function that carries the marks of decorators. */
-  readonly method: unknown;
-  /**
-   * Returns the method to call. The argument is the name of the decorator that marks it.
-   * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class, which has no single
-   *   instance
-   */
-  bind(decorator: string): BoundMethod;
-  /** Returns the name that the bound method has. */
-  nameOf(): string;
-}
-
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /**
- * The methods of all providers and controllers of the application. `module`: whose decorators mark them, for errors.
+ * The methods of all providers and controllers of the application: the function that carries the marks of decorators,
+ * and what binds it. `module`: whose decorators mark them, for errors.
  */
-export function* discoverMethods(
-  discovery: DiscoveryService,
-  scanner: MetadataScanner,
-  module = 'SessionModule',
-): Iterable<DiscoveredMethod> {
+export function* discoverMethods(discovery: DiscoveryService, scanner: MetadataScanner, module = 'SessionModule') {
   const seen = new Set<object>();
   for (const wrapper of [...discovery.getProviders(), ...discovery.getControllers()]) {
     // A request-scoped class may have no instance yet.
@@ -42,31 +25,27 @@ export function* discoverMethods(
     if (typeof instance !== 'object' || instance === null || seen.has(instance)) continue;
     seen.add(instance);
     const prototype = wrapper.instance ? (Object.getPrototypeOf(instance) as object | null) : instance;
-    for (const name of scanner.getAllMethodNames(prototype)) {
-      const method: unknown = Reflect.get(instance, name);
-      yield {
-        method,
-        bind: (decorator) => bind(instance, name, wrapper, { decorator, module }),
-        nameOf: () => nameOf(instance, name),
+    for (const key of scanner.getAllMethodNames(prototype)) {
+      const name = `${instance.constructor.name}.${key}`;
+      // Look the method up at each call, so that a spy or a proxy that replaces it is called.
+      const call = (argument: unknown) =>
+        (Reflect.get(instance, key) as (argument: unknown) => unknown).call(instance, argument);
+      /**
+       * Returns the method to call. The argument is the name of the decorator that marks it.
+       * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class, which has no single
+       *   instance
+       */
+      const bind = (decorator: string): BoundMethod => {
+        if (hasOneInstance(wrapper)) return { name, module: wrapper.host?.name ?? 'an unknown module', call };
+        throw new InvalidSessionOptionsError(module, [notStatic(decorator, name)]);
       };
+      yield { name, method: Reflect.get(instance, key) as unknown, bind };
     }
   }
 }
 
-function bind(
-  instance: object,
-  method: string,
-  wrapper: InstanceWrapper,
-  { decorator, module }: { readonly decorator: string; readonly module: string },
-): BoundMethod {
-  const name = nameOf(instance, method);
-  if (wrapper.isTransient || !wrapper.isDependencyTreeStatic()) {
-    throw new InvalidSessionOptionsError(module, [notStatic(decorator, name)]);
-  }
-  // Look the method up at each call, so that a spy or a proxy that replaces it is called.
-  const call = (argument: unknown) =>
-    (Reflect.get(instance, method) as (argument: unknown) => unknown).call(instance, argument);
-  return { name, module: wrapper.host?.name ?? 'an unknown module', call };
+function hasOneInstance(wrapper: InstanceWrapper): boolean {
+  return !wrapper.isTransient && wrapper.isDependencyTreeStatic();
 }
 
 /** A handler of events, of each of which a store records by their names which handlers have succeeded. */
@@ -99,10 +78,6 @@ function namesakes({ name, module }: RecordedHandler, other: RecordedHandler): s
     `${name} is a handler of the same event twice, ${both}. Handlers are told apart by this name, so each would be called ` +
     'again when the other one fails. Rename one of the classes. If it is one class, provide it in one module only.'
   );
-}
-
-function nameOf(instance: object, method: string): string {
-  return `${instance.constructor.name}.${method}`;
 }
 
 function notStatic(decorator: string, name: string): string {

@@ -18,10 +18,10 @@ export class UncalledMethodsCheck implements OnModuleInit {
     const providers = this.discovery.getProviders().map(({ instance }): unknown => instance);
     const dispatchers = providers.filter((each) => each instanceof NamedEventDispatcher);
     const uncalled = new Map<HandlerMarks<HandlerMark>, Set<string>>();
-    for (const { method, nameOf } of discoverMethods(this.discovery, this.scanner)) {
+    for (const { method, name } of discoverMethods(this.discovery, this.scanner)) {
       for (const marks of decoratorsOf(method)) {
         if (marks.uncalled === undefined || dispatchers.some((each) => each.calls(marks))) continue;
-        uncalled.set(marks, (uncalled.get(marks) ?? new Set()).add(nameOf()));
+        uncalled.set(marks, (uncalled.get(marks) ?? new Set()).add(name));
       }
     }
     for (const [{ decorator, uncalled: remedy }, names] of uncalled) {

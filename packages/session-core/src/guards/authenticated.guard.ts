@@ -115,7 +115,7 @@ export class AuthenticatedGuard implements CanActivate {
  * on one handler, or on one class, throw a TypeError.
  */
 export function Authenticated(): ClassDecorator & MethodDecorator {
-  return guarded(SIGNED_IN);
+  return marked(SIGNED_IN);
 }
 
 /**
@@ -126,7 +126,7 @@ export function Authenticated(): ClassDecorator & MethodDecorator {
  */
 export function RecentlyAuthenticated(maxAge: string): ClassDecorator & MethodDecorator {
   const milliseconds = parseDuration(maxAge);
-  if (typeof milliseconds === 'number' && milliseconds > 0) return guarded({ maxAge: milliseconds });
+  if (typeof milliseconds === 'number' && milliseconds > 0) return marked({ maxAge: milliseconds });
   const problem = typeof milliseconds === 'string' ? milliseconds : 'must be longer than 0';
   throw new TypeError(`The argument of @RecentlyAuthenticated() ${problem}`);
 }
@@ -139,13 +139,8 @@ export function Public(): ClassDecorator & MethodDecorator {
   return marked(PUBLIC);
 }
 
-function guarded(rule: AuthenticationRule): ClassDecorator & MethodDecorator {
-  // Puts the guard first: `@UseGuards()` appends, whether it is evaluated before or after.
-  return marked(rule, (target) => putFirstAmong(GUARDS, AuthenticatedGuard, target));
-}
-
 /** @throws TypeError if another rule is already set: it is unclear which of the two was meant */
-function marked(rule: AuthenticationRule, onMarked?: (target: object) => void): ClassDecorator & MethodDecorator {
+function marked(rule: AuthenticationRule): ClassDecorator & MethodDecorator {
   const mark = SetMetadata(AUTHENTICATION, rule);
   return <T>(target: object, key?: string | symbol, descriptor?: TypedPropertyDescriptor<T>) => {
     const place = (descriptor?.value as object | undefined) ?? target;
@@ -155,7 +150,8 @@ function marked(rule: AuthenticationRule, onMarked?: (target: object) => void): 
       throw new TypeError(`${name} has ${decoratorOf(rule)} and ${decoratorOf(other)}: remove one of them`);
     }
     mark(target, key as string, descriptor as PropertyDescriptor);
-    onMarked?.(place);
+    // First: `@UseGuards()` appends, whether it is evaluated before or after.
+    if (rule !== PUBLIC) putFirstAmong(GUARDS, AuthenticatedGuard, place);
   };
 }
 

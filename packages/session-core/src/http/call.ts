@@ -119,7 +119,8 @@ async function loadForOperation({ request, info }: Call): Promise<DetachedSessio
   if (!requests) throw new SessionStateError(FOREIGN_SERVER);
   if (!requests.allowsOriginOf(incoming)) throw new ForbiddenException(FOREIGN_ORIGIN);
   if (requests.excludes(incoming)) return undefined;
-  const detached = await requests.ofOperation(incoming);
+  requests.parts.extension.onOperation?.(incoming);
+  const detached = await requests.detached(incoming);
   // The application sent an event of a subscription. It is no access: the user may have left.
   if (isSubscription(info) && info!.parentType !== info!.schema.getSubscriptionType()) detached.keepIdle();
   void detached.touch.send();

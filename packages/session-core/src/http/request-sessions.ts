@@ -22,11 +22,6 @@ import type { NamedForeignSession } from './session-takeover.js';
 import { SessionScope } from './session.scope.js';
 import { UpgradeOrigins } from './upgrade-origins.js';
 
-interface Opened {
-  readonly loader: RequestSessionLoader;
-  readonly parts: ResponseCommitParts;
-}
-
 /** By the HTTP server of an application, and by the function that it calls with each request. */
 const applications = new WeakMap<object, RequestSessions>();
 
@@ -34,7 +29,7 @@ const applications = new WeakMap<object, RequestSessions>();
 @Injectable()
 export class RequestSessions implements OnModuleInit {
   readonly #log = new WarnOnce();
-  #store: Opened | undefined;
+  #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -126,12 +121,6 @@ export class RequestSessions implements OnModuleInit {
     return new DetachedSession(parts, request, await loader.load(request));
   }
 
-  /** The session of an operation on a connection that a request has opened. Never rejects, like `detached()`. */
-  ofOperation(request: IncomingMessage): Promise<DetachedSession> {
-    this.extension.onOperation?.(request);
-    return this.detached(request);
-  }
-
   /**
    * The session in which a request has opened a connection, loaded once for several messages: each has one of its own.
    * Never rejects, like `detached()`.
@@ -147,11 +136,11 @@ export class RequestSessions implements OnModuleInit {
   }
 
   // Not before it is used: the module of the store may be constructed later.
-  get #opened(): Opened {
+  get #opened() {
     return (this.#store ??= this.#open());
   }
 
-  #open(): Opened {
+  #open() {
     // Not injected as an optional dependency: it would also be missing when its construction failed, and the error
     // would give the wrong reason.
     const repository = this.#findRepository();

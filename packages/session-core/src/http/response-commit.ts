@@ -76,7 +76,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     readonly parts: ResponseCommitParts,
     found?: FoundSession,
   ) {
-    this.#hold = ResponseHold.install(response, parts.functions);
+    this.#hold = new ResponseHold(response, parts.functions);
     this.session = new RequestSession(parts, request, this, found ?? NOTHING);
     // Not enumerable, so that copying or printing a request does not lead to its session.
     Object.defineProperty(request, ATTACHED, { value: this, configurable: true });

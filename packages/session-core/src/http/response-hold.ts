@@ -28,14 +28,6 @@ export interface ErrorResponse {
 /** The functions of a Node.js response that send something. Everything that a platform sends goes through them. */
 type ResponseFunctions = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
 
-/** Takes the calls of the functions of one response. */
-interface ResponseCalls {
-  writeHead(args: unknown[]): ServerResponse;
-  write(args: unknown[]): boolean;
-  end(args: unknown[]): ServerResponse;
-  flushHeaders(): void;
-}
-
 /**
  * Functions that replace those of Node.js responses. All responses of an application share them, because V8 cannot
  * optimize responses that each have their own. Each application has its own, so that one may contain another.
@@ -46,7 +38,7 @@ export class SharedResponseFunctions {
 
   constructor() {
     const calls = Symbol('response calls');
-    type Response = { readonly [calls]: ResponseCalls };
+    type Response = { readonly [calls]: ResponseHold };
     this.#calls = calls;
     function writeHead(this: Response, ...args: unknown[]): ServerResponse {
       return this[calls].writeHead(args);
@@ -71,7 +63,7 @@ export class SharedResponseFunctions {
    * Replaces the functions of a response. It cannot be undone: middleware that wraps the response later, such as
    * compression, calls these functions until the end.
    */
-  replaceIn(response: ServerResponse, calls: ResponseCalls): void {
+  replaceIn(response: ServerResponse, hold: ResponseHold): void {
     const { writeHead, writeHeader, write, end, flushHeaders } = this.#functions;
     // Assigned one by one, because Object.assign() is slower.
     const replaced = response as ResponseFunctions as ResponseFunctions & {
@@ -83,7 +75,7 @@ export class SharedResponseFunctions {
     replaced.write = write;
     replaced.end = end;
     replaced.flushHeaders = flushHeaders;
-    replaced[this.#calls] = calls;
+    replaced[this.#calls] = hold;
   }
 }
 
@@ -103,7 +95,7 @@ const MAX_HELD_BYTES = 16 * 1024 * 1024;
  * Without a gate, and when the gate has no work, no call is queued and none becomes asynchronous. Once the application
  * has ended a held response, further calls are as harmless as those on a response that was sent.
  */
-export class ResponseHold implements ResponseCalls {
+export class ResponseHold {
   readonly #response: ServerResponse;
   readonly #original: ResponseFunctions;
   #gate: CommitGate | undefined;
@@ -115,16 +107,11 @@ export class ResponseHold implements ResponseCalls {
   #heldBytes = 0;
 
   /** The response passes until it gets a gate. */
-  static install(response: ServerResponse, functions: SharedResponseFunctions): ResponseHold {
-    const hold = new ResponseHold(response);
-    functions.replaceIn(response, hold);
-    return hold;
-  }
-
-  private constructor(response: ServerResponse) {
+  constructor(response: ServerResponse, functions: SharedResponseFunctions) {
     this.#response = response;
     const { writeHead, write, end, flushHeaders } = response;
     this.#original = { writeHead, write, end, flushHeaders };
+    functions.replaceIn(response, this);
   }
 
   /**

@@ -5,30 +5,32 @@ import { appendVary, forbidSharing, forbidStoring } from '../resolvers/response-
 import type { SessionToken } from '../session/session-token.js';
 import { bodyWatchOf, isServedWithoutClient, repeatClose } from './left-client.js';
 import type { RequestSessions } from './request-sessions.js';
-import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
+import { ResponseCommit } from './response-commit.js';
 import { isDestroyed } from './response-hold.js';
 import { sessionProperty } from './session-property.js';
 
 /** Serves requests, as the filter of Spring Session does: what each goes through stands in this file, in its order. */
 export class RequestServer {
   /** Defined once the module of the store is constructed. */
-  #parts: ResponseCommitParts | undefined;
+  #store: Pick<RequestSessions, 'loader' | 'parts'> | undefined;
   /** Whether a touch need not wait until the route is known. */
   #touchesAtOnce = false;
 
   constructor(private readonly sessions: RequestSessions) {}
 
   open(touchesAtOnce: boolean): void {
-    this.#parts = this.sessions.parts;
+    const { loader, parts } = this.sessions;
+    this.#store = { loader, parts };
     this.#touchesAtOnce = touchesAtOnce;
   }
 
   /** Finds the tokens, loads the session that they open, and passes the request on. */
   readonly serve = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
-    const parts = this.#parts;
+    if (!this.#store) return next();
+    const { loader, parts } = this.#store;
     // A request that is routed again keeps its session.
-    if (!parts || ResponseCommit.of(request)?.parts === parts || this.sessions.excludes(request)) return next();
-    const loading = this.sessions.loader.load(request);
+    if (ResponseCommit.of(request)?.parts === parts || this.sessions.excludes(request)) return next();
+    const loading = loader.load(request);
     if (!loading) return this.#enter(new ServedRequest(request, response, parts), next);
     const isBodyLost = bodyWatchOf(request);
     void loading.then((found) => {

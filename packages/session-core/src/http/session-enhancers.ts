@@ -42,29 +42,23 @@ export class SessionEnhancers implements OnModuleInit {
     const isIntercepted = this.#hasGlobalInterceptors;
     for (const { method } of this.routes.interceptedHandlers()) putLast(revocation, method);
     if (isIntercepted) config?.useGlobalInterceptors(revocation);
-    this.#putGuardFirst(new RevocationGuard(this.connections, this.#hasForeignGuard));
-    if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) this.#putGuardFirst(this.guard);
+    const guards: CanActivate[] = [new RevocationGuard(this.connections, this.#hasForeignGuard)];
+    if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) guards.unshift(this.guard);
+    if (config)
+      putBefore(
+        () => config.getGlobalGuards(),
+        guards,
+        () => config.useGlobalGuards(...guards),
+      );
     const isSavedByNest = await saveBeforeNestAnswers();
     if (!isSavedByNest) warnings.warn('answers', SAVED_BY_INTERCEPTOR);
-    if (isIntercepted) this.#putInterceptorFirst();
+    if (config && isIntercepted)
+      putBefore(
+        () => config.getGlobalInterceptors(),
+        [interceptor],
+        () => config.useGlobalInterceptors(interceptor),
+      );
     else for (const handler of this.routes.handlersToIntercept(isSavedByNest)) putFirst(interceptor, handler);
-  }
-
-  /** The list that Nest returns is the one that it runs; where it becomes a copy, a guard or an interceptor is last. */
-  #putGuardFirst(guard: CanActivate): void {
-    const { config } = this;
-    config?.getGlobalGuards().unshift(guard);
-    if (!config || config.getGlobalGuards().includes(guard)) return;
-    config.useGlobalGuards(guard);
-    warnings.warn('order', LAST);
-  }
-
-  #putInterceptorFirst(): void {
-    const { config } = this;
-    config?.getGlobalInterceptors().unshift(interceptor);
-    if (!config || config.getGlobalInterceptors().includes(interceptor)) return;
-    config.useGlobalInterceptors(interceptor);
-    warnings.warn('order', LAST);
   }
 
   onModuleInit(): void {
@@ -83,6 +77,14 @@ export class SessionEnhancers implements OnModuleInit {
     const { config } = this;
     return [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])].length > 0;
   }
+}
+
+/** Puts enhancers before the global ones of the application; where the list of Nest is only a copy, behind them. */
+function putBefore<Enhancer>(listed: () => Enhancer[], enhancers: readonly Enhancer[], putBehind: () => void): void {
+  listed().unshift(...enhancers);
+  if (listed().includes(enhancers[0]!)) return;
+  putBehind();
+  warnings.warn('order', LAST);
 }
 
 const UNKNOWN_NEST =

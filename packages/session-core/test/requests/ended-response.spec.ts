@@ -79,7 +79,7 @@ async function serve(protocol: Protocol, isHeld: boolean): Promise<Served> {
   const server = (isHttp2 ? createHttp2Server() : createServer()) as Server & Http2Server;
   const responding = new Promise<ServerResponse>((resolve) => {
     server.on('request', (_: IncomingMessage, response: ServerResponse) => {
-      if (isHeld) ResponseHold.install(response, new SharedResponseFunctions()).waitFor(gate);
+      if (isHeld) new ResponseHold(response, new SharedResponseFunctions()).waitFor(gate);
       response.setHeader('X-App', '1');
       resolve(response);
     });

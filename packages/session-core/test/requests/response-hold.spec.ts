@@ -66,7 +66,7 @@ async function serve(handler: Handler, configure: (gate: TestGate) => void = () 
   const held = createServer((req, res) => {
     gate = new TestGate(res);
     configure(gate);
-    ResponseHold.install(res, new SharedResponseFunctions()).waitFor(gate);
+    new ResponseHold(res, new SharedResponseFunctions()).waitFor(gate);
     void Promise.resolve(handler(res, req)).catch(() => undefined);
     handled();
   });
@@ -565,7 +565,7 @@ describe('ResponseHold when the save fails', () => {
         return setHeader.call(response, name, value);
       };
       gate = new TestGate(response as unknown as ServerResponse);
-      ResponseHold.install(response as unknown as ServerResponse, new SharedResponseFunctions()).waitFor(gate);
+      new ResponseHold(response as unknown as ServerResponse, new SharedResponseFunctions()).waitFor(gate);
       request.socket.once('close', () => closed.push(request.url));
       response.write('a');
     }).listen(0, '127.0.0.1');
@@ -634,7 +634,7 @@ describe('ResponseHold on HTTP/2', () => {
     const http2 = createHttp2Server((_, response) => {
       const compatible = response as unknown as ServerResponse;
       gate = new TestGate(compatible);
-      ResponseHold.install(compatible, new SharedResponseFunctions()).waitFor(gate);
+      new ResponseHold(compatible, new SharedResponseFunctions()).waitFor(gate);
       response.on('close', () => events.push('close')).on('error', () => events.push('error'));
       handler(compatible);
     });
