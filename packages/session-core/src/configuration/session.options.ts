@@ -118,7 +118,7 @@ export interface SessionModuleOptions extends BoundsOptions {
  * time counts as well. With `security: 'strict'`, and none of them set, a session in which nobody is signed in may hold
  * 32 attributes and 16384 bytes.
  */
-export interface BoundsOptions {
+interface BoundsOptions {
   /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
   maxAttributes?: number;
   /** Bytes that the text of one attribute may take. @default 65536 */
@@ -143,7 +143,7 @@ export interface MaxSessionsOptions {
 }
 
 /** Options of `CsrfGuard`. */
-export interface CsrfOptions {
+interface CsrfOptions {
   /**
    * Origins other than the application's own whose pages may send requests that change something, such as
    * `'https://admin.example.com'` or `'capacitor://localhost'`. They need the token all the same. @default none
@@ -152,7 +152,7 @@ export interface CsrfOptions {
 }
 
 /** What a session records of the client that creates it or signs in to it. */
-export interface DeviceOptions {
+interface DeviceOptions {
   /**
    * `'network'`: the beginning of the address, 24 bits of IPv4 and 48 bits of IPv6, the rest 0. `'full'`: all of it.
    * @default 'network'
@@ -169,7 +169,7 @@ export interface DeviceOptions {
 }
 
 /** The Node.js request that is passed to options that are functions, on every platform. */
-export interface HttpRequestLike {
+interface HttpRequestLike {
   /** The method in upper case, such as `GET`. */
   readonly method?: string | undefined;
   /** The path and the query as the client sent them, such as `/cart?page=2`. */

@@ -1,10 +1,33 @@
 import type { OnApplicationBootstrap, OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
+import type { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { isObservable, lastValueFrom } from 'rxjs';
+import { assertToldApart, type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
+import type { HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
 import { logger } from '../logging/session.logger.js';
 import { shownStack } from '../logging/shown-error.js';
 import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/channels.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
-import type { FailedHandler } from './event-handling.errors.js';
+import type { EventHandlingError, FailedHandler } from './event-handling.errors.js';
+
+/** The handlers that a decorator marks, and the events that they handle. */
+export interface HandlerKind<Event, Mark extends HandlerMark> {
+  /** As in 'deadlines'. */
+  readonly what: string;
+  /** The module that calls them. */
+  readonly module: string;
+  /** What the decorator leaves on methods. */
+  readonly marks: Pick<HandlerMarks<Mark>, 'of' | 'decorator'>;
+  /** The types of the events that a method with this mark handles. */
+  typesOf(mark: Mark): readonly string[];
+  /** Whether it handles this event. */
+  handles(mark: Mark, event: Event): boolean;
+  /** An event as log lines name it. */
+  shown(event: Event): string;
+  /** What is traced of an event. */
+  contextOf(event: Event): Omit<SessionHandlerContext, 'handler' | 'broadcast'>;
+  /** `called`: the names of all handlers that were called. */
+  failure(event: Event, failed: readonly FailedHandler[], called: readonly string[]): EventHandlingError;
+}
 
 /** Tells `dispatch()` how to treat an event that was dispatched before. */
 export interface DispatchOptions {
@@ -14,25 +37,32 @@ export interface DispatchOptions {
   readonly done?: readonly string[];
 }
 
+interface ExploredHandler<Mark> extends BoundMethod {
+  readonly handled: readonly Mark[];
+}
+
 /**
- * Calls handlers of this application with events. It calls and awaits each handler on its own, logs one that fails, and
- * keeps no record: the caller decides whether to retry the failed ones. A shutdown waits for those that run.
+ * Calls the methods of this application that a decorator marks to handle events. It calls and awaits each handler on
+ * its own, logs one that fails, and keeps no record: the caller decides whether to retry the failed ones. A shutdown
+ * waits for those that run.
  */
-export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
+export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
+  implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown
+{
   /** The running work, each with a function that stops the wait for it. */
   readonly #running = new Map<Promise<void>, (reason: Error) => void>();
   readonly #ready: Promise<void>;
   #bootstrapped!: () => void;
   #givenUp: Error | undefined;
   #isReady = false;
+  #handlers: readonly ExploredHandler<Mark>[] | undefined;
+  #types: { readonly group: readonly string[]; readonly broadcast: readonly string[] } | undefined;
 
-  /**
-   * @internal
-   * @param what is handled, as in 'session events'
-   * @param prepare what is left to do when the application is bootstrapped, before handlers can be called
-   */
+  /** @internal `prepare`: what is left to do when the application is bootstrapped, before handlers can be called. */
   constructor(
-    private readonly what: string,
+    private readonly kind: HandlerKind<Event, Mark>,
+    private readonly discovery: DiscoveryService,
+    private readonly scanner: MetadataScanner,
     private readonly telemetry: SessionTelemetry | undefined,
     prepare?: () => Promise<void>,
   ) {
@@ -41,12 +71,58 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
     });
   }
 
-  /** @internal Finds the handlers. @throws InvalidSessionOptionsError for one that cannot be called */
-  protected abstract explore(): void;
+  /** Whether this application has a handler that is not for broadcasts. */
+  get hasHandlers(): boolean {
+    return this.handlerNames.length > 0;
+  }
+
+  /** The names of those handlers, as `Class.method`, in alphabetical order. */
+  get handlerNames(): readonly string[] {
+    const own = this.#explored.filter(({ handled }) => handled.some(({ broadcast }) => !broadcast));
+    return [...new Set(own.map(({ name }) => name))].toSorted();
+  }
+
+  /** Whether this application has a method for broadcast events. */
+  get hasBroadcastHandlers(): boolean {
+    return this.#explored.some(({ handled }) => handled.some(({ broadcast }) => broadcast));
+  }
+
+  /** The types of events that the group's handlers want or, with `broadcast`, that broadcast handlers want. */
+  wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly string[] {
+    // Asked for with each event.
+    this.#types ??= { group: this.#typesOf(false), broadcast: this.#typesOf(true) };
+    return broadcast ? this.#types.broadcast : this.#types.group;
+  }
 
   /** Resolves when the application is bootstrapped and all handlers can be called. Until then it stays pending. */
   ready(): Promise<void> {
     return this.#ready;
+  }
+
+  /**
+   * Calls all handlers of the event at once, except broadcast handlers, as soon as the application is ready. Resolves
+   * when they have finished. The handlers of two events start in the order of the calls.
+   * @throws EventHandlingError that names the failed handlers; another error after `giveUp()`
+   */
+  dispatch(event: Event, options: DispatchOptions = {}): Promise<void> {
+    return this.run(async () => {
+      this.onDispatch(event, options);
+      const { failed, called } = await this.#call(event, false, options.done);
+      if (failed.length > 0) throw this.kind.failure(event, failed, called);
+    });
+  }
+
+  /** Calls the broadcast handlers at once, as soon as the application is ready. It only logs a failure. */
+  broadcast(event: Event): Promise<void> {
+    return this.run(() => this.#call(event, true).then(() => undefined)).catch(() => undefined);
+  }
+
+  /** Broadcast events that were recorded after `since`, in epoch milliseconds, were missed. */
+  abstract reportGap(gap: { readonly since: number }): Promise<void>;
+
+  /** Tells the telemetry that an event of this type has become a dead letter because of this handler. */
+  reportDeadLetter(type: string, handler: string): void {
+    this.telemetry?.deadLettered(type, handler);
   }
 
   /** Resolves when no handler and no listener of the EventEmitter is running, or after `giveUp()`. */
@@ -57,13 +133,8 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
 
   /** Stops waiting for handlers, and rejects every dispatch that has not finished. */
   giveUp(): void {
-    this.#givenUp = new Error(`The application shut down before all ${this.what} were handled`);
+    this.#givenUp = new Error(`The application shut down before all ${this.kind.what} were handled`);
     for (const reject of this.#running.values()) reject(this.#givenUp);
-  }
-
-  /** Tells the telemetry that an event of this type has become a dead letter because of this handler. */
-  reportDeadLetter(type: string, handler: string): void {
-    this.telemetry?.deadLettered(type, handler);
   }
 
   /**
@@ -72,7 +143,7 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
    */
   onModuleInit(): void {
     // A handler that can never be called has to fail the start, not the first event.
-    this.explore();
+    void this.#explored;
   }
 
   /** Begins to deliver events to their handlers. Called by Nest. */
@@ -84,6 +155,9 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
   onApplicationShutdown(): Promise<void> {
     return this.idle();
   }
+
+  /** @internal What else happens with an event that is dispatched, before its handlers are called. */
+  protected onDispatch(_event: Event, _options: DispatchOptions): void {}
 
   /**
    * @internal Begins as soon as handlers can be called. Settles as the work does, or rejects when `giveUp()` comes
@@ -129,11 +203,48 @@ export abstract class HandlerDispatcher implements OnModuleInit, OnApplicationBo
     return (await Promise.all(failures)).flat();
   }
 
-  /** @internal Tells channels and the telemetry of a call, where somebody listens. */
-  protected observed(call: () => unknown, contextOf: () => SessionHandlerContext): unknown {
+  /** @internal The methods of the application. */
+  protected discovered() {
+    return discoverMethods(this.discovery, this.scanner, this.kind.module);
+  }
+
+  get #explored(): readonly ExploredHandler<Mark>[] {
+    return (this.#handlers ??= this.#explore());
+  }
+
+  #explore(): readonly ExploredHandler<Mark>[] {
+    const { module, marks, typesOf } = this.kind;
+    const handlers = [...this.discovered()].flatMap(({ method, bind }) => {
+      const handled = marks.of(method);
+      return handled.length > 0 ? [{ ...bind(marks.decorator), handled }] : [];
+    });
+    const recorded = handlers.map(({ name, module: owner, handled }) => ({
+      name,
+      module: owner,
+      events: handled.filter(({ broadcast }) => !broadcast).flatMap(typesOf),
+    }));
+    assertToldApart(recorded, module);
+    return handlers;
+  }
+
+  #typesOf(broadcast: boolean): readonly string[] {
+    const marks = this.#explored.flatMap(({ handled }) => handled).filter((each) => each.broadcast === broadcast);
+    return [...new Set(marks.flatMap(this.kind.typesOf))].toSorted();
+  }
+
+  async #call(event: Event, broadcast: boolean, done: readonly string[] = []) {
+    const { kind } = this;
+    const handles = (mark: Mark) => mark.broadcast === broadcast && kind.handles(mark, event);
+    const handlers = this.#explored.filter(({ name, handled }) => handled.some(handles) && !done.includes(name));
+    const failed = await this.callAll(handlers, kind.shown(event), (handler) => this.#run(handler, event, broadcast));
+    return { failed, called: handlers.map(({ name }) => name) };
+  }
+
+  #run({ name: handler, call }: BoundMethod, event: Event, broadcast: boolean): unknown {
     const { telemetry } = this;
-    if (!telemetry && !eventChannel.hasSubscribers) return call();
-    const context = contextOf();
-    return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(call, context) : call()));
+    if (!telemetry && !eventChannel.hasSubscribers) return call(event);
+    const context = { handler, broadcast, ...this.kind.contextOf(event) };
+    const run = () => call(event);
+    return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
   }
 }

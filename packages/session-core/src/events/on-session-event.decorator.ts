@@ -16,11 +16,12 @@ export interface OnSessionEventOptions {
 }
 
 /** An event that a method is marked to handle. */
-interface HandledEvent extends HandlerMark {
+export interface HandledEvent extends HandlerMark {
   readonly eventClass: SessionEventClass;
 }
 
-const MARKS = new HandlerMarks<HandledEvent>('@OnSessionEvent');
+/** What `@OnSessionEvent` leaves on methods. */
+export const SESSION_EVENT_MARKS = new HandlerMarks<HandledEvent>('@OnSessionEvent');
 
 /**
  * Calls a method of a provider or controller with every event of a class; use it several times for several classes.
@@ -32,7 +33,7 @@ export function OnSessionEvent<E extends SessionEvent>(
   eventClass: SessionEventClass<E>,
   options: OnSessionEventOptions = {},
 ) {
-  return MARKS.add<E>(problemOfClass(eventClass), options, (broadcast) => ({ eventClass, broadcast }));
+  return SESSION_EVENT_MARKS.add<E>(problemOfClass(eventClass), options, (broadcast) => ({ eventClass, broadcast }));
 }
 
 function problemOfClass(eventClass: unknown): string | undefined {
@@ -45,9 +46,6 @@ function problemOfClass(eventClass: unknown): string | undefined {
     `SessionIdChangedEvent, SessionDestroyedEvent or SessionEvent, but got ${given ?? `a value of type ${typeof eventClass}`}`
   );
 }
-
-/** The events that `@OnSessionEvent` marks a method to handle; empty for any other value. */
-export const handledEvents = MARKS.of;
 
 /** A period in which this instance may have missed broadcast events. It ends when the handler is called. */
 export interface SessionEventGap {
