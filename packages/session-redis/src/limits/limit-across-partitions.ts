@@ -8,7 +8,6 @@ import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { anyGoesOn } from '../keys/forwarding-marks.js';
-import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import {
   type LedgerPlace,
@@ -51,8 +50,8 @@ const LONGEST_WAIT = 10;
 
 /**
  * The rule of `sessionsToEnd()` in session-core where the sessions of a principal are in several partitions, so that no
- * script sees them all; with one partition, scripts/library/limit-in-one-partition.lua has it. The ledger of a principal has a place for each of its
- * sessions, and no more places that stay than the limit allows. A sign-in
+ * script sees them all; with one partition, scripts/library/limit-in-one-partition.lua has it. The ledger of a
+ * principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
  *
  * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in
  * only;

@@ -115,7 +115,7 @@ export class ListedSessions {
       return await write();
     } catch (error) {
       if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
-      await Promise.all([...indexes].map(([name, hash]) => hash !== null && this.#setAside(name, hash)));
+      await Promise.all([...indexes].map(async ([name, hash]) => hash !== null && this.#setAside(name, hash)));
       // Also where there was nothing to set aside: another write of the user may just have done that.
       return write();
     }
