@@ -1,12 +1,7 @@
 import { isAsyncFunction } from 'node:util/types';
 import type { CookieOptions, SessionOptions } from 'express-session';
 import { LONGEST_COOKIE, OptionReader, type ResolvedCookieOptions } from '@nest-session/core/internal';
-import {
-  type PrincipalOfSession,
-  principalProblem,
-  type PrincipalRule,
-  principalRule,
-} from './principal/principal-rule.js';
+import { type PrincipalOfSession, principalProblem, principalRule } from './principal/principal-rule.js';
 
 /** The attributes with which browsers remove the old cookie. All but its path and domain are those of the new one. */
 interface OldCookie extends Pick<ResolvedCookieOptions, 'httpOnly' | 'secure' | 'sameSite' | 'partitioned'> {

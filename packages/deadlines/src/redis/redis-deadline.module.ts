@@ -137,7 +137,7 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
 
 /** Deadlines that have come, for the delivery. */
 @Injectable()
-export class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
+class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   readonly kind = DEADLINE_ENTRIES;
   readonly groupsClass = 'DeadlineEvents';
 

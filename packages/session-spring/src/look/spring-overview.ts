@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { redisTime } from '@nest-session/redis-events/internal';
 import { SPRING_GRACE } from '../scripts/spring/spring.scripts.js';
-import { isAlive, readSpringFields, readSpringSession, type SpringSession } from '../read/spring-session.js';
+import { isAlive, readSpringFields, readSpringSession } from '../read/spring-session.js';
 import type { SpringKey, SpringKeys } from '../keys/spring-keys.js';
 import { formOf, type StoredForm } from '../values/stored-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../values/spring-principal.js';

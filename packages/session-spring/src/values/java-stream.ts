@@ -49,7 +49,7 @@ export interface JavaArray {
 }
 
 /** The bits of `flags`. */
-export const WRITES = 0x01;
+const WRITES = 0x01;
 const SERIALIZABLE = 0x02;
 export const EXTERNALIZABLE = 0x04;
 const IN_BLOCKS = 0x08;
