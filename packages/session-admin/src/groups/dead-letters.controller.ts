@@ -25,16 +25,12 @@ import { shownInstant, shownValue } from '../http/shown.js';
 
 /** The events that handlers could not handle. */
 export class DeadLettersController {
-  readonly #context: LetterContext;
-
   constructor(
     @Inject(EventSources) private readonly sources: EventSources,
     @Inject(AdminActions) private readonly actions: AdminActions,
-    @Inject(ADMIN_OPTIONS) { data }: ResolvedAdminOptions,
-    @Optional() @Inject(SESSION_OPTIONS) sessionOptions?: Pick<ResolvedSessionOptions, 'ids'>,
-  ) {
-    this.#context = { data, shownId: (id) => sessionOptions?.ids.shown(id) ?? id };
-  }
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+    @Optional() @Inject(SESSION_OPTIONS) private readonly sessionOptions?: Pick<ResolvedSessionOptions, 'ids'>,
+  ) {}
 
   @Get('dead-letters')
   async list(@Query() query: Parameters) {
@@ -93,8 +89,13 @@ export class DeadLettersController {
   ) {
     const from = after === undefined ? {} : { after: this.sources.letterOf(after).id };
     // One more tells whether there is another page.
-    const letters = await badRequestFor(groups.deadLetters({ ...groupIn(query), ...from, limit: limit + 1 }));
-    const shown = letters.slice(0, limit).map((letter) => showDeadLetter(source, letter, this.#context));
+    const letters = await groups
+      .deadLetters({ ...groupIn(query), ...from, limit: limit + 1 })
+      // A store refuses what is no id with a RangeError.
+      .catch((error: unknown) => {
+        throw error instanceof RangeError ? new BadRequestException(NO_ID) : error;
+      });
+    const shown = letters.slice(0, limit).map((letter) => this.#show(source, letter));
     return { letters: shown, next: letters.length > limit ? [{ of: source, after: shown.at(-1)!.id }] : [] };
   }
 
@@ -113,22 +114,47 @@ export class DeadLettersController {
     }
     return count;
   }
+
+  /** A dead letter as it is shown. */
+  #show(of: EventSource, letter: DeadLetter<SessionEvent | DeadlineEvent>) {
+    const { id, at, reason, group, handler, attempts, succeeded, event, omittedBytes } = letter;
+    return {
+      /** With what its event is about before it: unique. */
+      id: `${of}:${id}`,
+      of,
+      /** When it became one. */
+      time: shownInstant(at),
+      reason,
+      group: group ?? null,
+      handler: handler ?? null,
+      attempts,
+      succeeded,
+      /** Bytes of its data that were too large to keep with it. */
+      omittedBytes: omittedBytes ?? null,
+      /** Whether a handler could take it again. Stray keys and members can only be discarded. */
+      canBeReplayed: group !== undefined,
+      /** Undefined for a stray key or member, and for an event of a newer version. */
+      ...(event && { event: this.#showEvent(event) }),
+    };
+  }
+
+  #showEvent(event: SessionEvent | DeadlineEvent) {
+    if ('dueAt' in event) {
+      const { id, name, key, dueAt } = event;
+      const { data } = this.options;
+      // The data is decoded when it is read.
+      const shown = shownValue(data && (() => data(name, event.data)));
+      return { type: 'deadline', id, name, key, dueTime: shownInstant(dueAt), ...shown };
+    }
+    const { type, sessionId, at } = event;
+    const shownId = this.sessionOptions?.ids.shown(sessionId) ?? sessionId;
+    return { type, sessionId: shownId, principalName: principalIn(event), time: shownInstant(at) };
+  }
 }
 
 function groupIn(query: Parameters): { readonly group?: string } {
   const group = textIn(query, 'group');
   return group === undefined ? {} : { group };
-}
-
-/** A store refuses what is no id with a RangeError. */
-async function badRequestFor<T>(letters: Promise<T>): Promise<T> {
-  try {
-    return await letters;
-  } catch (error) {
-    throw error instanceof RangeError
-      ? new BadRequestException('The parameter after is no id of a dead letter')
-      : error;
-  }
 }
 
 function compare(a: string | null, b: string | null): number {
@@ -137,49 +163,10 @@ function compare(a: string | null, b: string | null): number {
   return one < other ? -1 : Number(one > other);
 }
 
+const NO_ID = 'The parameter after is no id of a dead letter';
 const GONE = 'There is no such dead letter: somebody may have replayed or discarded it';
 const ORPHANED = 'The group of this dead letter does not exist any more: nobody could handle it. Discard it';
 const FOREIGN = 'This dead letter is no event, so no handler can take it. Discard it';
-
-/** What decides what is shown of the content. */
-interface LetterContext {
-  readonly shownId: (id: string) => string;
-  readonly data: ((name: string, data: unknown) => unknown) | undefined;
-}
-
-/** A dead letter as it is shown. */
-function showDeadLetter(of: EventSource, letter: DeadLetter<SessionEvent | DeadlineEvent>, context: LetterContext) {
-  const { id, at, reason, group, handler, attempts, succeeded, event, omittedBytes } = letter;
-  return {
-    /** With what its event is about before it: unique. */
-    id: `${of}:${id}`,
-    of,
-    /** When it became one. */
-    time: shownInstant(at),
-    reason,
-    group: group ?? null,
-    handler: handler ?? null,
-    attempts,
-    succeeded,
-    /** Bytes of its data that were too large to keep with it. */
-    omittedBytes: omittedBytes ?? null,
-    /** Whether a handler could take it again. Stray keys and members can only be discarded. */
-    canBeReplayed: group !== undefined,
-    /** Undefined for a stray key or member, and for an event of a newer version. */
-    ...(event && { event: showEvent(event, context) }),
-  };
-}
-
-function showEvent(event: SessionEvent | DeadlineEvent, { shownId, data }: LetterContext) {
-  if ('dueAt' in event) {
-    const { id, name, key, dueAt } = event;
-    // The data is decoded when it is read.
-    const shown = shownValue(data && (() => data(name, event.data)));
-    return { type: 'deadline', id, name, key, dueTime: shownInstant(dueAt), ...shown };
-  }
-  const { type, sessionId, at } = event;
-  return { type, sessionId: shownId(sessionId), principalName: principalIn(event), time: shownInstant(at) };
-}
 
 /** The name cannot be read without its key. */
 function principalIn(event: SessionEvent): string | null {

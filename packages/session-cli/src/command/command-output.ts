@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
-import type { ExitCode } from './command.js';
 
 // The characters that terminals treat as commands, line ends or changes of direction.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
@@ -8,6 +7,9 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 const CLEAR_LINE = '\r\u001b[K';
 
 type Terminal = Writable & { readonly isTTY?: boolean };
+
+/** The exit code of a process: fine, could not run, has findings, has findings that a repair could not mend. */
+export type ExitCode = 0 | 1 | 2 | 3;
 
 /** What a command writes: its result to one stream, everything else to the other one. */
 export class CommandOutput {

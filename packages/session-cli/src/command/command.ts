@@ -1,8 +1,7 @@
 import type { RedisSessionModuleOptions } from '@nest-session/redis/internal';
-import type { CommandOutput } from './command-output.js';
+import type { CommandOutput, ExitCode } from './command-output.js';
 
-/** The exit code of a process: fine, could not run, has findings, has findings that a repair could not mend. */
-export type ExitCode = 0 | 1 | 2 | 3;
+export type { ExitCode };
 
 /** An option, as the help says it. */
 interface CommandOption {

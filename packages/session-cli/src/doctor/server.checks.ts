@@ -187,7 +187,7 @@ export const NOTIFICATIONS: Check = ofStore(async (store, { nodes }) => {
   if (known.length === 0)
     return [ok('CONFIG is not allowed, so this cannot be read. The log of the application says it')];
   const announces = (setting: string) =>
-    flags.some((each) => [...each].every((flag) => setting.replace('A', ALL_CLASSES).includes(flag)));
+    flags.some((each) => each.split('').every((flag) => setting.replace('A', ALL_CLASSES).includes(flag)));
   const silent = known.filter(({ setting }) => !announces(setting));
   const findings = silent.map(({ address, setting }) =>
     warning(
