@@ -199,7 +199,7 @@ const classes = new WeakMap<CommandClass, CommandClass>();
  * The class of commands that the transformers leave alone which the application sets with `setReplyTransformer()` and
  * `setArgumentTransformer()` of ioredis: these change commands of the whole process.
  */
-export function ownCommandClass(client: Client): CommandClass {
+function ownCommandClass(client: Client): CommandClass {
   const theirs = commandClassOf(client);
   const own = classes.get(theirs) ?? untransformed(theirs);
   classes.set(theirs, own);

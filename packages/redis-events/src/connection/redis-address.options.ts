@@ -236,7 +236,7 @@ const ENCODED =
  * The problem of the url of a Redis, as the end of a sentence. It quotes nothing of the url: any part may be of the
  * password.
  */
-export function urlProblem(url: string): string | undefined {
+function urlProblem(url: string): string | undefined {
   if (SOCKET.test(url)) return `is the path of a Unix socket: ${OF_SOCKET}`;
   if (!PROTOCOL.test(url)) return 'must be a redis:// or rediss:// url';
   if (!URL.canParse(url) || CUT_PASSWORD.test(url)) return `cannot be read: ${ENCODED}`;

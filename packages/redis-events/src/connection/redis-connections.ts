@@ -62,7 +62,7 @@ export function connectionToken(name: keyof RedisConnections): string {
 export const InjectConnection = (name: keyof RedisConnections) => Inject(connectionToken(name));
 
 /** How long a connection pauses before each attempt to open it again, in milliseconds: twice as long each time. */
-export const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
+const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 
 // Milliseconds.
 const LONGEST_PAUSE = 1000;
@@ -124,7 +124,7 @@ const OF_CLUSTER: ClusterOptions = {
 };
 
 /** The options of ioredis for the connections of requests, which wait for Redis for so many milliseconds at most. */
-export function requestConnectionOptions(commandTimeout: number): RedisOptions {
+function requestConnectionOptions(commandTimeout: number): RedisOptions {
   return {
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
@@ -161,7 +161,7 @@ export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
 const users = new WeakMap<object, number>();
 
 /** One module more uses a connection. */
-export function share(connection: object): void {
+function share(connection: object): void {
   users.set(connection, (users.get(connection) ?? 1) + 1);
 }
 
@@ -171,7 +171,7 @@ export function isShared(connection: object): boolean {
 }
 
 /** One module less uses it. Returns whether none does any more. */
-export function isReleased(connection: object): boolean {
+function isReleased(connection: object): boolean {
   const left = (users.get(connection) ?? 1) - 1;
   users.set(connection, left);
   return left === 0;

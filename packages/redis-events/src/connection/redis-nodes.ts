@@ -107,7 +107,7 @@ export class SingleNode implements RequestNodes {
 }
 
 /** The failure of a request after the connections were closed for good. */
-export function closed(): SessionStoreError {
+function closed(): SessionStoreError {
   return new SessionStoreError('The connection to Redis has been closed');
 }
 

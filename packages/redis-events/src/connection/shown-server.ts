@@ -1,5 +1,5 @@
 import { shownText } from '@nest-session/core/internal';
-import { type Cluster, type ClusterNode, Redis, type RedisOptions } from 'ioredis';
+import { type Cluster, Redis, type RedisOptions } from 'ioredis';
 import { isCluster } from './node-with.js';
 import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
 

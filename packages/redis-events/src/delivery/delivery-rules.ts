@@ -34,7 +34,7 @@ export const PACE: DeliveryPace = {
 export const ATTEMPTS = RETRIES.attempts;
 
 /** The limit `mostAbandoned` of applications. */
-export const MOST_ABANDONED = 5;
+const MOST_ABANDONED = 5;
 
 /** The most bytes of data in a dead letter: as many as `maxSessionSize` lets a session have by default. */
 const MOST_DATA = 262_144;

@@ -44,7 +44,7 @@ export class RedisEventHandlerModule {
 }
 
 /** An event as log lines name it. */
-export function shownRedisEvent({ type, id }: Pick<RedisEvent, 'type' | 'id'>): string {
+function shownRedisEvent({ type, id }: Pick<RedisEvent, 'type' | 'id'>): string {
   return `${JSON.stringify(type)} (${id})`;
 }
 

@@ -24,7 +24,7 @@ export interface StoreFormat {
 export const FORMAT: StoreFormat = { version: 3, oldest: 3, minReader: 3, minWriter: 3 };
 
 /** The fields of `meta` that say it. */
-export const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
+const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
 
 type Recorded = readonly (string | null | undefined)[];
 
@@ -34,7 +34,7 @@ interface Access {
 }
 
 /** The highest numbers of what is recorded and what a version writes: those to record. */
-export function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
+function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
   return {
     version: Math.max(Number(version ?? 0), own.version),
     minReader: Math.max(Number(minReader ?? version ?? 0), own.minReader),
@@ -46,7 +46,7 @@ export function raised([version, minReader, minWriter]: Recorded, own: StoreForm
  * Why a version cannot read, or write, data with these `FORMAT_FIELDS`; undefined when it can. Without the last two,
  * the first one counts for them.
  */
-export function formatProblem(
+function formatProblem(
   [version, minReader, minWriter]: Recorded,
   own: StoreFormat,
   { writes }: Access,

@@ -253,7 +253,7 @@ const EVENTS_OF_COMMANDS: ReadonlyMap<string, KeyEventName> = new Map(
 );
 
 /** The event that somebody may mean: by another spelling, a command or a channel. */
-export function eventLike(name: string): KeyEventName | undefined {
+function eventLike(name: string): KeyEventName | undefined {
   const [, event = ''] = /^(?:__key\w+@[^:]*__:)?(.*)$/s.exec(name.trim().toLowerCase()) ?? [];
   const known = Object.values(KEY_EVENTS).flat<readonly (readonly string[])[]>();
   return known.includes(event) ? event : EVENTS_OF_COMMANDS.get(event);

@@ -746,8 +746,9 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   },
   {
     script: 'set-back-signs',
-    what: 'an instance ahead of the clock',
-    prepare: ({ client, partitions }) => client.zadd(partitions.instances, 2000, 'me'),
+    what: 'instances ahead of the clock',
+    // Afterwards they are in the order of their names.
+    prepare: ({ client, partitions }) => client.zadd(partitions.instances, 2000, 'me', 1500, 'other'),
     send: (client, { partitions }) => namespaceScripts(client).setBackSigns(1, partitions.instances, 1000),
     reply: null,
   },
