@@ -1,4 +1,10 @@
-import type { DeadLetter, DeadLetterFilter, EventGroupInfo, RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
+import type {
+  DeadLetter,
+  DeadLetterFilter,
+  EventGroupInfo,
+  RemoveGroupReply,
+  ReplayReply,
+} from '@nest-session/core/internal';
 import type { DeadlineEvent } from './deadline-event.js';
 
 /** A deadline that a group could not handle, or a stray key or member that stood in the place of one. */

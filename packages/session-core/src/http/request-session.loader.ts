@@ -242,7 +242,7 @@ const CONFLICT = 'The request presents the sessions of two users: delete the coo
 const LOADED_UNSEEN = 5;
 
 /** The most ids in one place of which all are looked for. */
-export const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;
+const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;
 
 /** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
 interface PresentedSessions {

@@ -1,8 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import { setOrigin } from '../resolvers/proxied-request.js';
+import { bindToFastify } from './bind-to-fastify.js';
 import { RequestSessions } from './request-sessions.js';
 import { RouteExplorer } from './route.explorer.js';
 import { RequestServer } from './serve-request.js';
@@ -48,72 +47,6 @@ export class SessionMiddleware implements OnModuleInit {
     if (adapter.getType() === 'fastify') bindToFastify(adapter.getInstance(), this.#server.serve);
     else adapter.use(this.#server.serve);
   }
-}
-
-interface FastifyRequest {
-  readonly raw: IncomingMessage & { session?: unknown };
-  readonly protocol: string;
-  readonly hostname: string;
-  readonly ip: string;
-}
-
-/** The part of a Fastify instance that is used here. */
-interface FastifyInstance {
-  decorateRequest(
-    name: string,
-    property: { getter(this: FastifyRequest): unknown; setter(this: FastifyRequest, value: unknown): void },
-  ): unknown;
-  addHook(name: 'onRequest', hook: OnRequest): unknown;
-  addHook(name: 'onRegister', hook: (context: FastifyInstance) => void): unknown;
-  use?: Use;
-}
-
-/** Registers middleware; of @fastify/middie, the engine that runs it. */
-type Use = (this: FastifyInstance, ...middleware: unknown[]) => unknown;
-
-type OnRequest = (
-  request: FastifyRequest,
-  reply: { readonly raw: ServerResponse },
-  next: (error?: unknown) => void,
-) => void;
-
-/**
- * Runs a middleware for every request of a Fastify server, before the application's own middleware and hooks. A hook
- * does it, because the engine that runs middleware costs a request more than its session.
- */
-function bindToFastify(fastify: FastifyInstance, middleware: RequestServer['serve']): void {
-  // Middleware gets the Node.js request, and handlers get Fastify's.
-  fastify.decorateRequest('session', {
-    getter() {
-      return this.raw.session;
-    },
-    setter(session) {
-      this.raw.session = session;
-    },
-  });
-  fastify.addHook('onRequest', (request, reply, next) => {
-    setOrigin(request.raw, request);
-    middleware(request.raw, reply.raw, next);
-  });
-  // Otherwise the engine is added later, and its hook runs after ours.
-  if (!fastify.use) return;
-  putBeforeFirst(middleware, fastify, fastify.use);
-  // The engine gives each context of a plugin its own `use()`.
-  fastify.addHook('onRegister', (context) => {
-    if (context.use) putBeforeFirst(middleware, context, context.use);
-  });
-}
-
-/**
- * NestFactory adds the engine of middleware before it constructs providers, so middleware runs before our hook. Where
- * there is any, ours goes in front of it.
- */
-function putBeforeFirst(middleware: RequestServer['serve'], fastify: FastifyInstance, use: Use): void {
-  fastify.use = (...args) => {
-    fastify.use = use;
-    use.call(fastify, middleware);
-    return use.apply(fastify, args);
-  };
 }
 
 const NEST_TOO_OLD =
