@@ -64,7 +64,7 @@ const ONLY_REQUESTS = { notifications: 'off', events: { consume: false } } as co
 /** The scripts that each kind of process may run. */
 const SCRIPTS: Partial<Record<RightsName, string[]>> = {
   'every process': [
-    ...ALL_SCRIPTS.filter((name) => name.startsWith('session/') || name.startsWith('limits/')),
+    ...ALL_SCRIPTS.filter((name) => /^(session|limits|namespace)\//.test(name)),
     'stream/remove-consumer',
     'stream/trim-events',
     'stream/trim-dead-letters',

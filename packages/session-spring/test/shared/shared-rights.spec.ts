@@ -19,6 +19,7 @@ const SCRIPTS = [
   'shared/look-at-shared-sessions',
   ...['create-group', 'look-at-groups', 'remove-consumer', 'take-cleanup-turn'].map((name) => `stream/${name}`),
   ...['trim-events', 'trim-dead-letters'].map((name) => `stream/${name}`),
+  ...['raise-format', 'sign-instance'].map((name) => `namespace/${name}`),
   ...['acknowledge-events', 'pick-up-events', 'register-handlers', 'release-events'].map((name) => `delivery/${name}`),
   ...['renew-lease', 'retry-or-dead-letter', 'want-events'].map((name) => `delivery/${name}`),
 ];
