@@ -214,8 +214,11 @@ export class Player {
   async #signInByNest(): Promise<Known> {
     const known = this.#any;
     const session = (await this.#nest.findById(known.id))!;
-    known.principal = this.random.of(USERS);
-    session.signIn(known.principal);
+    const user = this.random.of(USERS);
+    // The session of another user starts empty.
+    if (known.principal !== undefined && known.principal !== user) known.attributes.clear();
+    known.principal = user;
+    session.signIn(user);
     await session.save();
     return this.#renamed(known, session.id);
   }
