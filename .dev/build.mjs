@@ -2,6 +2,7 @@
 // `bundle.mjs`.
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { restoreCompiled } from './compiled.mjs';
 import embedScripts from './embed-scripts.mjs';
 import { main, root, run } from './processes.mjs';
 import { workspaces } from './workspaces.mjs';
@@ -13,6 +14,7 @@ const NOT_COMPILED = /(?:^|\/)(?:\.tsbuildinfo|redis\.clock\.c)$/;
 await main(async () => {
   embedScripts();
   const all = workspaces();
+  for (const { folder } of all) restoreCompiled(join(root, folder));
   const code = await run('node_modules/.bin/tsc', ['-b', ...all.map(({ folder }) => folder)]);
   if (code !== 0) return code;
   for (const { folder } of all) removeLeftovers(join(root, folder));

@@ -30,9 +30,10 @@ const COMMON_JS = {
 export async function bundlePackage(folder, target) {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const programs = Object.values(manifest.bin ?? {});
-  for (const path of ['package.json', 'README.md', 'LICENSE', ...programs]) {
-    cpSync(join(folder, path), join(target, path));
-  }
+  for (const path of ['README.md', 'LICENSE', ...programs]) cpSync(join(folder, path), join(target, path));
+  // They are those of this repository.
+  const { scripts: _, ...published } = manifest;
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   const paths = Object.values(manifest.exports).flatMap((each) => (each.import ? [each.import.default] : []));
   const entries = paths.map((path) => path.slice('./dist/'.length, -'.js'.length));
   const started = programs.flatMap((path) => importedNames(readFileSync(join(folder, path), 'utf8')));

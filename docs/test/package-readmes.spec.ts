@@ -48,3 +48,37 @@ describe.each((await readdir(join(ROOT, 'packages'))).map((folder) => ({ folder 
     });
   },
 );
+
+// npm would ask the public registry for a package that is missing.
+describe.each(['README.md', 'docs/getting-started.md'])('what %s packs', (page) => {
+  it('has with each package those that it cannot do without', async () => {
+    const commands = codeBlocks(await readFile(join(ROOT, page), 'utf8'), 'sh').flatMap((block) =>
+      block.split('\n').filter((line) => line.startsWith('npm pack')),
+    );
+    expect(commands).not.toHaveLength(0);
+    for (const command of commands) {
+      const folders = [...command.matchAll(/-w (\S+)/g)].map(([, folder]) => folder!);
+      const manifests = await Promise.all(folders.map(manifestIn));
+      const needed = manifests.flatMap((manifest) => {
+        const peers = Object.keys(manifest.peerDependencies ?? {}).filter(
+          (name) => manifest.peerDependenciesMeta?.[name] === undefined,
+        );
+        return [...Object.keys(manifest.dependencies ?? {}), ...peers].filter((name) =>
+          name.startsWith('@nest-session/'),
+        );
+      });
+      expect(manifests.map(({ name }) => name)).toEqual(expect.arrayContaining(needed));
+    }
+  });
+});
+
+interface Manifest {
+  readonly name: string;
+  readonly dependencies?: object;
+  readonly peerDependencies?: object;
+  readonly peerDependenciesMeta?: Readonly<Record<string, unknown>>;
+}
+
+async function manifestIn(folder: string): Promise<Manifest> {
+  return JSON.parse(await readFile(join(ROOT, folder, 'package.json'), 'utf8')) as Manifest;
+}

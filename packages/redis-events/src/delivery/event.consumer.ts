@@ -12,7 +12,7 @@ import { type BackgroundService, repeatPasses, settledWithin } from '../timing/b
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember, type Failure, type PendingEvent } from './consumer-group-member.js';
 import { EVENT_RULES } from './delivery-rules.js';
-import { EventLoader, EventProducer, type HandlersFailure } from './event-producer.js';
+import { EventLoader, EventProducer } from './event-producer.js';
 
 // Milliseconds.
 // While retries have all their places, others may be due. Most handlers have finished by then.

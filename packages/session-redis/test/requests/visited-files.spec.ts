@@ -124,14 +124,15 @@ function expectFew({ files, functions }: Common, walk: string): void {
   const documented = documentedNumbers(walk);
   // The list is what you need to know when there are more.
   expect(files.slice(documented.files)).toEqual([]);
-  expect(functions.slice(documented.functions)).toEqual([]);
   expect(files.length).toBeGreaterThan(documented.files - 5);
+  if (documented.functions === undefined) return;
+  expect(functions.slice(documented.functions)).toEqual([]);
   expect(functions.length).toBeGreaterThan(documented.functions - 20);
 }
 
-/** The numbers of files and functions that the documentation gives for a walk. */
-function documentedNumbers(walk: string): { readonly files: number; readonly functions: number } {
+/** The numbers of files and functions that the documentation gives for a walk; of functions, it may give none. */
+function documentedNumbers(walk: string): { readonly files: number; readonly functions: number | undefined } {
   const page = readFileSync(new URL('../../../../docs/evidence/internals.md', import.meta.url), 'utf8');
-  const [, files, functions] = new RegExp(`\\| ${walk} +\\|[^|]+\\| +(\\d+) +\\| +(\\d+) +\\|`).exec(page) ?? [];
-  return { files: Number(files), functions: Number(functions) };
+  const [, files, functions] = new RegExp(`\\| ${walk} +\\|[^|]+\\| +(\\d+) +\\| +(\\d+|-) +\\|`).exec(page) ?? [];
+  return { files: Number(files), functions: functions === '-' ? undefined : Number(functions) };
 }
