@@ -454,7 +454,7 @@ describe('with a database,', () => {
   };
 
   describeWithTable('unpaid-orders', 'orders', () => {
-    const place = (id: string) => instance.agent().post('/orders', { id, total: 50, seconds: 1 });
+    const place = (id: string, seconds = 1) => instance.agent().post('/orders', { id, total: 50, seconds });
     const pay = (id: string) => instance.agent().post(`/orders/${id}/pay`);
     const statusOf = async (id: string) =>
       (await instance.agent().get(`/orders/${id}`)).json<{ status: string }>().status;
@@ -475,18 +475,17 @@ describe('with a database,', () => {
     });
 
     it('either takes a payment of the last second or cancels the order, never both', async () => {
-      // The first ones are in time on any machine, the last ones on none.
       const ids = Array.from({ length: 50 }, (_, i) => `late-${i}`);
+      await place('in-time', 600);
+      expect((await pay('in-time')).status).toBe(201);
       const ends = ids.map(async (id, i) => {
         await place(id);
-        await sleep(i < 10 ? 0 : 900 + 10 * (i - 10));
+        await sleep(900 + 5 * i);
         const isPaid = (await pay(id)).status === 201;
         await eventually(() => expect(mailsFor(id)).toBe(isPaid ? 0 : 1), { timeout: 30_000 });
         expect(await statusOf(id)).toBe(isPaid ? 'paid' : 'cancelled');
-        return isPaid;
       });
-      const paid = await Promise.all(ends);
-      expect(new Set(paid)).toEqual(new Set([true, false]));
+      await Promise.all(ends);
     });
   });
 

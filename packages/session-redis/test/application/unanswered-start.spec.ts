@@ -1,3 +1,4 @@
+import type { Duration } from '@nest-session/core';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
@@ -23,8 +24,8 @@ beforeEach(async () => {
 });
 afterEach(() => proxy.release());
 
-const start = (requireAtStart: boolean) =>
-  EventInstance.start({ redis: { url: proxy.url, commandTimeout: '100ms', requireAtStart } });
+const start = (requireAtStart: boolean, commandTimeout: Duration = '100ms') =>
+  EventInstance.start({ redis: { url: proxy.url, commandTimeout, requireAtStart } });
 
 it('an application starts while Redis does not reply, and logs an unknown data format once it does', async () => {
   await store.client.hset(store.partitions.meta, 'version', '99', 'partitions', '1');
@@ -54,7 +55,7 @@ it('an application that starts before Redis logs an unknown data format once Red
 
 it('an application records its format and its partitions again where Redis has lost its data', async () => {
   proxy.release();
-  const instance = await start(false);
+  const instance = await start(false, '10s');
   const recorded = () => store.client.hgetall(store.partitions.meta);
   const first = await recorded();
   expect(first).toMatchObject({ partitions: '1', holds: 'sessions' });
