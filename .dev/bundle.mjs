@@ -84,9 +84,15 @@ function compiledCode() {
     transform(code, path) {
       const compilerOptions = { ...options, sourceMap: true };
       const { outputText, sourceMapText } = ts.transpileModule(code, { fileName: path, compilerOptions });
-      return { code: outputText.replace(MAP_COMMENT, ''), map: sourceMapText };
+      return { code: withHints(outputText.replace(MAP_COMMENT, ''), code), map: sourceMapText };
     },
   };
+}
+
+/** Puts the comments back that tell bundlers what to do with an import(). */
+function withHints(code, commented) {
+  const hints = commented.matchAll(/import\((\/\* webpack.*?\*\/ )('[^']+')\)/g);
+  return [...hints].reduce((text, [hinted, , name]) => text.replace(`import(${name})`, hinted), code);
 }
 
 async function writeCode(code, folder, target, options) {
