@@ -76,6 +76,29 @@ describe('the score of a session in an index', () => {
   });
 });
 
+// A look-up checks each session that it finds, so what it returns shows no entry that should have gone.
+describe('the entries of an index', () => {
+  const entriesOf = (name: string) => store.client.zrange(indexOf(name), 0, -1);
+
+  it('are those of the sessions that have the principal now', async () => {
+    const [kept, moved] = [await open(), await open()];
+    const session = (await repository.findById(moved))!;
+    session.principalName = 'bob';
+    await session.save();
+    expect([await entriesOf('ann'), await entriesOf('bob')]).toEqual([[kept], [session.id]]);
+    session.principalName = undefined;
+    await session.save();
+    expect(await entriesOf('bob')).toEqual([]);
+  });
+
+  it('have the id that a session has after a rotation', async () => {
+    const id = await open();
+    const newId = store.id();
+    await store.save(id, { newId });
+    expect(await entriesOf('ann')).toEqual([newId]);
+  });
+});
+
 describe('a key of another type in the place of an index', () => {
   const warnings: unknown[] = [];
   beforeEach(() => {
