@@ -14,9 +14,11 @@ export function writeData(
   if (data === undefined) return undefined;
   try {
     return serializer.serialize(data);
-  } catch (error) {
-    if (!(error instanceof SerializationProblem)) throw error;
-    throw new DataError(name, error.message);
+  } catch (cause) {
+    // The message of another error may quote the data.
+    throw new DataError(name, cause instanceof SerializationProblem ? cause.message : 'cannot be serialized', {
+      cause,
+    });
   }
 }
 

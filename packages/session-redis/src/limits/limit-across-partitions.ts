@@ -49,7 +49,7 @@ const LONGEST_TURN = 100;
 const LONGEST_WAIT = 10;
 
 /**
- * The rule of `sessionsToEnd()` in session-core where the sessions of a principal are in several partitions, so that no
+ * The rule of `SessionLimit` in session-core where the sessions of a principal are in several partitions, so that no
  * script sees them all; with one partition, scripts/library/limit-in-one-partition.lua has it. The ledger of a
  * principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
  *

@@ -17,6 +17,7 @@ const RIGHTS: RightsName[] = ['spring shared', 'handlers'];
 const SCRIPTS = [
   ...['create', 'change', 'delete'].map((verb) => `shared/${verb}-shared-session`),
   'shared/look-at-shared-sessions',
+  'session/leave-revocation-mark',
   ...['create-group', 'look-at-groups', 'remove-consumer', 'take-cleanup-turn'].map((name) => `stream/${name}`),
   ...['trim-events', 'trim-dead-letters'].map((name) => `stream/${name}`),
   ...['raise-format', 'sign-instance'].map((name) => `namespace/${name}`),

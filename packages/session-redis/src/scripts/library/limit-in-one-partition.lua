@@ -1,5 +1,5 @@
 -- include: end-by-id, is-live
--- The limit of the sessions of a principal that are all in one partition: the rule of sessionsToEnd() in session-core.
+-- The limit of the sessions of a principal that are all in one partition: the rule of `SessionLimit` in session-core.
 -- limits/limit-across-partitions.ts has it for several.
 
 -- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides
