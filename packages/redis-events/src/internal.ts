@@ -24,7 +24,7 @@ export {
   refuse,
   settledPartitions,
   shownCount,
-} from './namespace/check-store.js';
+} from './namespace/store-format.js';
 export { VERSION } from './configuration/version.js';
 export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './namespace/connection.providers.js';
 export { lossOf, nodeMemory } from './namespace/eviction.check.js';

@@ -5,21 +5,19 @@ export { HandlerMarks } from './discovery/handler-marks.js';
 export { isFromOtherOrigin } from './csrf/csrf.guard.js';
 export {
   assertLimit,
-  backOffAfter,
   type ConsumerState,
   type DeadLetter,
   type DeadLetterFilter,
   type EventGroupInfo,
   type EventGroupsOf,
-  reasonOf,
   type RemoveGroupReply,
   type ReplayReply,
-  RETRIES,
   SESSION_EVENT_GROUPS,
 } from './events/event-groups.js';
 export { EventHandlingError, SessionEventHandlingError } from './events/event-handling.errors.js';
 export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
+export { backOffAfter, reasonOf, RETRIES } from './events/retry-rules.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
 export { rememberRequest, requestOf, requestSessionOf } from './http/call.js';

@@ -17,7 +17,7 @@ import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { Cleanup } from '../../../redis-events/src/cleanup/cleanup.job.js';
 import { SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
-import { recordedPartitions } from '../../../redis-events/src/namespace/check-store.js';
+import { recordedPartitions } from '../../../redis-events/src/namespace/store-format.js';
 import { DeadlineSweeper, RedisDeadlineModule } from '../../src/redis/redis-deadline.module.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/redis/deadline-keys.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';

@@ -2,7 +2,7 @@ import { shownText } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { logger } from '../logging/failure.log.js';
 import { type Partitions, shownContent } from '../partitions/partitions.js';
-import type { Connection } from './check-store.js';
+import type { Connection } from './store-format.js';
 import { nodeWith } from '../connection/node-with.js';
 import { infoOf } from '../connection/shown-server.js';
 

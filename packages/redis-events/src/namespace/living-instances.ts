@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { namespaceScripts } from '../scripts/namespace/namespace.scripts.js';
 import type { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
-import type { Connection } from './check-store.js';
+import type { Connection } from './store-format.js';
 import { nodeWith } from '../connection/node-with.js';
 import { untilSound } from '../connection/server-faults.js';
 

@@ -7,7 +7,7 @@ import { FailureLog, logger } from '../logging/failure.log.js';
 import { adviceFor } from '../logging/advice.js';
 import { Partitions } from '../partitions/partitions.js';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
-import { checkServer, checkStore, type Connection } from './check-store.js';
+import { checkServer, checkStore, type Connection } from './store-format.js';
 import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
 import { type LoginSource, loginSourceOf, renewLogins } from '../connection/login.js';

@@ -8,7 +8,7 @@ import {
   LIMITED_SINCE,
   settledPartitions,
   type StoreFormat,
-} from '../../src/namespace/check-store.js';
+} from '../../src/namespace/store-format.js';
 import { redisTime } from '../../src/connection/node-with.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 

@@ -4,7 +4,7 @@ import { generateSessionKey, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/inte
 import type { CreateSession, SessionLimit, UpdateSession } from '@nest-session/core/store';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { checkStore, LIMITED_SINCE } from '../../../redis-events/src/namespace/check-store.js';
+import { checkStore, LIMITED_SINCE } from '../../../redis-events/src/namespace/store-format.js';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';

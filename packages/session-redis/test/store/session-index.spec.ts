@@ -78,7 +78,7 @@ describe('the score of a session in an index', () => {
 
 // A look-up checks each session that it finds, so what it returns shows no entry that should have gone.
 describe('the entries of an index', () => {
-  const entriesOf = (name: string) => store.client.zrange(indexOf(name), 0, -1);
+  const entriesOf = (name: string) => store.client.zrange(indexOf(name), '0', '-1');
 
   it('are those of the sessions that have the principal now', async () => {
     const [kept, moved] = [await open(), await open()];
