@@ -66,14 +66,16 @@ export function httpRatios({ comparisons }: Results, figure: 'perSecond' | 'node
 
 function ratioTable(results: Results, figure: 'perSecond' | 'nodeTime', title: string): string {
   const ratios = httpRatios(results, figure);
+  // Recorded results may be older than a contender.
+  const rivals = RIVALS.map(({ title }) => title).filter((title) => ratios.some(({ rival }) => rival === title));
   const rows = results.comparisons.map(({ title: scenario }) => [
     scenario,
-    ...RIVALS.map(({ title: rival }) => {
+    ...rivals.map((rival) => {
       const found = ratios.find((each) => each.scenario === scenario && each.rival === rival);
       return found ? ratio(found.values, found.beside) : '-';
     }),
   ]);
-  return table([title, ...RIVALS.map(({ title: rival }) => rival)], rows);
+  return table([title, ...rivals], rows);
 }
 
 function scenarioTable(comparison: Comparison): string {
