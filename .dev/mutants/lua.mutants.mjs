@@ -692,7 +692,7 @@ redis.call('HSET', key, unpack(change.set))`,
     code: "if actual == 'none' then return nil end",
     instead: '',
     spec: 'verification/verify',
-    test: 'finds nothing in a healthy store, and changes nothing',
+    test: 'finds no fault with a key that has gone since it was found',
   },
   {
     mistake: 'A deadline that waits counts as a key that must go',
@@ -1028,7 +1028,7 @@ redis.call('HSET', key, unpack(change.set))`,
     code: "settle(events, name, events .. ':failing:' .. name, events .. ':retries:' .. name, position)",
     instead: '',
     spec: 'erasure/user-erasure',
-    test: 'removes an event with the name from the group that has it, and no other event',
+    test: 'removes those with the name or the data, which are pending, and leaves all else as it was',
   },
 
   // Deadlines.

@@ -3,7 +3,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { RULES } from '../../src/verification/rules.js';
-import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
+import { type Rule, VerificationScripts } from '../../src/scripts/verification/verification.scripts.js';
 import { type Verification, type VerifiedStore, verify } from '../../src/verification/verify.js';
 import { hashOfValue } from '../../../session-redis/test/support/hash-of-value.js';
 import { exactDump, expectAlike } from '../../../session-redis/test/support/exact.dump.js';
@@ -69,6 +69,13 @@ describe.each([
     const left = (await client.pttl(aside)) / (24 * 60 * MINUTE);
     expect(left).toBeGreaterThan(29.9);
     expect(left).toBeLessThanOrEqual(30);
+  });
+
+  it('finds no fault with a key that has gone since it was found', async () => {
+    const keys = store.keysOf(others[0]!);
+    const scripts = new VerificationScripts(store.client, true);
+    const gone = { key: keys.session(store.id(others[0]!)), type: 'hash', life: 'any' } as const;
+    expect(await scripts.keys(keys.prefix, [gone])).toEqual([]);
   });
 
   it('finds nothing in a healthy store, and changes nothing', async () => {
