@@ -460,7 +460,7 @@ local text = redis.pcall('GET', shadow)`,
     code: 'if before then hand_over(before, id) end',
     instead: '',
     spec: 'max-sessions',
-    test: 'learns the new id of a session that a request rotates without knowing of its principal',
+    test: 'counts a session once while a request changes its id',
   },
   {
     mistake: 'A session is stored after the time of its place',

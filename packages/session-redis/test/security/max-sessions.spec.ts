@@ -424,6 +424,15 @@ describe('the ledger', () => {
     expect(await reserve('second')).toMatchObject({ ends: 'b', stays: 'c' });
   });
 
+  it('counts a session once while a request changes its id', async () => {
+    const scripts = new LedgerScripts(store.client, store.partitions);
+    const rules = { whenReached: limit.whenReached, duration: 5000 };
+    const rotation = { ...rules, id: 'new', replaced: 'old', atMost: undefined };
+    expect(await scripts.reserve(ANN, rotation, { sessions: [['old', '1']] })).toMatchObject({ word: 'room' });
+    const signIn = { ...rules, id: 'other', replaced: undefined, atMost: 2 };
+    expect(await scripts.reserve(ANN, signIn)).toMatchObject({ word: 'room', ending: [] });
+  });
+
   it('gives up no place that another sign-in has taken since', async () => {
     const scripts = new LedgerScripts(store.client, store.partitions);
     const one = { replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 } as const;
