@@ -16,15 +16,11 @@ import {
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
 import { groupedBy, scannedKeys } from '../repartitioning/scanned-keys.js';
-import {
-  type ExpectedKey,
-  type Problem,
-  type Rule,
-  VerificationScripts,
-} from '../scripts/verification/verification.scripts.js';
+import { type ExpectedKey, type Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds } from './deadline-kinds.js';
 import { eventKinds } from './event-kinds.js';
 import { type FoundKey, type KeyKind, type Look, PER_CALL } from './key-kind.js';
+import type { Rule } from './rules.js';
 import { sessionKinds } from './session-kinds.js';
 
 /** How a namespace is verified. */
