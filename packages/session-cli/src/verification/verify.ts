@@ -8,6 +8,7 @@ import {
   type Partitions,
 } from '@nest-session/redis-events/internal';
 import {
+  batchesOf,
   keepingRules,
   pages,
   type ResolvedRedisSessionOptions,
@@ -129,7 +130,7 @@ class Pass<Keys extends PartitionKeys> {
       await this.pace.pass(keys.length);
       const known = keys.flatMap(({ key, partition, name }) => this.#classified(key, partition, name));
       for (const [partition, its] of groupedBy(known, ({ found }) => found.partition)) {
-        for (let i = 0; i < its.length; i += PER_CALL) await this.#verify(partition, its.slice(i, i + PER_CALL));
+        for (const some of batchesOf(its, PER_CALL)) await this.#verify(partition, some);
       }
     }
   }
