@@ -5,5 +5,6 @@ export { ProgramPair } from './spring/program-pair.js';
 export type { HeardEvent, JavaChange, JavaSession } from './spring/java-session.js';
 export { SpringApplication, type SpringApplicationOptions } from './spring/spring-application.js';
 export { SpringVisitor } from './spring/spring-visitor.js';
+export { StartedParts } from './spring/started-parts.js';
 export { submitForm } from './spring/submit-form.js';
 export { UnfetchedPackagesError } from './spring/unfetched-packages.error.js';

@@ -54,7 +54,7 @@ export {
   type RedisConnections,
 } from './connection/redis-connections.js';
 export type { RedisNodes } from './connection/redis-nodes.js';
-export { isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
+export { ifStray, isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
 export { StoreConnections } from './namespace/store-connections.js';
 export { unreachableError, withConnections } from './connection/with-connections.js';

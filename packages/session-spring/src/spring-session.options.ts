@@ -10,6 +10,7 @@ import {
   type RedisAddressOptions,
 } from '@nest-session/redis-events/internal';
 import { readCleanup, readReplicas, type RedisSessionModuleOptions } from '@nest-session/redis/internal';
+import { SPRING_GRACE } from './scripts/spring/spring.scripts.js';
 import { namespaceBeside, namespaceProblemWith, type SpringMode } from './keys/spring-keys.js';
 import { SpringJsonSerializer } from './values/spring-json.serializer.js';
 
@@ -62,9 +63,6 @@ export const SPRING_SESSION_OPTIONS = Symbol('SPRING_SESSION_OPTIONS');
 /** The name of the module, for errors. */
 export const MODULE = 'SpringSessionModule';
 
-// Milliseconds.
-const GRACE = 300_000;
-
 const ON_CLUSTER =
   "Option `mode: 'shared'` needs a single Redis, with replicas or without: on a Cluster the keys of a session of Spring are on " +
   'several nodes, and no script can change them together.';
@@ -97,11 +95,11 @@ export function resolveSpringSessionOptions(options: Partial<SpringSessionModule
     // The namespace of Spring; with `mode: 'shared'`, our own keys beside it are in `namespace`.
     springNamespace,
     isGuest: isRead,
-    grace: GRACE,
+    grace: SPRING_GRACE,
     ...readCleanup(ofWriters.section('cleanup')),
     commandTimeout: readCommandTimeout(reader),
     replicas: readReplicas(ofWriters),
-    events: readEvents(ofWriters.section('events'), GRACE),
+    events: readEvents(ofWriters.section('events'), SPRING_GRACE),
     // Undefined where Spring alone writes.
     serializer: isRead ? undefined : readSerializer(reader),
     requireAtStart: reader.boolean('requireAtStart', false),

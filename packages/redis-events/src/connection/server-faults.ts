@@ -13,6 +13,14 @@ export function isReply(error: unknown, kind: string): error is Error {
   return error instanceof Error && error.message.startsWith(`${kind} `);
 }
 
+/** For `catch()`: what is read of a key of another type in the place of one of ours is `instead`. */
+export function ifStray<T>(instead: T): (error: unknown) => T {
+  return (error) => {
+    if (isReply(error, 'WRONGTYPE')) return instead;
+    throw error;
+  };
+}
+
 // A server that executes nothing, or no writes, for now: whatever the command is, and whatever the keys hold.
 const REFUSAL = /^(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOAUTH|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGPASS) /;
 // What ioredis, node-with.ts and Node.js say without a reply.

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import * as ownAttributes from '../../../session-core/src/session/attribute-names.js';
+import { RULES } from '../../../session-cli/src/verification/rules.js';
 import { Store } from '../../../session-redis/test/support/store.fixture.js';
 import { ALL_SCRIPTS, SCRIPT_FOLDERS, scriptOf, sourcesIn } from '../support/all.scripts.js';
 
@@ -61,16 +62,6 @@ const REPLY_TYPES: Record<string, string | null> = {
   'deadlines/fire-deadlines': 'FiringFailure',
   'erasure/erase-sessions': 'ErasedSession',
   'erasure/erase-events': null,
-  'verification/verify-keys': 'KeyProblem',
-  'verification/verify-sessions': 'SessionProblem',
-  'verification/verify-members': 'MemberProblem',
-  'verification/verify-minutes': 'MinuteProblem',
-  'verification/verify-index': 'IndexProblem',
-  'verification/verify-group': 'GroupProblem',
-  'verification/verify-letters': 'LetterProblem',
-  'verification/verify-letter-records': 'LetterRecordProblem',
-  'verification/verify-deadlines': 'DeadlineProblem',
-  'verification/verify-due': 'DueProblem',
   'shared/create-shared-session': 'SharedCreateOutcome',
   'shared/change-shared-session': 'SharedUpdateOutcome',
   'shared/delete-shared-session': 'DeleteReply',
@@ -106,9 +97,27 @@ it('no two packages have a script or library file of one name', () => {
   expect(names).toHaveLength(new Set(names).size);
 });
 
+/** Whether a script replies the rules of the data model that it finds broken. */
+const isOfRules = (name: string) => name.startsWith('verification/');
+
 it('the table of reply types names each script', () => {
-  expect(Object.keys(REPLY_TYPES).toSorted()).toEqual(ALL_SCRIPTS.toSorted());
+  expect(Object.keys(REPLY_TYPES).toSorted()).toEqual(ALL_SCRIPTS.filter((name) => !isOfRules(name)).toSorted());
 });
+
+it('each rule of the data model is a reply of one script that verifies', () => {
+  const replies = ALL_SCRIPTS.filter(isOfRules).flatMap((name) => documentedOutcomes(headerOf(scriptOf(name))));
+  expect(replies.toSorted()).toEqual(Object.keys(RULES).toSorted());
+});
+
+function headerOf(source: string): string {
+  return /--\[\[([\s\S]*?)\]\]/.exec(source)![1]!;
+}
+
+/** The outcomes of which a header tells. */
+function documentedOutcomes(header: string): string[] {
+  const returns = header.slice(header.indexOf('Returns'));
+  return [...returns.matchAll(/^ {4}\{?'([a-z-]+)'/gm)].map((match) => match[1]!);
+}
 
 /** `KEYS[3]` and `KEYS[4..]` as their numbers; a variable index counts as the open end. */
 function numbers(text: string, array: 'KEYS' | 'ARGV'): number[] {
@@ -126,7 +135,7 @@ function outcomesOf(types: string): (string | undefined)[] {
 
 describe.each(ALL_SCRIPTS)('%s.lua', (name) => {
   const source = scriptOf(name);
-  const header = /--\[\[([\s\S]*?)\]\]/.exec(source)![1]!;
+  const header = headerOf(source);
   const body = source.replace(/--\[\[[\s\S]*?\]\]/, '').replace(/--.*$/gm, '');
   const openEnd = (array: 'KEYS' | 'ARGV') => {
     const match = new RegExp(`${array}\\[(\\d+)\\.\\.\\]`).exec(header);
@@ -145,15 +154,14 @@ describe.each(ALL_SCRIPTS)('%s.lua', (name) => {
 
   it('documents exactly the outcomes it returns', () => {
     const returns = header.slice(header.indexOf('Returns'));
-    const documented = new Set([...returns.matchAll(/^ {4}\{?'([a-z-]+)'/gm)].map((match) => match[1]));
+    const documented = new Set(documentedOutcomes(header));
     // A script that replies tables has its outcomes there, wherever they are made; any other one returns them itself.
     const isTable = /^ {4}\{'/m.test(returns);
     const own = isTable ? body : body.slice(body.lastIndexOf('local bucket_list') + 1);
     // The scripts that verify have no other words like these.
-    const isProblem = name.startsWith('verification/');
     const inTable = /(?<!\()\{ (?:[\w.]+(?: == \w+)? and )?'([a-z-]+)'(?: or '([a-z-]+)')?/g;
     const inList = /'([a-z]+(?:-[a-z]+)+)'()/g;
-    const outcome = isProblem ? inList : isTable ? inTable : /(?:return|\band|\bor) '([a-z-]+)'()/g;
+    const outcome = isOfRules(name) ? inList : isTable ? inTable : /(?:return|\band|\bor) '([a-z-]+)'()/g;
     const returned = [...own.matchAll(outcome)].flatMap(([, one, other]) => [one, other]).filter(Boolean);
     expect(new Set(returned)).toEqual(documented);
   });
@@ -165,8 +173,7 @@ describe.each(ALL_SCRIPTS)('%s.lua', (name) => {
   if (!type) return;
 
   it(`returns exactly the outcomes of ${type}`, () => {
-    const returns = header.slice(header.indexOf('Returns'));
-    const documented = [...returns.matchAll(/^ {4}\{?'([a-z-]+)'/gm)].map((match) => match[1]);
+    const documented = documentedOutcomes(header);
     const typed = outcomesOf(type);
     // A save is made by one of three scripts, each of which has some of the outcomes.
     if (SAVES.includes(name)) expect(typed).toEqual(expect.arrayContaining(documented));

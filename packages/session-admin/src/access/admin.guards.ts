@@ -10,7 +10,6 @@ import {
   SetMetadata,
   type Type,
 } from '@nestjs/common';
-import { SCOPE_OPTIONS_METADATA } from '@nestjs/common/constants.js';
 import { HttpAdapterHost, ModuleRef, ModulesContainer, Reflector } from '@nestjs/core';
 import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
@@ -101,9 +100,19 @@ function isAsWritten({ originalUrl, route, routeOptions }: RoutedRequest): boole
 
 const SPELLING = 'Not found: write the path exactly as the option `path` of SessionAdminModule, and its global prefix';
 
-function scopeOf(guard: Type): Scope {
-  const options = Reflect.getMetadata(SCOPE_OPTIONS_METADATA, guard) as { readonly scope?: Scope } | undefined;
-  return options?.scope ?? Scope.DEFAULT;
+type NotesScope = (options: { readonly scope: Scope }) => ClassDecorator;
+
+/**
+ * The scope of a guard, where its decorator notes it: no public file of Nest says where that is.
+ * @throws TypeError where this version of Nest notes it in another way
+ */
+export function scopeOf(guard: Type, decorate: NotesScope = Injectable): Scope {
+  class Probe {}
+  decorate({ scope: Scope.REQUEST })(Probe);
+  const scopeAt = (key: unknown, target: Type) => (Reflect.getMetadata(key, target) as { scope?: Scope } | null)?.scope;
+  const key = Reflect.getOwnMetadataKeys(Probe).find((each) => scopeAt(each, Probe) === Scope.REQUEST) as unknown;
+  if (key === undefined) throw new TypeError('This version of Nest does not tell its scope: use another version');
+  return scopeAt(key, guard) ?? Scope.DEFAULT;
 }
 
 async function isLetIn(guard: CanActivate, context: ExecutionContext): Promise<boolean> {

@@ -13,18 +13,20 @@ import {
 } from '@nestjs/common';
 import { type CancelOutcome, type Deadline, deadline, DeadlineDataError, Deadlines } from '@nest-session/deadlines';
 import { DEADLINE_READER, type DeadlineReading, readData, type StoreReader } from '@nest-session/core/internal';
-import { DeadlineDispatcher, DeadlineStore, type StoredDeadline } from '@nest-session/deadlines/internal';
+import {
+  DeadlineDispatcher,
+  type DeadlinePage,
+  DeadlineStore,
+  type StoredDeadline,
+} from '@nest-session/deadlines/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 import { shownInstant, shownSeconds, shownValue } from '../http/shown.js';
 import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
 
-/** The place behind which a page begins. */
-interface DeadlinePosition {
-  readonly key: string;
-  readonly dueAt: number;
-}
+/** The one behind which a page begins; undefined for the first page. */
+type DeadlinePosition = DeadlinePage['after'];
 
 /** The deadlines that wait. */
 @Injectable()
@@ -55,7 +57,7 @@ export class WaitingDeadlines {
   }
 
   /** Lists the deadlines of a name, in the order of their times. */
-  async list(name: string, after: DeadlinePosition | undefined, limit: number) {
+  async list(name: string, after: DeadlinePosition, limit: number) {
     const { store } = this.#existing;
     kindOf(name);
     // One more tells whether there is another page.
@@ -149,7 +151,7 @@ export class DeadlinesController {
 }
 
 /** Where a page begins; undefined for the first. @throws BadRequestException where half of it is missing */
-function placeIn(query: Parameters): DeadlinePosition | undefined {
+function placeIn(query: Parameters): DeadlinePosition {
   if (textIn(query, 'afterKey') === undefined && textIn(query, 'afterDueAt') === undefined) return undefined;
   const key = requiredText(query, 'afterKey');
   requiredText(query, 'afterDueAt');

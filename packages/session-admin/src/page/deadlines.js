@@ -15,7 +15,7 @@ import {
   removeCard,
   tell,
 } from './dom.js';
-import { bytes, count, duration, when } from './words.js';
+import { bytes, count, duration } from './words.js';
 
 let rights = {};
 let shown;
@@ -66,8 +66,8 @@ function cardOf(name, { key, dueTime, scheduledTime, size, value, isUnreadable }
     idOf(name, key),
     make('h4', {}, foreign(key)),
     facts([
-      ['Due', instant(dueTime, when)],
-      ['Scheduled', instant(scheduledTime, when)],
+      ['Due', instant(dueTime)],
+      ['Scheduled', instant(scheduledTime)],
       ['Data', isUnreadable ? 'cannot be read' : data],
     ]),
     bar(rights.cancelDeadline && button('Cancel it', () => cancel(name, key), options)),

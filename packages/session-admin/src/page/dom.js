@@ -1,3 +1,5 @@
+import { when } from './words.js';
+
 /** What the parts of the page share. */
 export const $ = (id) => document.getElementById(id);
 
@@ -13,9 +15,9 @@ export function make(tag, { className = '', ...properties } = {}, ...children) {
 export const foreign = (text) => make('bdi', { textContent: text });
 
 /** An instant in words, and exactly where somebody points at it. */
-export function instant(iso, words) {
+export function instant(iso) {
   const date = new Date(iso);
-  return make('time', { dateTime: iso, title: date.toLocaleString(), textContent: words(date) });
+  return make('time', { dateTime: iso, title: date.toLocaleString(), textContent: when(date) });
 }
 
 /** A list of names and what belongs to them; rows without anything are left out. */

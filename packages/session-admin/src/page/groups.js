@@ -1,6 +1,6 @@
 import { read, remove } from './api.js';
 import { bar, button, card, confirmed, facts, fill, foreign, instant, make, tell } from './dom.js';
-import { count, duration, when } from './words.js';
+import { count, duration } from './words.js';
 
 const ABOUT = { sessions: 'events of sessions', deadlines: 'deadlines that come' };
 
@@ -12,7 +12,7 @@ export async function showGroups(_query, rights) {
 
 function cardOf(group, rights) {
   const { name, of, lag, oldestUnread, pending, retrying, dropped, lostDeadLetters, consumers } = group;
-  const unread = oldestUnread ? [`${count(lag, 'event')}, the oldest from `, instant(oldestUnread, when)] : 'nothing';
+  const unread = oldestUnread ? [`${count(lag, 'event')}, the oldest from `, instant(oldestUnread)] : 'nothing';
   const lost = `${count(dropped, 'event')}, ${count(lostDeadLetters, 'dead letter')}`;
   const label = `Remove: group ${name}`;
   return card(

@@ -15,7 +15,7 @@ import {
   removeCard,
   tell,
 } from './dom.js';
-import { bytes, count, when } from './words.js';
+import { bytes, count } from './words.js';
 
 const WHAT = {
   created: 'A session was created',
@@ -67,13 +67,13 @@ function cardOf(letter) {
     id,
     make('h3', {}, foreign(what)),
     facts([
-      ['Given up', instant(time, when)],
+      ['Given up', instant(time)],
       ['Reason', make('span', { className: 'reason' }, foreign(reason))],
       ['User', event?.principalName && foreign(event.principalName)],
       ['Session id', event?.sessionId && make('code', { textContent: event.sessionId })],
       ['Kind', event?.name && foreign(event.name)],
       ['Key', event?.key && foreign(event.key)],
-      ['Due', event?.dueTime && instant(event.dueTime, when)],
+      ['Due', event?.dueTime && instant(event.dueTime)],
       ['Data', event?.isUnreadable ? 'cannot be read' : data],
       ['Data left out', omittedBytes && bytes(omittedBytes)],
       ['Handler', handler && foreign(handler)],

@@ -15,7 +15,7 @@ import {
   removeCard,
   tell,
 } from './dom.js';
-import { bytes, count, deviceName, duration, when } from './words.js';
+import { bytes, count, deviceName, duration } from './words.js';
 
 /** What was searched for last: answers to earlier searches come too late. */
 let search;
@@ -92,9 +92,9 @@ function cardOf(session, isOpen) {
 
 function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirationTime, device, isOwn }) {
   return facts([
-    [authenticatedTime ? 'Signed in' : 'Created', instant(authenticatedTime ?? creationTime, when)],
-    ['Last used', isOwn ? 'now' : instant(lastAccessedTime, when)],
-    ['Ends if unused', expirationTime ? instant(expirationTime, when) : 'never'],
+    [authenticatedTime ? 'Signed in' : 'Created', instant(authenticatedTime ?? creationTime)],
+    ['Last used', isOwn ? 'now' : instant(lastAccessedTime)],
+    ['Ends if unused', expirationTime ? instant(expirationTime) : 'never'],
     ['Network', device?.address && foreign(device.address)],
   ]);
 }
@@ -114,9 +114,9 @@ async function open(details, shown) {
     facts([
       ['User', principalName && foreign(principalName)],
       ['Session id', make('code', { textContent: id })],
-      ['Created', instant(creationTime, when)],
+      ['Created', instant(creationTime)],
       ['May be unused for', maxInactiveInterval < 0 ? 'ever' : duration(maxInactiveInterval)],
-      ['Ends at the latest', absoluteExpirationTime ? instant(absoluteExpirationTime, when) : 'never'],
+      ['Ends at the latest', absoluteExpirationTime ? instant(absoluteExpirationTime) : 'never'],
       ['Browser says', device?.userAgent && foreign(device.userAgent)],
       ['Size', bytes(size)],
     ]),

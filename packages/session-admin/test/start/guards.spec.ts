@@ -18,6 +18,7 @@ import { InvalidSessionOptionsError, MapSessionModule, SessionModule } from '@ne
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import { of } from 'rxjs';
+import { scopeOf } from '../../src/access/admin.guards.js';
 import { SessionAdminModule, type SessionAdminModuleOptions } from '../../src/index.js';
 import { AdminApp, AdminGuard, Administrators, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
 
@@ -246,6 +247,11 @@ describe('what a guard injects', () => {
       /neither request-scoped/,
     );
     await expect(AdminApp.start({ admin: { guards: [ScopedGuard] } })).rejects.toThrow(/neither request-scoped/);
+  });
+
+  it('no guard has a scope that Nest does not tell', () => {
+    expect(scopeOf(AdminGuard)).toBe(Scope.DEFAULT);
+    expect(() => scopeOf(AdminGuard, () => () => undefined)).toThrow('This version of Nest does not tell its scope');
   });
 
   it('a test replaces a guard that the application provides or uses', async () => {

@@ -1,6 +1,8 @@
 import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
 import { beganAt } from '@nest-session/core/internal';
+import { ifStray } from '@nest-session/redis-events/internal';
 import {
+  batchesOf,
   hashOfPrincipal,
   hasIndexEntry,
   NO_KEY,
@@ -8,7 +10,6 @@ import {
   type SessionPartitions,
   toListedInfo,
 } from '@nest-session/redis/internal';
-import { ifStray } from '../repartitioning/scanned-keys.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, shownDuration, shownTime } from './shown.js';
 import { type OpenStore, withSessions } from './store-access.js';
@@ -67,8 +68,7 @@ async function sessionsOf(store: OpenStore<SessionPartitions>, hash: string, ski
   const entries = found.flatMap((each) => each.entries).sort((one, other) => Number(other.score) - Number(one.score));
   const page = entries.slice(skip, skip + limit);
   const sessions: SessionInfo[] = [];
-  for (let i = 0; i < page.length; i += PAGE_SIZE) {
-    const some = page.slice(i, i + PAGE_SIZE);
+  for (const some of batchesOf(page, PAGE_SIZE)) {
     const infos = await Promise.all(some.map(({ keys, id }) => read(store, keys, id, hash)));
     sessions.push(...infos.filter((info, at) => info && beganAt(info) > some[at]!.since).map((info) => info!));
   }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { redisTime } from '@nest-session/redis-events/internal';
-import type { SessionPartitions } from '@nest-session/redis/internal';
+import { ifStray, redisTime } from '@nest-session/redis-events/internal';
+import { batchesOf, type SessionPartitions } from '@nest-session/redis/internal';
 import {
   dataHere,
   namespaceOfSpring,
@@ -13,7 +13,7 @@ import {
   storedIds,
   toSharedRecord,
 } from '@nest-session/spring/internal';
-import { ifStray, scannedKeys } from '../repartitioning/scanned-keys.js';
+import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { type EraseOptions, UserErasure, type Whose } from './user-erasure.js';
 
@@ -56,7 +56,7 @@ export class SharedUserErasure extends UserErasure {
 
   /** Ends those of some sessions that are of the user, unless it only counts. */
   async *#endThose(ids: readonly string[], ended: Set<string>): AsyncIterable<SessionToErase> {
-    for (const some of parts(ids)) {
+    for (const some of batchesOf(ids, AT_ONCE)) {
       for (const found of await this.#find(some)) {
         const { id, was } = found;
         const ends = was === 'live' && !this.options.isRehearsal;
@@ -95,7 +95,7 @@ export class SharedUserErasure extends UserErasure {
   async #removeFromIndex(): Promise<void> {
     const { spring } = this.#keys;
     const scripts = new SpringScripts(this.client, true);
-    for (const members of parts(await this.#listed())) {
+    for (const members of batchesOf(await this.#listed(), AT_ONCE)) {
       const named = members.map(({ stored, id }) => ({ stored, key: spring.session(id) }));
       await scripts.lostMembers(spring.index(this.name), named);
     }
@@ -114,8 +114,4 @@ export class SharedUserErasure extends UserErasure {
     const texts = Object.entries(fields).filter((field): field is [string, string] => typeof field[1] === 'string');
     return super.whose(dataHere(Object.fromEntries(texts)));
   }
-}
-
-function* parts<T>(all: readonly T[]): Iterable<readonly T[]> {
-  for (let i = 0; i < all.length; i += AT_ONCE) yield all.slice(i, i + AT_ONCE);
 }

@@ -4,19 +4,21 @@ import type { Redis } from 'ioredis';
 import {
   EventStreamScripts,
   fieldOf,
+  ifStray,
   parsed,
   type StreamEntry,
   toStreamEntry,
 } from '@nest-session/redis-events/internal';
 import {
   ATTRIBUTE_FIELD,
+  batchesOf,
   hashOfPrincipal,
   ID_PATTERN,
   SESSION_ENTRIES,
   type SessionKeys,
   type SessionPartitions,
 } from '@nest-session/redis/internal';
-import { ifStray, scannedKeys } from '../repartitioning/scanned-keys.js';
+import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
 /** How what is kept of a user is erased. */
@@ -116,8 +118,7 @@ export class UserErasure {
 
   /** Erases those of some sessions that are of the user, unless it only counts. */
   async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<SessionToErase> {
-    for (let i = 0; i < ids.length; i += IDS_PER_CALL) {
-      const some = ids.slice(i, i + IDS_PER_CALL);
+    for (const some of batchesOf(ids, IDS_PER_CALL)) {
       yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
       this.look(some.length);
     }

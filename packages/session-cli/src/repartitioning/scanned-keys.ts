@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { isReply, nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
-import { pages, type SessionKeys } from '@nest-session/redis/internal';
+import { nodeWith, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
+import { batchesOf, pages, type SessionKeys } from '@nest-session/redis/internal';
 
 const SCANNED_PER_CALL = 500;
 // No namespace contains a question mark, so these keys belong to nobody else. As a pattern, the text matches itself.
@@ -67,7 +67,7 @@ export async function inBatches<T>(
   size: number,
   act: (item: T) => Promise<unknown>,
 ): Promise<void> {
-  for (let i = 0; i < items.length; i += size) await Promise.all(items.slice(i, i + size).map(act));
+  for (const some of batchesOf(items, size)) await Promise.all(some.map(act));
 }
 
 /** As `Map.groupBy()`, which Node.js 20 does not have. */
@@ -80,12 +80,4 @@ export function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: I
     else groups.set(group, [item]);
   }
   return groups;
-}
-
-/** A key of another type in the place of one of ours: what is read of it, by `catch()`, is this instead. */
-export function ifStray<T>(instead: T): (error: unknown) => T {
-  return (error) => {
-    if (isReply(error, 'WRONGTYPE')) return instead;
-    throw error;
-  };
 }

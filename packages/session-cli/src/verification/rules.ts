@@ -1,15 +1,10 @@
-import type { Rule } from '../scripts/verification/verification.scripts.js';
-
-/** What a rule is broken by, and what mends it, as sentences without a subject for a list. */
-export interface RuleText {
-  readonly problem: string;
-  readonly mending: string;
-}
-
 const BY_CLAIM = 'handled as the cleanup handles it: an event, or a dead letter, tells of it';
 
-/** The rules of the data model. */
-export const RULES: Readonly<Record<Rule, RuleText>> = {
+/**
+ * The rules of the data model, by the words that the scripts reply: what each is broken by, and what mends it, as
+ * sentences without a subject for a list.
+ */
+export const RULES = {
   'wrong-type': {
     problem: 'a key of another type stands in the place of one of ours',
     mending: 'renamed to `stray:...`, and kept for 30 days',
@@ -24,10 +19,7 @@ export const RULES: Readonly<Record<Rule, RuleText>> = {
     problem: 'a session hash does not say when the session began, was used last, or ends',
     mending: 'the session ends, with an event',
   },
-  'session-never-ends': {
-    problem: 'a session with a timeout has no end',
-    mending: 'ends when its timeouts say',
-  },
+  'session-never-ends': { problem: 'a session with a timeout has no end', mending: 'ends when its timeouts say' },
   'session-hash-expiry': {
     problem: 'a session hash goes before its session, or never',
     mending: 'goes the grace period after the session',
@@ -39,16 +31,10 @@ export const RULES: Readonly<Record<Rule, RuleText>> = {
     problem: 'a session that has ended still has a shadow key',
     mending: 'the shadow key is removed',
   },
-  'ended-session-stays': {
-    problem: 'the data of a session that has ended never go',
-    mending: 'go after an hour',
-  },
+  'ended-session-stays': { problem: 'the data of a session that has ended never go', mending: 'go after an hour' },
   'shadow-without-session': { problem: 'a shadow key has no session', mending: 'removed' },
   'bucket-not-listed': { problem: 'nobody looks into a bucket', mending: 'added to the bucket list' },
-  'end-overdue': {
-    problem: 'an end was due over 5 minutes ago, and nobody has noticed',
-    mending: BY_CLAIM,
-  },
+  'end-overdue': { problem: 'an end was due over 5 minutes ago, and nobody has noticed', mending: BY_CLAIM },
   'stray-member': { problem: 'a member of a bucket is none of ours', mending: BY_CLAIM },
   'member-without-session': { problem: 'a member of a bucket has no session', mending: BY_CLAIM },
   'member-of-ended-session': { problem: 'a session that has ended is still in a bucket', mending: 'removed' },
@@ -73,9 +59,9 @@ export const RULES: Readonly<Record<Rule, RuleText>> = {
     problem: 'the trace of a deadline that has fired never goes',
     mending: 'goes after an hour',
   },
-  'due-without-deadline': {
-    problem: 'the data of a deadline are lost',
-    mending: 'a dead letter tells of it',
-  },
+  'due-without-deadline': { problem: 'the data of a deadline are lost', mending: 'a dead letter tells of it' },
   'name-not-scheduled': { problem: 'nobody looks at a name of deadlines in time', mending: 'looked at in time' },
-};
+} as const satisfies Readonly<Record<string, { readonly problem: string; readonly mending: string }>>;
+
+/** A rule of the data model. */
+export type Rule = keyof typeof RULES;

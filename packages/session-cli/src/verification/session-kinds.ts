@@ -6,8 +6,9 @@ import {
   type SessionScripts,
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
-import type { MendingRules, Problem, Rule, VerificationScripts } from '../scripts/verification/verification.scripts.js';
+import type { MendingRules, Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { DAY, type KeyKind, keys, misplacedParts } from './key-kind.js';
+import type { Rule } from './rules.js';
 
 /** What claim-expired mends: the problems of members. */
 const OF_MEMBERS: readonly Rule[] = [

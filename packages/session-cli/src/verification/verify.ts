@@ -8,6 +8,7 @@ import {
   type Partitions,
 } from '@nest-session/redis-events/internal';
 import {
+  batchesOf,
   keepingRules,
   pages,
   type ResolvedRedisSessionOptions,
@@ -16,15 +17,11 @@ import {
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
 import { groupedBy, scannedKeys } from '../repartitioning/scanned-keys.js';
-import {
-  type ExpectedKey,
-  type Problem,
-  type Rule,
-  VerificationScripts,
-} from '../scripts/verification/verification.scripts.js';
+import { type ExpectedKey, type Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds } from './deadline-kinds.js';
 import { eventKinds } from './event-kinds.js';
 import { type FoundKey, type KeyKind, type Look, PER_CALL } from './key-kind.js';
+import type { Rule } from './rules.js';
 import { sessionKinds } from './session-kinds.js';
 
 /** How a namespace is verified. */
@@ -133,7 +130,7 @@ class Pass<Keys extends PartitionKeys> {
       await this.pace.pass(keys.length);
       const known = keys.flatMap(({ key, partition, name }) => this.#classified(key, partition, name));
       for (const [partition, its] of groupedBy(known, ({ found }) => found.partition)) {
-        for (let i = 0; i < its.length; i += PER_CALL) await this.#verify(partition, its.slice(i, i + PER_CALL));
+        for (const some of batchesOf(its, PER_CALL)) await this.#verify(partition, some);
       }
     }
   }

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../../deadlines/src/redis/deadline-keys.js';
 import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadline.scripts.js';
-import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
+import type { Rule } from '../../src/verification/rules.js';
 import type { VerifiedStore } from '../../src/verification/verify.js';
 
 const HOUR = 3_600_000;

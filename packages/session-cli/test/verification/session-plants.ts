@@ -1,6 +1,6 @@
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
-import type { Rule } from '../../src/scripts/verification/verification.scripts.js';
+import type { Rule } from '../../src/verification/rules.js';
 import { hashOfValue } from '../../../session-redis/test/support/hash-of-value.js';
 import { MINUTE, type Store } from '../../../session-redis/test/support/store.fixture.js';
 

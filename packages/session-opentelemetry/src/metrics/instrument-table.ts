@@ -14,7 +14,21 @@ export interface HistogramInstrument extends Instrument {
   readonly buckets: readonly number[];
 }
 
-const { group, handler, eventType, errorType, deadlineName } = ATTRIBUTES;
+/** One of our own. `name`: without the `nest_session.` before it. */
+function own(name: string, unit: string, description: string, attributes: readonly string[] = []): Instrument {
+  return { name: `nest_session.${name}`, unit, description, attributes };
+}
+
+/** One of our own that every instance reads from the store. */
+function ofStore(name: string, unit: string, description: string, attributes?: readonly string[]): Instrument {
+  return own(name, unit, `${description} Every instance reports the same.`, attributes);
+}
+
+function histogram(buckets: readonly number[], instrument: Instrument): HistogramInstrument {
+  return { ...instrument, buckets };
+}
+
+const { operation, outcome, group, handler, eventType, errorType, deadlineName, noticedBy } = ATTRIBUTES;
 const MESSAGING = [ATTRIBUTES.operationName, ATTRIBUTES.system, ATTRIBUTES.destination, group, errorType];
 
 // The semantic conventions give the first two, for calls of databases and for messages.
@@ -25,190 +39,104 @@ const OF_SIZES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
 
 /** What is measured at each call. */
 export const HISTOGRAMS = {
-  operationDuration: {
-    name: 'nest_session.operation.duration',
-    unit: 's',
-    description: 'Duration of the calls of the session store.',
-    attributes: [ATTRIBUTES.operation, ATTRIBUTES.outcome, errorType],
-    buckets: OF_CALLS,
-  },
-  sessionSize: {
-    name: 'nest_session.session.size',
-    unit: 'By',
-    description: 'Size of the names and texts of all attributes of a loaded session.',
-    attributes: [],
-    buckets: OF_SIZES,
-  },
-  expirationDelay: {
-    name: 'nest_session.expiration.delay',
-    unit: 's',
-    description: 'Time from the end of a session until it was noticed.',
-    attributes: [ATTRIBUTES.noticedBy],
-    buckets: OF_DELAYS,
-  },
-  deadlineOperationDuration: {
-    name: 'nest_session.deadline.operation.duration',
-    unit: 's',
-    description: 'Duration of the calls of Deadlines.',
-    attributes: [ATTRIBUTES.operation, deadlineName, ATTRIBUTES.outcome, errorType],
-    buckets: OF_CALLS,
-  },
-  deadlineDelay: {
-    name: 'nest_session.deadline.delay',
-    unit: 's',
-    description: 'Time from the moment in which a deadline was due until it was noticed.',
-    attributes: [ATTRIBUTES.noticedBy],
-    buckets: OF_DELAYS,
-  },
-  processDuration: {
-    name: 'nest_session.event.process.duration',
-    unit: 's',
-    description: 'Duration of the calls of event handlers.',
-    attributes: [group, eventType, deadlineName, handler, errorType],
-    buckets: OF_MESSAGES,
-  },
-  eventDelay: {
-    name: 'nest_session.event.delay',
-    unit: 's',
-    description: 'Time from the recording of an event until a handler was first called with it.',
-    attributes: [group, eventType, deadlineName],
-    buckets: OF_DELAYS,
-  },
-  messagingProcessDuration: {
+  operationDuration: histogram(
+    OF_CALLS,
+    own('operation.duration', 's', 'Duration of the calls of the session store.', [operation, outcome, errorType]),
+  ),
+  sessionSize: histogram(
+    OF_SIZES,
+    own('session.size', 'By', 'Size of the names and texts of all attributes of a loaded session.'),
+  ),
+  expirationDelay: histogram(
+    OF_DELAYS,
+    own('expiration.delay', 's', 'Time from the end of a session until it was noticed.', [noticedBy]),
+  ),
+  deadlineOperationDuration: histogram(
+    OF_CALLS,
+    own('deadline.operation.duration', 's', 'Duration of the calls of Deadlines.', [
+      operation,
+      deadlineName,
+      outcome,
+      errorType,
+    ]),
+  ),
+  deadlineDelay: histogram(
+    OF_DELAYS,
+    own('deadline.delay', 's', 'Time from the moment in which a deadline was due until it was noticed.', [noticedBy]),
+  ),
+  processDuration: histogram(
+    OF_MESSAGES,
+    own('event.process.duration', 's', 'Duration of the calls of event handlers.', [
+      group,
+      eventType,
+      deadlineName,
+      handler,
+      errorType,
+    ]),
+  ),
+  eventDelay: histogram(
+    OF_DELAYS,
+    own('event.delay', 's', 'Time from the recording of an event until a handler was first called with it.', [
+      group,
+      eventType,
+      deadlineName,
+    ]),
+  ),
+  messagingProcessDuration: histogram(OF_MESSAGES, {
     name: 'messaging.process.duration',
     unit: 's',
     description: 'Duration of processing operation.',
     attributes: MESSAGING,
-    buckets: OF_MESSAGES,
-  },
-} as const satisfies Record<string, HistogramInstrument>;
+  }),
+};
 
 /** What is counted as it happens. */
 export const COUNTERS = {
-  outages: {
-    name: 'nest_session.request.outages',
-    unit: '{request}',
-    description: 'Requests that needed their session while the store failed.',
-    attributes: [ATTRIBUTES.outagePolicy],
-  },
-  created: {
-    name: 'nest_session.sessions.created',
-    unit: '{session}',
-    description: 'Sessions that were stored for the first time.',
-    attributes: [],
-  },
-  ended: {
-    name: 'nest_session.sessions.ended',
-    unit: '{session}',
-    description: 'Sessions that were deleted or have expired.',
-    attributes: [ATTRIBUTES.endReason],
-  },
-  retried: {
-    name: 'nest_session.events.retried',
-    unit: '{event}',
-    description: 'Calls of event handlers after a failed attempt.',
-    attributes: [group, handler],
-  },
-  deadLettered: {
-    name: 'nest_session.events.dead_lettered',
-    unit: '{event}',
-    description: 'Events that became dead letters.',
-    attributes: [group, handler],
-  },
-  securityEvents: {
-    name: 'nest_session.security.events',
-    unit: '{event}',
-    description: 'Security events.',
-    attributes: [ATTRIBUTES.securityKind],
-  },
+  outages: own('request.outages', '{request}', 'Requests that needed their session while the store failed.', [
+    ATTRIBUTES.outagePolicy,
+  ]),
+  created: own('sessions.created', '{session}', 'Sessions that were stored for the first time.'),
+  ended: own('sessions.ended', '{session}', 'Sessions that were deleted or have expired.', [ATTRIBUTES.endReason]),
+  retried: own('events.retried', '{event}', 'Calls of event handlers after a failed attempt.', [group, handler]),
+  deadLettered: own('events.dead_lettered', '{event}', 'Events that became dead letters.', [group, handler]),
+  securityEvents: own('security.events', '{event}', 'Security events.', [ATTRIBUTES.securityKind]),
   consumedMessages: {
     name: 'messaging.client.consumed.messages',
     unit: '{message}',
     description: 'Number of messages that were delivered to the application.',
     attributes: MESSAGING,
   },
-} as const satisfies Record<string, Instrument>;
+};
 
 /** What is read from the store at each collection, as it is then. */
 export const GAUGES = {
-  sessionCount: {
-    name: 'nest_session.session.count',
-    unit: '{session}',
-    description: 'Live sessions that can end by themselves. Every instance reports the same.',
-    attributes: [],
-  },
-  overdue: {
-    name: 'nest_session.expiration.overdue',
-    unit: 's',
-    description: 'How long ago the oldest end was due that nobody has noticed. Every instance reports the same.',
-    attributes: [],
-  },
-  deadlineCount: {
-    name: 'nest_session.deadline.count',
-    unit: '{deadline}',
-    description: 'Deadlines that wait. Every instance reports the same.',
-    attributes: [deadlineName],
-  },
-  deadlineOverdue: {
-    name: 'nest_session.deadline.overdue',
-    unit: 's',
-    description: 'How long ago the oldest deadline was due that still waits. Every instance reports the same.',
-    attributes: [deadlineName],
-  },
-  cleanupAge: {
-    name: 'nest_session.cleanup.age',
-    unit: 's',
-    description: 'Time since this instance saw all of the store cleaned up.',
-    attributes: [],
-  },
-  lag: {
-    name: 'nest_session.event.lag',
-    unit: '{event}',
-    description: 'Events that a group has not read. Every instance reports the same.',
-    attributes: [group],
-  },
-  pending: {
-    name: 'nest_session.event.pending',
-    unit: '{event}',
-    description: 'Events that a group has read and not finished. Every instance reports the same.',
-    attributes: [group],
-  },
-  retrying: {
-    name: 'nest_session.event.retrying',
-    unit: '{event}',
-    description: 'Events of a group that wait for a retry. Every instance reports the same.',
-    attributes: [group],
-  },
-  oldestUnreadAge: {
-    name: 'nest_session.event.oldest_unread.age',
-    unit: 's',
-    description: 'Age of the oldest event that a group has not read. Every instance reports the same.',
-    attributes: [group],
-  },
-  deadLetters: {
-    name: 'nest_session.dead_letter.count',
-    unit: '{letter}',
-    description: 'Dead letters of a group. Every instance reports the same.',
-    attributes: [group],
-  },
-} as const satisfies Record<string, Instrument>;
+  sessionCount: ofStore('session.count', '{session}', 'Live sessions that can end by themselves.'),
+  overdue: ofStore('expiration.overdue', 's', 'How long ago the oldest end was due that nobody has noticed.'),
+  deadlineCount: ofStore('deadline.count', '{deadline}', 'Deadlines that wait.', [deadlineName]),
+  deadlineOverdue: ofStore('deadline.overdue', 's', 'How long ago the oldest deadline was due that still waits.', [
+    deadlineName,
+  ]),
+  cleanupAge: own('cleanup.age', 's', 'Time since this instance saw all of the store cleaned up.'),
+  lag: ofStore('event.lag', '{event}', 'Events that a group has not read.', [group]),
+  pending: ofStore('event.pending', '{event}', 'Events that a group has read and not finished.', [group]),
+  retrying: ofStore('event.retrying', '{event}', 'Events of a group that wait for a retry.', [group]),
+  oldestUnreadAge: ofStore('event.oldest_unread.age', 's', 'Age of the oldest event that a group has not read.', [
+    group,
+  ]),
+  deadLetters: ofStore('dead_letter.count', '{letter}', 'Dead letters of a group.', [group]),
+};
 
 /** What the store has counted itself. */
 export const OBSERVED_COUNTERS = {
-  dropped: {
-    name: 'nest_session.events.dropped',
-    unit: '{event}',
-    description: 'Events that were removed before a group had handled them. Every instance reports the same.',
-    attributes: [group],
-  },
-} as const satisfies Record<string, Instrument>;
+  dropped: ofStore('events.dropped', '{event}', 'Events that were removed before a group had handled them.', [group]),
+};
 
 /** What is 1 for the state that something is in, and 0 for all others. */
 export const STATES = {
-  notifications: {
-    name: 'nest_session.notifications.status',
-    unit: '1',
-    description: 'Whether Redis announces expired sessions to this instance: 1 for the state that it is in.',
-    attributes: [ATTRIBUTES.notifications],
-  },
-} as const satisfies Record<string, Instrument>;
+  notifications: own(
+    'notifications.status',
+    '1',
+    'Whether Redis announces expired sessions to this instance: 1 for the state that it is in.',
+    [ATTRIBUTES.notifications],
+  ),
+};

@@ -17,6 +17,11 @@ export async function* pages<Item = string>(read: ReadPage<Item>, from = '0'): A
   } while (cursor !== '0');
 }
 
+/** Parts of a list, each with so many items at most: as many as one call takes. */
+export function* batchesOf<Item>(all: readonly Item[], size: number): Iterable<readonly Item[]> {
+  for (let i = 0; i < all.length; i += size) yield all.slice(i, i + size);
+}
+
 /**
  * The ids of all session hashes of a partition, by a scan of its node. Those of sessions that are there the whole time
  * come at least once. `paced`: makes each call when it may be made.

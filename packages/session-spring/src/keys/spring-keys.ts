@@ -1,13 +1,15 @@
+import { isWellFormedIdOrToken } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import {
   emptyNamespaceProblem,
-  isReply,
+  ifStray,
   namespaceBesideProblem,
   namespaceProblem,
   patternOf,
 } from '@nest-session/redis-events/internal';
 import { pages, type ReadPage, type SessionKeys } from '@nest-session/redis/internal';
 import { SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
+import { readStoredValue } from '../values/stored-value.js';
 
 /** How an application uses the sessions that Spring Session keeps. */
 export type SpringMode = 'read' | 'shared';
@@ -131,6 +133,12 @@ export async function* storedIds(client: Redis, keys: SpringKeys): AsyncIterable
 
 export const MEMBERS_PER_CALL = 500;
 
+/** The ids that Spring lists as sessions of a user, also of some that have ended. */
+export async function listedIds(client: Redis, keys: SpringKeys, principal: string): Promise<string[]> {
+  const members = await client.smembersBuffer(keys.index(principal));
+  return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
+}
+
 /** Pages of the members of a set, as they are stored. */
 export function membersOfSet(client: Redis, key: string): AsyncIterable<Buffer[]> {
   const read: ReadPage<Buffer> = async (cursor) => {
@@ -145,12 +153,6 @@ export async function* unlessReplaced<T>(all: AsyncIterable<T[]>): AsyncIterable
   try {
     yield* all;
   } catch (error) {
-    yield noneIfReplaced(error);
+    yield ifStray([])(error);
   }
-}
-
-/** Somebody has put another key in the place of one since it was found. */
-export function noneIfReplaced(error: unknown): never[] {
-  if (isReply(error, 'WRONGTYPE')) return [];
-  throw error;
 }

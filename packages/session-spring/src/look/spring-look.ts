@@ -3,20 +3,15 @@ import type { Cluster, Redis } from 'ioredis';
 import {
   type Finding,
   FindingCounter,
+  ifStray,
   isCluster,
   type Pace,
   patternOf,
   redisTime,
 } from '@nest-session/redis-events/internal';
-import { pages, type ReadPage } from '@nest-session/redis/internal';
+import { batchesOf, pages, type ReadPage } from '@nest-session/redis/internal';
 import { SpringScripts } from '../scripts/spring/spring.scripts.js';
-import {
-  MEMBERS_PER_CALL,
-  membersOfSet,
-  noneIfReplaced,
-  type SpringKeys,
-  unlessReplaced,
-} from '../keys/spring-keys.js';
+import { MEMBERS_PER_CALL, membersOfSet, type SpringKeys, unlessReplaced } from '../keys/spring-keys.js';
 import { readStoredValue } from '../values/stored-value.js';
 import {
   type KeyCounts,
@@ -26,22 +21,14 @@ import {
   springOverview,
 } from './spring-overview.js';
 
-/** What is wrong with the data of Spring Session, by a word for it. */
-export type SpringRule =
-  | 'bucket-member-without-session'
-  | 'bucket-stays'
-  | 'clock-differs'
-  | 'expiration-without-session'
-  | 'incomplete-session'
-  | 'index-member-without-session'
-  | 'mixed-serializers'
-  | 'unreadable-member';
+/** A rule that Spring or its applications break. Without `mending`, only an application can mend it, or who runs it. */
+interface RuleText {
+  readonly problem: string;
+  readonly mending?: string;
+}
 
-/**
- * What each is, and what mends it, as sentences without a subject for a list. Without `mending`, only an application
- * can, or who runs it.
- */
-export const SPRING_RULES: Readonly<Record<SpringRule, { readonly problem: string; readonly mending?: string }>> = {
+/** What is wrong with the data of Spring Session, and what mends it, as sentences without a subject for a list. */
+const RULES = {
   'bucket-member-without-session': {
     problem: 'a bucket whose minute is over names a session that has ended',
     mending: 'removed from the bucket',
@@ -71,7 +58,10 @@ export const SPRING_RULES: Readonly<Record<SpringRule, { readonly problem: strin
   'unreadable-member': {
     problem: 'no serializer of Spring has written a member of an index or a bucket, so Spring fails at the whole set',
   },
-};
+} satisfies Record<string, RuleText>;
+
+export type SpringRule = keyof typeof RULES;
+export const SPRING_RULES: Readonly<Record<SpringRule, RuleText>> = RULES;
 
 // Milliseconds. Spring works at a bucket when its minute is over, and at indexes after the session hash.
 const MINUTE_IS_OVER = 120_000;
@@ -103,7 +93,7 @@ class LeftoverSearch {
   /** Looks at session hashes. */
   async sessions(ids: readonly string[]): Promise<void> {
     const found = await Promise.all(
-      ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(noneIfReplaced)),
+      ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(ifStray([]))),
     );
     const incomplete = ids
       .filter((_, i) => found[i]!.some((time) => time === null))
@@ -183,8 +173,7 @@ class LeftoverSearch {
     all: readonly T[],
     confirmed: (some: readonly T[]) => Promise<readonly T[]>,
   ): Promise<void> {
-    for (let i = 0; i < all.length; i += CONFIRMED_PER_CALL) {
-      const some = all.slice(i, i + CONFIRMED_PER_CALL);
+    for (const some of batchesOf(all, CONFIRMED_PER_CALL)) {
       this.#looksAgain.push(async () => {
         for (const { what } of await confirmed(some)) this.#found.add([{ what, rule }]);
       });

@@ -6,17 +6,16 @@ import {
   SessionStateError,
   SessionStoreError,
 } from '@nest-session/core';
-import { isOwnAttribute, isWellFormedIdOrToken, listAsGiven, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
+import { isOwnAttribute, listAsGiven, PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionChange, SessionRecord, SessionRepositoryOptions, WriteReply } from '@nest-session/core/store';
 import { isOfCluster, redisTime, RequestConnection, scriptsOn } from '@nest-session/redis-events/internal';
-import { SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
+import { batchesOf, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { type RenewedKeys, SpringScripts } from '../scripts/spring/spring.scripts.js';
 import type { JsonValue } from '../values/json-values.js';
 import { readSecurityContext, SECURITY_CONTEXT, SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
 import { isAlive, readSpringFields, readSpringSession, type SpringSession } from './spring-session.js';
-import { SpringKeys } from '../keys/spring-keys.js';
-import { readStoredValue } from '../values/stored-value.js';
+import { listedIds, SpringKeys } from '../keys/spring-keys.js';
 
 const READ_ONLY =
   "This application reads and renews the sessions of Spring Session, and changes nothing else: option `mode: 'read'` of " +
@@ -69,13 +68,11 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   /** Only the indexed repository of Spring Session keeps an index, that of principals. */
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
-    const key = this.#keys.index(value);
-    const members = await this.connection.run((client) => client.smembersBuffer(key), key);
-    const ids = members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
+    const ids = await this.connection.run((client) => listedIds(client, this.#keys, value), this.#keys.index(value));
     const found: SessionRecord[] = [];
     // Sessions that are over stay in it, so there may be many.
-    for (let i = 0; i < ids.length; i += LOADED_AT_ONCE) {
-      for (const [id, session] of await this.#findAlive(ids.slice(i, i + LOADED_AT_ONCE)))
+    for (const some of batchesOf(ids, LOADED_AT_ONCE)) {
+      for (const [id, session] of await this.#findAlive(some))
         // Spring leaves a session under a name that was unknown to the request that signed in somebody else.
         if (isOf(value, session)) found.push(recordOf(id, session));
     }

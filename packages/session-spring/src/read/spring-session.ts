@@ -1,17 +1,12 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '@nest-session/redis-events/internal';
+import { ifStray } from '@nest-session/redis-events/internal';
 import type { JsonValue } from '../values/json-values.js';
 import { readStoredValue } from '../values/stored-value.js';
 
 /** The fields of a session hash, as they are stored; none of a key of another type. */
 export async function readSpringFields(client: Redis, key: string): Promise<[name: string, stored: Buffer][]> {
-  try {
-    const reply = (await client.callBuffer('HGETALL', key)) as Buffer[];
-    return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!.toString(), reply[2 * i + 1]!]);
-  } catch (error) {
-    if (isReply(error, 'WRONGTYPE')) return [];
-    throw error;
-  }
+  const reply = (await client.callBuffer('HGETALL', key).catch(ifStray([]))) as Buffer[];
+  return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!.toString(), reply[2 * i + 1]!]);
 }
 
 /** A session as Spring Session has stored it. */
@@ -34,21 +29,17 @@ const ATTRIBUTE = 'sessionAttr:';
 export function readSpringSession(
   fields: Iterable<readonly [name: string, stored: Buffer]>,
 ): SpringSession | undefined {
-  const times = new Map<string, number>();
+  const times: Record<string, number | undefined> = {};
   const attributes = new Map<string, JsonValue | undefined>();
   for (const [name, stored] of fields) {
     // Spring removes an attribute by emptying its field.
     if (stored.length === 0) continue;
     const value = readStoredValue(stored);
     if (!name.startsWith(ATTRIBUTE)) {
-      if (Number.isSafeInteger(value)) times.set(name, value as number);
+      if (Number.isSafeInteger(value)) times[name] = value as number;
     } else if (value !== null) attributes.set(name.slice(ATTRIBUTE.length), value);
   }
-  const [creationTime, lastAccessedTime, maxInactiveInterval] = [
-    times.get('creationTime'),
-    times.get('lastAccessedTime'),
-    times.get('maxInactiveInterval'),
-  ];
+  const { creationTime, lastAccessedTime, maxInactiveInterval } = times;
   if (creationTime === undefined || lastAccessedTime === undefined || maxInactiveInterval === undefined)
     return undefined;
   return { creationTime, lastAccessedTime, maxInactiveInterval, attributes };

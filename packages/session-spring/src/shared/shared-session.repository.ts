@@ -1,7 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import {
-  isWellFormedIdOrToken,
   listAsGiven,
   PRINCIPAL_ATTRIBUTE,
   SESSION_TELEMETRY,
@@ -18,6 +17,7 @@ import type {
 } from '@nest-session/core/store';
 import {
   ATTRIBUTE_FIELD,
+  batchesOf,
   hashOfValue,
   leaveRevocationMark,
   loadListed,
@@ -36,7 +36,7 @@ import { isAlive, readSpringFields, readSpringSession } from '../read/spring-ses
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
 import { readStoredValue } from '../values/stored-value.js';
-import { SharedKeys } from '../keys/spring-keys.js';
+import { listedIds, SharedKeys } from '../keys/spring-keys.js';
 
 type Fields = readonly (readonly [name: string, stored: Buffer])[];
 
@@ -125,6 +125,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
+    const { spring } = this.keys;
     const found = new Map<string, SessionRecord | undefined>();
     const source = {
       connection: this.connection,
@@ -134,11 +135,10 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     let ids: readonly string[] = [];
     // While it is read, a session can get an id that comes next.
     for (let reads = 1; reads <= MOST_READS; reads++) {
-      ids = await this.#listedUnder(value);
+      ids = await this.connection.run((client) => listedIds(client, spring, value), spring.index(value));
       const unread = ids.filter((id) => !found.has(id));
       // Sessions that are over stay in it until Spring notices, so there may be many.
-      for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
-        const some = unread.slice(i, i + LOADED_AT_ONCE);
+      for (const some of batchesOf(unread, LOADED_AT_ONCE)) {
         const loaded = await loadListed(some, source);
         for (const id of some) found.set(id, loaded.get(id));
       }
@@ -147,12 +147,6 @@ export class SharedSessionRepository extends IndexedSessionRepository {
     // Spring leaves a session under a former name that it has not loaded itself.
     const records = ids.flatMap((id) => found.get(id) ?? []).filter(({ attributes }) => isOf(value, attributes));
     return [...new Map(records.map((record) => [record.id, record])).values()];
-  }
-
-  async #listedUnder(principal: string): Promise<string[]> {
-    const key = this.keys.spring.index(principal);
-    const members = await this.connection.run((client) => client.smembersBuffer(key), key);
-    return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
   }
 
   /** Nobody signs in here by a request that began before. What Spring signs in is up to Spring. */

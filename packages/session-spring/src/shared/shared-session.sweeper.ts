@@ -5,6 +5,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import {
   type DueList,
   type DueSweeper,
+  ifStray,
   InjectConnection,
   Pace,
   redisTime,
@@ -12,7 +13,7 @@ import {
   type SweepOptions,
 } from '@nest-session/redis-events/internal';
 import { pages, type SessionKeys } from '@nest-session/redis/internal';
-import { membersOfSet, noneIfReplaced, SharedKeys, type SpringKeys, storedIds } from '../keys/spring-keys.js';
+import { membersOfSet, SharedKeys, type SpringKeys, storedIds } from '../keys/spring-keys.js';
 import { readStoredValue } from '../values/stored-value.js';
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { type Heard, type LookOutcome, SharedScripts } from '../scripts/shared/shared.scripts.js';
@@ -166,7 +167,7 @@ async function* idsEndingSoon(client: Redis, keys: SpringKeys, now: number): Asy
   for (let from = 0, size = PER_PAGE; size === PER_PAGE; from += size) {
     const members = await client
       .zrangebyscoreBuffer(keys.expirations, 0, until, 'LIMIT', from, PER_PAGE)
-      .catch(noneIfReplaced);
+      .catch(ifStray([]));
     size = members.length;
     yield textsOf(members);
   }

@@ -8,55 +8,8 @@ import {
 } from '@nest-session/redis-events/internal';
 import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
 import { DEADLINE_SOURCES, type DeadlineKeys } from '@nest-session/deadlines/redis/internal';
+import type { Rule } from '../../verification/rules.js';
 import { LUA_SOURCES } from '../lua-sources.js';
-
-// What is wrong with a key, a session and so on: the words that the script of each replies.
-type KeyProblem = 'wrong-type' | 'unexpected-expiry' | 'missing-expiry';
-type SessionProblem =
-  | 'session-misplaced'
-  | 'session-unreadable'
-  | 'session-never-ends'
-  | 'session-hash-expiry'
-  | 'end-not-scheduled'
-  | 'end-scheduled-late'
-  | 'index-entry-missing'
-  | 'ended-session-alive'
-  | 'ended-session-stays'
-  | 'shadow-without-session';
-
-/** What is wrong with a bucket, or with the sorted set of ends. */
-type MemberProblem =
-  | 'bucket-not-listed'
-  | 'end-overdue'
-  | 'stray-member'
-  | 'member-without-session'
-  | 'member-of-ended-session'
-  | 'member-twice';
-
-type MinuteProblem = 'minute-without-bucket' | 'minute-misplaced';
-
-type IndexProblem = 'index-entry-without-session' | 'index-entry-unrecorded';
-
-type GroupProblem = 'pending-without-event' | 'retry-not-scheduled' | 'failure-without-event';
-
-type LetterProblem = 'letter-unrecorded';
-type LetterRecordProblem = 'letter-record-without-letter' | 'letter-bytes';
-
-type DeadlineProblem = 'deadline-misplaced' | 'deadline-expires' | 'deadline-not-scheduled' | 'fired-deadline-stays';
-type DueProblem = 'due-without-deadline' | 'name-not-scheduled';
-
-/** The rules of the data model, each by the word for what breaks it. */
-export type Rule =
-  | KeyProblem
-  | SessionProblem
-  | MemberProblem
-  | MinuteProblem
-  | IndexProblem
-  | GroupProblem
-  | LetterProblem
-  | LetterRecordProblem
-  | DeadlineProblem
-  | DueProblem;
 
 /** What breaks a rule. */
 export interface Problem {

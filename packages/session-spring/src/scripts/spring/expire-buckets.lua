@@ -4,16 +4,16 @@
 
   KEYS the buckets
   ARGV[1] 1: let them expire
-  ARGV[2] after how many ms
 
   Returns the number of each bucket without a time to live
 ]]
-local mends, life, reply = ARGV[1] == '1', ARGV[2], {}
+-- include: spring-bucket
+local mends, reply = ARGV[1] == '1', {}
 
 for i, bucket in ipairs(KEYS) do
   if redis.call('PTTL', bucket) == -1 then
     reply[#reply + 1] = i
-    if mends then redis.call('PEXPIRE', bucket, life) end
+    if mends then redis.call('PEXPIRE', bucket, SPRING_GRACE) end
   end
 end
 return reply

@@ -11,7 +11,7 @@ import { LUA_SOURCES } from '../lua-sources.js';
 /** Of this package, and of those below. */
 export const SCRIPT_SOURCES: ScriptSources = { ...SESSION_SOURCES, ...LUA_SOURCES };
 
-/** Milliseconds that the indexed repository keeps the session hash longer than the session. */
+/** Milliseconds that the indexed repository keeps the session hash longer than the session, as library/spring-bucket has it. */
 export const SPRING_GRACE = 300_000;
 
 /** What became of a renewal. `unreadable`: the time of this name is in a form that Spring does not write. */
@@ -63,7 +63,7 @@ export class SpringScripts {
   /** Buckets without a time to live. They get as long as Spring keeps what has ended. */
   async lastingBuckets<Bucket extends { readonly key: string }>(all: readonly Bucket[]): Promise<Bucket[]> {
     const keys = all.map(({ key }) => key);
-    return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends, SPRING_GRACE]));
+    return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends]));
   }
 
   /** Sessions without one of their times. */

@@ -9,6 +9,7 @@ import {
   SpringApplication,
   type SpringApplicationOptions,
   type SpringVisitor,
+  StartedParts,
 } from '@nest-session/test-infrastructure/spring';
 import { eventually, type HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
@@ -32,27 +33,27 @@ const TIMES_AS_NUMBERS = {
 /** What `nest-session spring --json` prints. */
 type SpringReport = Record<'repository' | 'expirations' | 'serializer' | 'unreadableAttributes' | 'findings', unknown>;
 
+const parts = new StartedParts();
 let redis: RedisServer;
 let client: Redis;
 let spring: SpringApplication;
 let accounts: INestApplication[];
 
 before(async () => {
-  redis = await RedisServer.start();
-  client = new Redis(redis.url);
+  redis = parts.add(await RedisServer.start(), (started) => started.stop());
+  client = parts.add(new Redis(redis.url), (started) => started.disconnect());
   const how = { repository: REPOSITORY, serializer: SERIALIZER, expirations: EXPIRATIONS };
-  spring = await SpringApplication.start({ ...how, namespace: 'spring:session', redisUrl: redis.url });
-  accounts = await Promise.all(ADAPTERS.map((adapter) => startAccount(adapter, redis.url)));
+  const where = { namespace: 'spring:session', redisUrl: redis.url };
+  spring = parts.add(await SpringApplication.start({ ...how, ...where }), (started) => started.stop());
+  accounts = [];
+  for (const adapter of ADAPTERS) {
+    accounts.push(parts.add(await startAccount(adapter, redis.url), (started) => started.close()));
+  }
 });
 
 beforeEach(() => client.flushall());
 
-after(async () => {
-  await Promise.all(accounts.map((account) => account.close()));
-  await spring.stop();
-  client.disconnect();
-  await redis.stop();
-});
+after(() => parts.stop());
 
 test('who signs in to Spring is signed in to NestJS, with the same name and authorities', async () => {
   for (const name of ['ann', 'bob']) {

@@ -3,7 +3,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SessionAttributeError } from '@nest-session/core';
-import { SpringApplication, type SpringApplicationOptions } from '@nest-session/test-infrastructure/spring';
+import {
+  SpringApplication,
+  type SpringApplicationOptions,
+  StartedParts,
+} from '@nest-session/test-infrastructure/spring';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { type NestSide, startNest } from './nest.js';
@@ -15,6 +19,7 @@ const SERIALIZER = process.env['SERIALIZER'] as 'plain' | 'typed' | 'security';
 const OPERATIONS = Number(process.env['OPERATIONS'] ?? 5000);
 const SEED = Number(process.env['SEED'] ?? Date.now() % 2 ** 31);
 
+const parts = new StartedParts();
 let redis: RedisServer;
 let client: Redis;
 let spring: SpringApplication;
@@ -22,21 +27,17 @@ let sides: NestSide[];
 let player: Player;
 
 before(async () => {
-  redis = await RedisServer.start();
-  client = new Redis(redis.url);
+  redis = parts.add(await RedisServer.start(), (started) => started.stop());
+  client = parts.add(new Redis(redis.url), (started) => started.disconnect());
   const where = { namespace: 'spring:session', redisUrl: redis.url };
   const how = { repository: 'indexed', serializer: SERIALIZER, expirations: EXPIRATIONS } as const;
-  spring = await SpringApplication.start({ ...how, ...where });
-  sides = [await startNest(redis.url, SERIALIZER), await startNest(redis.url, SERIALIZER)];
+  spring = parts.add(await SpringApplication.start({ ...how, ...where }), (started) => started.stop());
+  const side = async () => parts.add(await startNest(redis.url, SERIALIZER), ({ context }) => context.close());
+  sides = [await side(), await side()];
   player = new Player(new Random(SEED), sides, spring);
 });
 
-after(async () => {
-  await Promise.all(sides.map(({ context }) => context.close()));
-  await spring.stop();
-  client.disconnect();
-  await redis.stop();
-});
+after(() => parts.stop());
 
 test('each session can be read by both after each step, and no write of NestJS makes a request of Spring fail', async () => {
   console.log(`# seed ${SEED}`);

@@ -5,9 +5,10 @@ import { after, before, test } from 'node:test';
 import { ProgramPair, submitForm } from '@nest-session/test-infrastructure/spring';
 import { eventually, HttpAgent, type HttpResponse } from '@nest-session/testing';
 
+// Undefined when a program has not started: then that is told.
 let programs: ProgramPair;
 before(async () => (programs = await ProgramPair.start()));
-after(() => programs.stop());
+after(() => (programs as ProgramPair | undefined)?.stop());
 
 /** Has one cookie for both applications, as for all ports of a host. */
 class Browser {
