@@ -129,6 +129,6 @@ export {
   type ScriptSources,
 } from './scripts/define-scripts.js';
 export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
-export { DEAD_LETTER_BYTES, EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+export { DEAD_LETTER_BYTES, EventStreamScripts } from './scripts/event-stream.scripts.js';
 export { type BackgroundService, RETRY, settledWithin } from './timing/background-service.js';
 export { BackgroundLimiter, Pace } from './timing/background.limiter.js';

@@ -11,9 +11,12 @@ import { EventProducer } from '../delivery/event-producer.js';
 import { EventTrimmer, TrimCounter } from '../delivery/event.trimmer.js';
 import { FailureLog, logger } from '../logging/failure.log.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
-import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
+import {
+  type ConsumerIdentity,
+  EventStreamScripts,
+  type TakeCleanupTurnReply,
+} from '../scripts/event-stream.scripts.js';
 import type { TrimLimits } from '../scripts/event-rules.js';
-import { EventStreamScripts, type TakeCleanupTurnReply } from '../scripts/stream/event-stream.scripts.js';
 import { type BackgroundService, RETRY, settledWithin } from '../timing/background-service.js';
 import { DueSweeper, reportLate, SweepCounter } from './due.sweeper.js';
 

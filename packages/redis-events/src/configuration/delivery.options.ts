@@ -1,6 +1,5 @@
 import type { Duration } from '@nest-session/core';
-import type { OptionReader } from '@nest-session/core/internal';
-import { ATTEMPTS } from '../delivery/delivery-rules.js';
+import { type OptionReader, RETRIES } from '@nest-session/core/internal';
 
 /** How events reach the handlers of a process. */
 export interface EventDeliveryOptions {
@@ -92,7 +91,7 @@ export function readEvents(
     retention,
     maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
     lease: reader.duration('lease', '30s', { atLeast: SECOND, atMost: LONGEST_WAIT }),
-    attempts: reader.integer('attempts', ATTEMPTS, { atLeast: 1, atMost: 1000 }),
+    attempts: reader.integer('attempts', RETRIES.attempts, { atLeast: 1, atMost: 1000 }),
     deadLetters,
     shutdownTimeout: reader.duration('shutdownTimeout', '10s', { atMost: LONGEST_WAIT }),
     concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),

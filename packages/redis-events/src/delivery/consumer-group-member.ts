@@ -5,15 +5,14 @@ import { isReply } from '../connection/server-faults.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import {
   type ConsumerIdentity,
-  DeliveryScripts,
   type EntryFailure,
+  EventStreamScripts,
   type FailReply,
   type PassOnReply,
   type RegisteredHandlers,
   type RegisterReply,
-} from '../scripts/delivery/delivery.scripts.js';
+} from '../scripts/event-stream.scripts.js';
 import type { EventRules, RetryRules } from '../scripts/event-rules.js';
-import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
 import {
   doneBefore,
   groupOf,
@@ -54,8 +53,7 @@ export class ConsumerGroupMember {
 
   constructor(
     @Inject(UnreadEventReader) private readonly unread: UnreadEventReader,
-    @Inject(DeliveryScripts) private readonly scripts: DeliveryScripts,
-    @Inject(EventStreamScripts) private readonly streams: EventStreamScripts,
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
     @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
     @Inject(EVENT_RULES) readonly rules: GroupRules,
@@ -96,7 +94,7 @@ export class ConsumerGroupMember {
 
   /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
   async ensure(partitions = this.partitions.all): Promise<void> {
-    await this.#created.round(partitions, (partition) => this.streams.createGroup(partition, this.name, 'oldest'));
+    await this.#created.round(partitions, (partition) => this.scripts.createGroup(partition, this.name, 'oldest'));
     this.#created.take();
   }
 

@@ -1,7 +1,8 @@
 import { RETRIES } from '@nest-session/core/internal';
+import type { ResolvedEventOptions } from '../configuration/delivery.options.js';
 import type { Partitions } from '../partitions/partitions.js';
-import type { EventRules } from '../scripts/event-rules.js';
-import { DEAD_LETTER_BYTES } from '../scripts/stream/event-stream.scripts.js';
+import type { DeliveryPace, EventRules } from '../scripts/event-rules.js';
+import { DEAD_LETTER_BYTES } from '../scripts/event-stream.scripts.js';
 
 /** The `DeliveryOptions` of the module. */
 export const DELIVERY_OPTIONS = Symbol('DELIVERY_OPTIONS');
@@ -13,13 +14,9 @@ export const EVENT_RULES = Symbol('EVENT_RULES');
 /** Scripts are commands of a connection: makes those of requests on the one that a request has. */
 export const REQUEST_STREAM_SCRIPTS = Symbol('REQUEST_STREAM_SCRIPTS');
 
-export type DeliveryPace = Pick<EventRules, 'pollInterval' | 'firstBackOff' | 'longestBackOff' | 'wishRenewal'>;
-
 /** The options of a module that the delivery of its events goes by. */
 export interface DeliveryOptions extends Pick<EventRules, 'grace'> {
-  readonly events: Omit<EventRules, keyof DeliveryPace | 'grace' | 'mostAbandoned' | 'deadLetters'> & {
-    readonly deadLetters: Pick<EventRules['deadLetters'], 'retention'>;
-  };
+  readonly events: ResolvedEventOptions;
 }
 
 /** The pace of applications; tests override it. */
@@ -29,9 +26,6 @@ export const PACE: DeliveryPace = {
   longestBackOff: RETRIES.longestBackOff,
   wishRenewal: 60_000,
 };
-
-/** The default of `attempts`. */
-export const ATTEMPTS = RETRIES.attempts;
 
 /** The limit `mostAbandoned` of applications. */
 const MOST_ABANDONED = 5;

@@ -3,9 +3,9 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
-import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
-import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
-import { DELIVERY_PACE, type DeliveryPace } from './delivery-rules.js';
+import { EventStreamScripts, type ReadReply, type WishReply } from '../scripts/event-stream.scripts.js';
+import type { DeliveryPace } from '../scripts/event-rules.js';
+import { DELIVERY_PACE } from './delivery-rules.js';
 import { EventArrivals } from './event-arrivals.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-turns.js';
@@ -74,7 +74,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'handlers' | 'kind'>,
     @Inject(EventLoader) private readonly loader: EventLoader<Event>,
     @Inject(Partitions) private readonly partitions: Partitions,
-    @Inject(DeliveryScripts) private readonly delivery: DeliveryScripts,
     @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
     @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
@@ -229,7 +228,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const { all } = this.partitions;
     this.#nextRenewal = performance.now() + this.pace.wishRenewal;
     await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
-      const told = this.delivery.wantBroadcast(partition, types, WISH);
+      const told = this.scripts.wantBroadcast(partition, types, WISH);
       return [partition, await told.catch((error: unknown) => this.#tellAgain(error))];
     });
     const told = this.#wishes.take();

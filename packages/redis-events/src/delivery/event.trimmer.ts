@@ -4,7 +4,7 @@ import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import type { EventRules, TrimLimits } from '../scripts/event-rules.js';
-import { DEAD_LETTER_BYTES, EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { DEAD_LETTER_BYTES, EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { EVENT_RULES } from './delivery-rules.js';
 import { EventProducer } from './event-producer.js';

@@ -5,7 +5,7 @@ import { RequestConnection } from '../connection/request.connection.js';
 import { REQUEST_STREAM_SCRIPTS } from '../delivery/delivery-rules.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { type RedisEvent, type RedisEventData, RedisEventDataError, typeProblem } from './redis-event.js';
 import { REDIS_EVENTS_OPTIONS, type ResolvedRedisEventsOptions } from '../configuration/redis-events.options.js';
 import { EventGroups } from '../delivery/event-groups.js';

@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
-import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { DeadlineInstance } from '../../../deadlines/test/support/deadline.instance.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
@@ -175,7 +175,7 @@ describe('sessions, after the clock of Redis was ahead for a moment,', () => {
       client.xreadgroup('GROUP', 'away', dead!.consumer, 'COUNT', count, 'STREAMS', keys.events, '>');
     await read(1);
     await whileAhead(() => read(1));
-    const scripts = instance.module.get(DeliveryScripts, { strict: false });
+    const scripts = instance.module.get(EventStreamScripts, { strict: false });
     const claimed = async () =>
       (await scripts.pickUpEvents(keys, me!, { lease: 30_000, longestBackOff: MINUTE }, 10)).length;
     expect(await claimed()).toBe(0);

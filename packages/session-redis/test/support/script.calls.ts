@@ -3,7 +3,7 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.js';
 import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadline.scripts.js';
-import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
 import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/spring-principal.js';
@@ -12,7 +12,6 @@ import { SharedKeys } from '../../../session-spring/src/keys/spring-keys.js';
 import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
 import { namespaceScripts } from '../../../redis-events/src/scripts/namespace/namespace.scripts.js';
-import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { leaveRevocationMark } from '../../src/repository/listed-sessions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {
@@ -146,7 +145,7 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
   const failure = { done: ['A.done'], reason: 'a reason', attempts };
   const entry = entryOf(store.keys, await firstEvent(store), ID);
   const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: DEAD_LETTERS };
-  const scripts = new DeliveryScripts(client, SESSION_ENTRIES);
+  const scripts = new EventStreamScripts(client, SESSION_ENTRIES);
   return scripts.fail(entry, ME, failure, rules);
 }
 
@@ -485,7 +484,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       const position = await firstEvent(store);
       const pace = { firstBackOff: 1000, longestBackOff: MINUTE };
       const entry = { partition: store.keys, position, fields: [] };
-      return new DeliveryScripts(client, SESSION_ENTRIES).passOn(entry, ME, 'order', pace);
+      return new EventStreamScripts(client, SESSION_ENTRIES).passOn(entry, ME, 'order', pace);
     },
     reply: oneOf('passed', 'lost'),
   },
@@ -576,7 +575,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).registerHandlers(store.keys, ME, HANDLERS, LEASE),
+      new EventStreamScripts(client, SESSION_ENTRIES).registerHandlers(store.keys, ME, HANDLERS, LEASE),
     reply: ['registered'],
   },
   {
@@ -584,7 +583,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an instance with broadcast handlers',
     prepare: () => Promise.resolve(),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
+      new EventStreamScripts(client, SESSION_ENTRIES).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
     reply: [oneOf('begun', 'renewed'), oneOf('begun', 'renewed')],
   },
   {
@@ -592,7 +591,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an instance that starts',
     prepare: () => Promise.resolve(),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).wantEvents(store.keys, ME, ['created', 'expired']),
+      new EventStreamScripts(client, SESSION_ENTRIES).wantEvents(store.keys, ME, ['created', 'expired']),
     reply: 'wanted',
   },
   {
@@ -600,7 +599,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
+      new EventStreamScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -618,7 +617,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
+      new EventStreamScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -631,7 +630,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an event that was handled',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: async (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).acknowledge(store.keys, ME, [await firstEvent(store)]),
+      new EventStreamScripts(client, SESSION_ENTRIES).acknowledge(store.keys, ME, [await firstEvent(store)]),
     reply: 'acknowledged',
   },
   {
@@ -653,14 +652,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'a lease',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: async (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).renewLease(store.keys, ME, [await firstEvent(store)]),
+      new EventStreamScripts(client, SESSION_ENTRIES).renewLease(store.keys, ME, [await firstEvent(store)]),
     reply: ['renewed'],
   },
   {
     script: 'release-events',
     what: 'the unfinished events of an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).releaseEvents(store.keys, ME, []),
+    send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).releaseEvents(store.keys, ME, []),
     reply: 'left',
   },
   {
