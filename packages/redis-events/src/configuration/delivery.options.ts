@@ -13,13 +13,9 @@ export interface EventDeliveryOptions {
    * @default true
    */
   consume?: boolean;
-  /**
-   * How long an event is kept for groups that have not handled it. @default '1h' for sessions, '7d' for others
-   */
+  /** How long an event is kept for groups that lack it. @default '1h' for sessions, '7d' for others */
   retention?: Duration;
-  /**
-   * Largest number of events that are kept, handled or not. The oldest go first. @default 1000000
-   */
+  /** Largest number of events, handled or not. The oldest go first. @default 1000000 */
   maxLength?: number;
   /**
    * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
@@ -68,10 +64,7 @@ export function rangeOfPartitions(isOnCluster: boolean): { readonly atLeast: num
   return { atLeast: isOnCluster ? 2 : 1, atMost: MOST_PARTITIONS };
 }
 
-/**
- * The option `events`. `shownGrace`: what a problem calls the grace period. `usual`: the default of `retention` in
- * milliseconds.
- */
+/** The option `events`. `shownGrace`: the grace period in a problem. `usual`: the default of `retention`, in ms. */
 export function readEvents(
   reader: OptionReader,
   grace: number,

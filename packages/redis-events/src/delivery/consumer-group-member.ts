@@ -12,7 +12,7 @@ import {
   type RegisteredHandlers,
   type RegisterReply,
 } from '../scripts/event-stream.scripts.js';
-import type { EventRules, RetryRules } from '../scripts/event-rules.js';
+import { CONSUMER_IDENTITY, EVENT_RULES, type EventRules, type RetryRules } from '../configuration/event-rules.js';
 import {
   doneBefore,
   groupOf,
@@ -21,7 +21,6 @@ import {
   type StreamEntry,
   toStreamEntry,
 } from '../scripts/stream/stream-entry.js';
-import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery-rules.js';
 import { UnreadEventReader } from './event-arrivals.js';
 import { livenessOf } from './group-states.js';
 import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
@@ -31,10 +30,7 @@ export type Failure = Omit<EntryFailure, 'attempts'> & { readonly isFinal?: bool
 
 type GroupRules = Pick<EventRules, 'attempts' | 'mostAbandoned' | 'lease'> & RetryRules;
 
-/**
- * The membership of this instance in its group, in every partition. Each entry of the events streams goes to one member
- * of the group.
- */
+/** The membership of this instance in its group, in every partition. Each entry goes to one member. */
 @Injectable()
 export class ConsumerGroupMember {
   readonly #looks: PartitionTurns;
@@ -98,10 +94,7 @@ export class ConsumerGroupMember {
     this.#created.take();
   }
 
-  /**
-   * Records the handlers of this instance. Resolves to the handlers of another living instance when they differ, or
-   * want other events.
-   */
+  /** Records the handlers. Resolves to those of another living instance that differ, or want other events. */
   async register(
     handlers: RegisteredHandlers,
     partitions = this.partitions.all,
@@ -198,9 +191,7 @@ export class ConsumerGroupMember {
     return this.scripts.passOn(entry, this.member, want, this.rules);
   }
 
-  /**
-   * Renews the leases on entries that this instance still handles, except those that another instance has taken over.
-   */
+  /** Renews the leases on entries that it handles, unless another instance has taken them over. */
   async renew(entries: readonly StreamEntry[]): Promise<void> {
     const held = new Set(entries.map(({ partition }) => partition));
     await this.#renewed.round([...held], (partition) => {

@@ -22,7 +22,7 @@ import {
   eventRules,
   PACE,
   REQUEST_STREAM_SCRIPTS,
-} from './delivery-rules.js';
+} from '../configuration/event-rules.js';
 import {
   BlockingArrivals,
   BlockingEventReader,
@@ -37,10 +37,7 @@ import { EventConsumer } from './event.consumer.js';
 import { EventTrimmer } from './event.trimmer.js';
 import { GroupLagReader } from './group-states.js';
 
-/**
- * What delivers the events of the `EventProducer` in a module: they need that, its connections and its
- * `DELIVERY_OPTIONS`.
- */
+/** What delivers events in a module with an `EventProducer`, connections and `DELIVERY_OPTIONS`. */
 export const DELIVERY_PROVIDERS: Provider[] = [
   { provide: DELIVERY_PACE, useValue: PACE },
   { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },

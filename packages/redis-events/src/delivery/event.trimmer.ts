@@ -3,10 +3,9 @@ import type { Redis } from 'ioredis';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
-import type { EventRules, TrimLimits } from '../scripts/event-rules.js';
-import { DEAD_LETTER_BYTES, EventStreamScripts } from '../scripts/event-stream.scripts.js';
+import { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
-import { EVENT_RULES } from './delivery-rules.js';
+import { DEAD_LETTER_BYTES, EVENT_RULES, type EventRules, type TrimLimits } from '../configuration/event-rules.js';
 import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,

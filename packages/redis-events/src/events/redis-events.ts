@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { type DeadLetter, SESSION_TELEMETRY, type SessionTelemetry, writeData } from '@nest-session/core/internal';
 import { RequestConnection } from '../connection/request.connection.js';
-import { REQUEST_STREAM_SCRIPTS } from '../delivery/delivery-rules.js';
+import { REQUEST_STREAM_SCRIPTS } from '../configuration/event-rules.js';
 import { Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';

@@ -1,16 +1,10 @@
 import type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
+import type { EventRules, RetryRules, TrimLimits } from '../configuration/event-rules.js';
 import type { PartitionKeys } from '../partitions/partitions.js';
 import { defineScripts, loadScripts, type ScriptsByName } from './define-scripts.js';
-import type { EventRules, RetryRules, TrimLimits } from './event-rules.js';
 import { LUA_SOURCES } from './lua-sources.js';
 import { dataKeyOf, type EntryKind, type StreamEntry, type StreamReply } from './stream/stream-entry.js';
-
-/**
- * Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. It
- * is room for 256 sessions of the default `maxSessionSize`.
- */
-export const DEAD_LETTER_BYTES = 64 * 2 ** 20;
 
 /** An instance as a consumer in its group. */
 export interface ConsumerIdentity {

@@ -1,7 +1,7 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { PACE } from '../../src/delivery/delivery-rules.js';
+import { PACE } from '../../src/configuration/event-rules.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 import type { PartitionKeys } from '../../src/partitions/partitions.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';

@@ -10,9 +10,7 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 
-/**
- * Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result.
- */
+/** Tells the channel `nest-session:sweep` of a search for what is due, and by `tell` of its result. */
 function tracedSweep<T>(
   noticedBy: SessionSweepContext['noticedBy'],
   { namespace }: Pick<SessionPartitions, 'namespace'>,

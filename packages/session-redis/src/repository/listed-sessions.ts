@@ -44,10 +44,7 @@ export class ListedSessions {
     this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
   }
 
-  /**
-   * Reads the live sessions page by page, without their attributes. The latest sign-in comes first. One page of each
-   * partition is in memory.
-   */
+  /** Reads live sessions without attributes, page by page of each partition, the latest sign-in first. */
   async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
     const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
     const heads = await Promise.all(sources.map(nextOf));
@@ -64,10 +61,7 @@ export class ListedSessions {
     return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
   }
 
-  /**
-   * Ends all sessions except some ids. Returns the number of sessions that this call ended, which `onProgress` receives
-   * after each batch.
-   */
+  /** Ends all but some sessions. Returns how many; `onProgress` is told of that after each batch. */
   async end(
     indexName: string,
     value: string,

@@ -7,11 +7,11 @@ import {
   DELIVERY_OPTIONS,
   DELIVERY_PACE,
   type DeliveryOptions,
+  type DeliveryPace,
   EVENT_RULES,
   eventRules,
-} from '../../../redis-events/src/delivery/delivery-rules.js';
+} from '../../../redis-events/src/configuration/event-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
-import type { DeliveryPace } from '../../../redis-events/src/scripts/event-rules.js';
 import { PATIENCE } from './patience.js';
 
 /** So that a test needs no real minutes. */

@@ -5,7 +5,6 @@ import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.j
 import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadline.scripts.js';
 import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
-import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/spring-principal.js';
 import { SharedScripts } from '../../../session-spring/src/scripts/shared/shared.scripts.js';
 import { SharedKeys } from '../../../session-spring/src/keys/spring-keys.js';
@@ -362,24 +361,22 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'reserve-place',
     what: 'a place for a session',
     prepare: openSession,
-    send: (client, store) =>
-      new LedgerScripts(client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) => sessionScripts(client, store).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
     reply: { word: 'room', latest: expect.any(Number) as number, wasKnown: false, ending: [], others: [] },
   },
   {
     script: 'settle-place',
     what: 'the place of a session that was not stored',
-    prepare: (store) =>
-      new LedgerScripts(store.client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
-    send: (client, store) => new LedgerScripts(client, store.partitions).settle('ann', NEW_ID, false),
+    prepare: (store) => sessionScripts(store.client, store).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) => sessionScripts(client, store).settle('ann', NEW_ID, false),
     reply: 'done',
   },
   {
     script: 'find-sessions',
     what: 'the sessions of a principal',
     prepare: openSession,
-    send: (client, { keys, partitions }) =>
-      new LedgerScripts(client, partitions).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
+    send: (client, store) =>
+      sessionScripts(client, store).find(store.keys, store.keys.index('principal', 'ann'), [ID, NEW_ID]),
     reply: [ID],
     reads: true,
   },
