@@ -115,6 +115,7 @@ export {
   type KeyspaceState,
   type KeyspaceSubscription,
 } from './notifications/keyspace-subscription.options.js';
+export { merged } from './partitions/merged.js';
 export {
   emptyNamespaceProblem,
   namespaceBesideProblem,

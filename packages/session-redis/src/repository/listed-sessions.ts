@@ -6,6 +6,7 @@ import {
   isReply,
   loadScripts,
   logger,
+  merged,
   type RequestConnection,
   type ScriptsOn,
   scriptsOn,
@@ -47,14 +48,7 @@ export class ListedSessions {
   /** Reads live sessions without attributes, page by page of each partition, the latest sign-in first. */
   async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
     const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
-    const heads = await Promise.all(sources.map(nextOf));
-    for (;;) {
-      const latest = indexOfLatest(heads);
-      const head = heads[latest];
-      if (!head) return;
-      yield head.info;
-      heads[latest] = await nextOf(sources[latest]!);
-    }
+    for await (const { info } of merged(sources, (one, other) => other.score - one.score)) yield info;
   }
 
   async count(indexName: string, value: string): Promise<number> {
@@ -131,7 +125,7 @@ export class ListedSessions {
    * Reads the sessions of one partition, from the highest score down. A session that signs in again meanwhile moves up,
    * past the current page. So sessions with a higher score than the first page are read afterwards.
    */
-  async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed> {
+  async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed, void> {
     let after: string | undefined;
     for (;;) {
       const first = await this.#page(keys, index, { after });
@@ -165,20 +159,6 @@ export class ListedSessions {
   #sizesOf(indexName: string, value: string): Promise<number[]> {
     return this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.index(indexName, value)));
   }
-}
-
-async function nextOf(source: AsyncGenerator<Listed>): Promise<Listed | undefined> {
-  const { done, value } = await source.next();
-  return done ? undefined : (value as Listed);
-}
-
-/** The index of the latest sign-in, or -1 if none is left. */
-function indexOfLatest(heads: readonly (Listed | undefined)[]): number {
-  let latest = -1;
-  for (const [i, head] of heads.entries()) {
-    if (head && !(head.score <= (heads[latest]?.score ?? -Infinity))) latest = i;
-  }
-  return latest;
 }
 
 const MARKS = loadScripts(SCRIPT_SOURCES, 'session', { leave: 'leave-revocation-mark' });
