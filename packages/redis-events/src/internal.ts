@@ -69,7 +69,13 @@ export {
   type ResolvedEventOptions,
 } from './configuration/delivery.options.js';
 export { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
-export { DELIVERY_OPTIONS, type DeliveryOptions, EVENT_RULES, eventRules } from './delivery/delivery-rules.js';
+export {
+  DEAD_LETTER_BYTES,
+  DELIVERY_OPTIONS,
+  type DeliveryOptions,
+  EVENT_RULES,
+  eventRules,
+} from './configuration/event-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
 export { EventBroadcaster } from './delivery/event.broadcaster.js';
@@ -109,6 +115,7 @@ export {
   type KeyspaceState,
   type KeyspaceSubscription,
 } from './notifications/keyspace-subscription.options.js';
+export { merged } from './partitions/merged.js';
 export {
   emptyNamespaceProblem,
   namespaceBesideProblem,
@@ -129,6 +136,6 @@ export {
   type ScriptSources,
 } from './scripts/define-scripts.js';
 export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
-export { DEAD_LETTER_BYTES, EventStreamScripts } from './scripts/stream/event-stream.scripts.js';
+export { EventStreamScripts } from './scripts/event-stream.scripts.js';
 export { type BackgroundService, RETRY, settledWithin } from './timing/background-service.js';
 export { BackgroundLimiter, Pace } from './timing/background.limiter.js';

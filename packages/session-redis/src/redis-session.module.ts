@@ -38,9 +38,7 @@ export class RedisSessionModule {
     return RedisSessionOptionsModule.forRoot(options);
   }
 
-  /**
-   * The same with injected options, by `useFactory`, `useClass` or `useExisting`.
-   */
+  /** The same with injected options, by `useFactory`, `useClass` or `useExisting`. */
   static forRootAsync(
     options: ConfigurableModuleAsyncOptions<RedisSessionModuleOptions, 'createRedisSessionOptions'>,
   ): DynamicModule {

@@ -5,7 +5,7 @@ import { RedisDeadlineModule, type RedisDeadlineModuleOptions } from '@nest-sess
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { DueSweeper, SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { DELIVERY_PACE } from '../../../redis-events/src/delivery/delivery-rules.js';
+import { DELIVERY_PACE } from '../../../redis-events/src/configuration/event-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from '../../../session-redis/test/support/patience.js';
 

@@ -6,14 +6,16 @@ import type { Redis } from 'ioredis';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { isFaultOfServer } from '../connection/server-faults.js';
-import { CONSUMER_IDENTITY, EVENT_RULES } from '../delivery/delivery-rules.js';
+import { CONSUMER_IDENTITY, EVENT_RULES, type TrimLimits } from '../configuration/event-rules.js';
 import { EventProducer } from '../delivery/event-producer.js';
 import { EventTrimmer, TrimCounter } from '../delivery/event.trimmer.js';
 import { FailureLog, logger } from '../logging/failure.log.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
-import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
-import type { TrimLimits } from '../scripts/event-rules.js';
-import { EventStreamScripts, type TakeCleanupTurnReply } from '../scripts/stream/event-stream.scripts.js';
+import {
+  type ConsumerIdentity,
+  EventStreamScripts,
+  type TakeCleanupTurnReply,
+} from '../scripts/event-stream.scripts.js';
 import { type BackgroundService, RETRY, settledWithin } from '../timing/background-service.js';
 import { DueSweeper, reportLate, SweepCounter } from './due.sweeper.js';
 
@@ -40,10 +42,7 @@ const SHARE = 0.9;
 // Node.js fires a longer timer at once.
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/**
- * Lets the instances take turns with the cleanup: each partition is cleaned up by one of them at a time, the first that
- * asks. take-cleanup-turn.lua gives it the turn.
- */
+/** Lets the instances take turns: at a time, one of them cleans a partition up. See take-cleanup-turn.lua. */
 @Injectable()
 export class CleanupTurns {
   /** The partitions that have not replied, or are still being cleaned up. */
@@ -310,10 +309,7 @@ export class CleanupJob implements BackgroundService {
   }
 }
 
-/**
- * Where the machine has no time zone that `cron` knows, such as with `TZ` set to nothing, the offset that Node.js uses:
- * `cron` would throw.
- */
+/** The offset of Node.js where the machine has no time zone that `cron` knows, as with an empty `TZ`. */
 function zoneOfMachine(): { readonly utcOffset?: number } {
   const isKnown = Intl.DateTimeFormat().resolvedOptions().timeZone !== undefined && hasNextTime();
   return isKnown ? {} : { utcOffset: -new Date().getTimezoneOffset() };

@@ -5,10 +5,7 @@ import { adviceFor } from '../logging/advice.js';
 
 /** How a pass looks for what is due. */
 export interface SweepOptions {
-  /**
-   * Also look at what is due up to this many milliseconds in the future. Harmless: what is not due yet stays as it is.
-   * @default 0
-   */
+  /** Also look at what is due in so many milliseconds. What is not due yet stays as it is. @default 0 */
   readonly ahead?: number;
   /** Ends the pass before its next batch. The next pass finds the rest. */
   readonly signal?: AbortSignal;
@@ -83,10 +80,7 @@ export class SweepCounter {
     this.#alive = looksAhead ? new Set() : undefined;
   }
 
-  /**
-   * `due`: when it was to be looked at, and `now`: epoch milliseconds by the clock of its node. `member`: undefined
-   * for a bucket itself.
-   */
+  /** `due` and `now`: epoch ms by the clock of its node. `member`: undefined for a bucket itself. */
   count(
     { deadLetters }: PartitionKeys,
     member: string | undefined,

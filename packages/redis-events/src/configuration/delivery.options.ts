@@ -1,6 +1,5 @@
 import type { Duration } from '@nest-session/core';
-import type { OptionReader } from '@nest-session/core/internal';
-import { ATTEMPTS } from '../delivery/delivery-rules.js';
+import { type OptionReader, RETRIES } from '@nest-session/core/internal';
 
 /** How events reach the handlers of a process. */
 export interface EventDeliveryOptions {
@@ -14,13 +13,9 @@ export interface EventDeliveryOptions {
    * @default true
    */
   consume?: boolean;
-  /**
-   * How long an event is kept for groups that have not handled it. @default '1h' for sessions, '7d' for others
-   */
+  /** How long an event is kept for groups that lack it. @default '1h' for sessions, '7d' for others */
   retention?: Duration;
-  /**
-   * Largest number of events that are kept, handled or not. The oldest go first. @default 1000000
-   */
+  /** Largest number of events, handled or not. The oldest go first. @default 1000000 */
   maxLength?: number;
   /**
    * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
@@ -69,10 +64,7 @@ export function rangeOfPartitions(isOnCluster: boolean): { readonly atLeast: num
   return { atLeast: isOnCluster ? 2 : 1, atMost: MOST_PARTITIONS };
 }
 
-/**
- * The option `events`. `shownGrace`: what a problem calls the grace period. `usual`: the default of `retention` in
- * milliseconds.
- */
+/** The option `events`. `shownGrace`: the grace period in a problem. `usual`: the default of `retention`, in ms. */
 export function readEvents(
   reader: OptionReader,
   grace: number,
@@ -92,7 +84,7 @@ export function readEvents(
     retention,
     maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
     lease: reader.duration('lease', '30s', { atLeast: SECOND, atMost: LONGEST_WAIT }),
-    attempts: reader.integer('attempts', ATTEMPTS, { atLeast: 1, atMost: 1000 }),
+    attempts: reader.integer('attempts', RETRIES.attempts, { atLeast: 1, atMost: 1000 }),
     deadLetters,
     shutdownTimeout: reader.duration('shutdownTimeout', '10s', { atMost: LONGEST_WAIT }),
     concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),

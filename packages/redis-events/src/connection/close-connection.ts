@@ -36,10 +36,7 @@ function close(client: Redis | Cluster): Promise<void> {
   return ended;
 }
 
-/**
- * A client of a Cluster that is closed while it asks a node for the slots sets its timer for the next time, again and
- * again. It would keep the process alive.
- */
+/** Closed while it asks a node for the slots, a client of a Cluster sets the timer that keeps the process alive. */
 function endRefreshes(client: Cluster): void {
   Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });
 }

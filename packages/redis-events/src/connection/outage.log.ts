@@ -62,10 +62,7 @@ export class OutageLog {
     client.on('end', () => void this.#mend(client));
   }
 
-  /**
-   * A connection on which the client of a Cluster asks a node for the slots. The client itself says only that it was
-   * closed.
-   */
+  /** A connection on which a Cluster is asked for its slots. The client itself says only that it was closed. */
   watchNode(client: Redis): void {
     client.on('error', (error: Error) => (this.#reasonOfNode = error));
   }

@@ -232,10 +232,7 @@ const OF_SOCKET = 'give a client of ioredis with that `path` in place of the url
 const ENCODED =
   'percent-encode the user and the password, as `encodeURIComponent()` does, and check the host and the port';
 
-/**
- * The problem of the url of a Redis, as the end of a sentence. It quotes nothing of the url: any part may be of the
- * password.
- */
+/** The problem of a url, as the end of a sentence that quotes nothing of it: any part may be of the password. */
 function urlProblem(url: string): string | undefined {
   if (SOCKET.test(url)) return `is the path of a Unix socket: ${OF_SOCKET}`;
   if (!PROTOCOL.test(url)) return 'must be a redis:// or rediss:// url';

@@ -32,9 +32,7 @@ export const REDIS_CONNECTIONS = Symbol('REDIS_CONNECTIONS');
 export interface RedisConnections {
   /** For requests: sends a command at most once and queues nothing. Used only through RequestConnection. */
   readonly request: RequestNodes;
-  /**
-   * The same; with the option `replicas` others with the same rules, which hold up no load when they wait for replicas.
-   */
+  /** The same; with the option `replicas` others, which hold up no load while they wait for replicas. */
   readonly writes: RequestNodes;
   /** For background work: waits for Redis to return, and re-sends commands without a reply; its scripts allow that. */
   readonly background: Redis;
@@ -44,10 +42,7 @@ export interface RedisConnections {
   readonly notifications: RedisNodes;
   /** For PartitionSignals, which opens, closes and subscribes it where there are several partitions. */
   readonly signals: RedisNodes;
-  /**
-   * Waits for events of the group where there is one partition. It has no command timeout: nobody would get what
-   * arrives after it.
-   */
+  /** With one partition: waits for events. No command timeout: nobody would get what arrives after it. */
   readonly reader: Redis | undefined;
   /** Waits for events to broadcast, as `reader` does; opened with the first broadcast handler. */
   readonly broadcast: Redis | undefined;
@@ -100,10 +95,7 @@ const COMMON: RedisOptions = {
   scripts: undefined,
 };
 
-/**
- * Rules for the client of a Cluster, which serves background work: a command waits for a failover, however long it
- * takes, and is sent again.
- */
+/** For the client of a Cluster, in the background: a command waits for a failover, and is sent again. */
 const OF_CLUSTER: ClusterOptions = {
   lazyConnect: true,
   clusterRetryStrategy: retryStrategy,
@@ -185,10 +177,7 @@ export function endSharing(connection: object): void {
 /** Those that have been closed. */
 const closed = new WeakSet<RedisConnections>();
 
-/**
- * The connections, not connected yet. A client of the application is duplicated, never used. `shared`: takes these from
- * another module, instead of connecting a second time.
- */
+/** The connections, not connected yet. `shared`: takes these from another module, and connects no second time. */
 export function createConnections(
   options: ConnectionOptions,
   log = new OutageLog(),
@@ -334,10 +323,7 @@ function withDuplicates(node: Redis, prepare: (client: Redis) => void): void {
   prepare(node);
 }
 
-/**
- * ioredis leaves an error of ASKING unhandled, such as that of a user without the right to it: it would end the
- * process.
- */
+/** ioredis leaves an error of ASKING unhandled, such as that of a missing right: it would end the process. */
 function handleErrorsOfAsking(node: Redis): void {
   const asking = node.asking.bind(node);
   node.asking = async () => asking().catch(() => 'OK');

@@ -7,9 +7,7 @@ import { closeConnection } from './close-connection.js';
 export interface RedisNodes {
   /** The connections that are open, or being made. */
   readonly all: Iterable<Redis>;
-  /**
-   * The connection to the node that has a key, to any node without a key. Undefined: it is unknown which one has it.
-   */
+  /** The connection to the node with a key; to any without a key. Undefined: unknown which one has it. */
   of(key: string | undefined): Redis | undefined;
   /** Begins to connect. Resolves when a first node can be reached. */
   connect(): Promise<void>;
@@ -27,23 +25,15 @@ export interface RedisNodes {
 export interface Redirection {
   /** Milliseconds until it is sent again. */
   readonly pause: number;
-  /**
-   * Where some keys of the slot already are, while the others are still on the node that replied; undefined: no keys
-   * move.
-   */
+  /** Where keys of the slot have moved to, while others are still where the reply came from. */
   readonly target?: Redis | undefined;
 }
 
 /** The connections for requests. */
 export interface RequestNodes extends RedisNodes {
-  /**
-   * Resolves when a node can be reached, or has become the one that has some key. Rejects when the connections have
-   * been closed.
-   */
+  /** Resolves when a node can be reached, or other keys are there. Rejects when all was closed. */
   changed(): Promise<void>;
-  /**
-   * What an error says of the node that has the key of a call: it has executed nothing. Undefined for any other error.
-   */
+  /** Where an error says that the node has executed nothing, because it has not got the key. */
   redirection(error: unknown, from: Redis): Redirection | undefined;
 }
 

@@ -79,10 +79,7 @@ export class RequestConnection {
     return this.#begin(awaitsReplicas ? this.writers : this.nodes, true, command, key);
   }
 
-  /**
-   * Runs a command on the keys of each partition, in one round trip. Returns the replies in the order of the
-   * partitions.
-   */
+  /** Runs a command on the keys of each partition, in one round trip. Replies in their order. */
   runInAll<T, Keys extends PartitionKeys>(
     { all }: Pick<Partitions<Keys>, 'all'>,
     ask: (client: Redis, keys: Keys) => Promise<T>,

@@ -47,10 +47,7 @@ export class WriteBatch {
     if (text !== '' && stream?.writable) this.#write?.call(stream, text);
   }
 
-  /**
-   * From now on, what is written to a stream waits for the end of the turn. `stream`: undefined until the client
-   * connects.
-   */
+  /** Lets what is written to a stream wait for the end of the turn. Undefined: not connected yet. */
   #gather(stream: Stream | undefined): void {
     if (stream === undefined || stream === this.#stream) return;
     this.flush();

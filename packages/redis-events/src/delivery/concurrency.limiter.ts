@@ -10,10 +10,7 @@ interface Handling {
   readonly entry: StreamEntry;
   readonly isRetry: boolean;
   work: Promise<void>;
-  /**
-   * Since when it waits for replies of Redis: monotonic time. Infinity: it does not, its handlers run or wait for a
-   * place.
-   */
+  /** Since when it waits for replies of Redis, in monotonic time. Infinity: for its handlers, or a place. */
   asksSince: number;
 }
 

@@ -5,15 +5,14 @@ import { isReply } from '../connection/server-faults.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import {
   type ConsumerIdentity,
-  DeliveryScripts,
   type EntryFailure,
+  EventStreamScripts,
   type FailReply,
   type PassOnReply,
   type RegisteredHandlers,
   type RegisterReply,
-} from '../scripts/delivery/delivery.scripts.js';
-import type { EventRules, RetryRules } from '../scripts/event-rules.js';
-import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+} from '../scripts/event-stream.scripts.js';
+import { CONSUMER_IDENTITY, EVENT_RULES, type EventRules, type RetryRules } from '../configuration/event-rules.js';
 import {
   doneBefore,
   groupOf,
@@ -22,7 +21,6 @@ import {
   type StreamEntry,
   toStreamEntry,
 } from '../scripts/stream/stream-entry.js';
-import { CONSUMER_IDENTITY, EVENT_RULES } from './delivery-rules.js';
 import { UnreadEventReader } from './event-arrivals.js';
 import { livenessOf } from './group-states.js';
 import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
@@ -32,10 +30,7 @@ export type Failure = Omit<EntryFailure, 'attempts'> & { readonly isFinal?: bool
 
 type GroupRules = Pick<EventRules, 'attempts' | 'mostAbandoned' | 'lease'> & RetryRules;
 
-/**
- * The membership of this instance in its group, in every partition. Each entry of the events streams goes to one member
- * of the group.
- */
+/** The membership of this instance in its group, in every partition. Each entry goes to one member. */
 @Injectable()
 export class ConsumerGroupMember {
   readonly #looks: PartitionTurns;
@@ -54,8 +49,7 @@ export class ConsumerGroupMember {
 
   constructor(
     @Inject(UnreadEventReader) private readonly unread: UnreadEventReader,
-    @Inject(DeliveryScripts) private readonly scripts: DeliveryScripts,
-    @Inject(EventStreamScripts) private readonly streams: EventStreamScripts,
+    @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
     @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
     @Inject(EVENT_RULES) readonly rules: GroupRules,
@@ -96,14 +90,11 @@ export class ConsumerGroupMember {
 
   /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
   async ensure(partitions = this.partitions.all): Promise<void> {
-    await this.#created.round(partitions, (partition) => this.streams.createGroup(partition, this.name, 'oldest'));
+    await this.#created.round(partitions, (partition) => this.scripts.createGroup(partition, this.name, 'oldest'));
     this.#created.take();
   }
 
-  /**
-   * Records the handlers of this instance. Resolves to the handlers of another living instance when they differ, or
-   * want other events.
-   */
+  /** Records the handlers. Resolves to those of another living instance that differ, or want other events. */
   async register(
     handlers: RegisteredHandlers,
     partitions = this.partitions.all,
@@ -200,9 +191,7 @@ export class ConsumerGroupMember {
     return this.scripts.passOn(entry, this.member, want, this.rules);
   }
 
-  /**
-   * Renews the leases on entries that this instance still handles, except those that another instance has taken over.
-   */
+  /** Renews the leases on entries that it handles, unless another instance has taken them over. */
   async renew(entries: readonly StreamEntry[]): Promise<void> {
     const held = new Set(entries.map(({ partition }) => partition));
     await this.#renewed.round([...held], (partition) => {

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { DeadLetter } from '@nest-session/core/internal';
 import { RequestConnection } from '../connection/request.connection.js';
+import { merged } from '../partitions/merged.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import {
   byPosition,
@@ -59,22 +60,10 @@ export class DeadLetterReader {
     const starts = this.#startsBehind(after);
     const ends = all.map((partition) => (bounds ? bounds.get(partition) : '+'));
     const sources = all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
-    const next = async (source: AsyncIterator<StreamEntry, undefined>) => (await source.next()).value;
-    const heads = await Promise.all(sources.map(next));
-    for (;;) {
-      const oldest = firstOf(heads);
-      if (!oldest) return;
-      yield oldest;
-      const i = heads.indexOf(oldest);
-      heads[i] = await next(sources[i]!);
-    }
+    yield* merged(sources, byPosition);
   }
 
-  async *#readIn(
-    partition: PartitionKeys,
-    start: string,
-    end: string | undefined,
-  ): AsyncGenerator<StreamEntry, undefined> {
+  async *#readIn(partition: PartitionKeys, start: string, end: string | undefined): AsyncGenerator<StreamEntry, void> {
     if (end === undefined) return;
     const size = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.partitions.all.length));
     for (let from = start; ;) {
@@ -98,10 +87,6 @@ export class DeadLetterReader {
     const last = all.indexOf(place.partition);
     return all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
   }
-}
-
-function firstOf(heads: readonly (StreamEntry | undefined)[]): StreamEntry | undefined {
-  return heads.reduce((first, head) => (first && (!head || byPosition(first, head) <= 0) ? first : head), undefined);
 }
 
 /** The dead letter in an entry. */

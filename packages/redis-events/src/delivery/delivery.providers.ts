@@ -9,8 +9,7 @@ import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../co
 import { RequestConnection } from '../connection/request.connection.js';
 import { Partitions } from '../partitions/partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
-import { type ConsumerIdentity, DeliveryScripts } from '../scripts/delivery/delivery.scripts.js';
-import { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { type ConsumerIdentity, EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { ConsumerGroupMember } from './consumer-group-member.js';
 import { DeadLetterReader } from './dead-letter.reader.js';
@@ -23,7 +22,7 @@ import {
   eventRules,
   PACE,
   REQUEST_STREAM_SCRIPTS,
-} from './delivery-rules.js';
+} from '../configuration/event-rules.js';
 import {
   BlockingArrivals,
   BlockingEventReader,
@@ -38,10 +37,7 @@ import { EventConsumer } from './event.consumer.js';
 import { EventTrimmer } from './event.trimmer.js';
 import { GroupLagReader } from './group-states.js';
 
-/**
- * What delivers the events of the `EventProducer` in a module: they need that, its connections and its
- * `DELIVERY_OPTIONS`.
- */
+/** What delivers events in a module with an `EventProducer`, connections and `DELIVERY_OPTIONS`. */
 export const DELIVERY_PROVIDERS: Provider[] = [
   { provide: DELIVERY_PACE, useValue: PACE },
   { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },
@@ -62,11 +58,11 @@ export const DELIVERY_PROVIDERS: Provider[] = [
     inject: [EventProducer],
     useFactory: ({ kind }: EventProducer) => scriptsOn((client) => new EventStreamScripts(client, kind)),
   },
-  ...[EventStreamScripts, DeliveryScripts].map((Scripts) => ({
-    provide: Scripts,
+  {
+    provide: EventStreamScripts,
     inject: [connectionToken('background'), EventProducer],
-    useFactory: (client: Redis, { kind }: EventProducer) => new Scripts(client, kind),
-  })),
+    useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
+  },
   {
     provide: UnreadEventReader,
     inject: [REDIS_CONNECTIONS, Partitions, CONSUMER_IDENTITY, PartitionSignals],

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { closeConnection } from '../connection/close-connection.js';
 import type { PartitionKeys } from '../partitions/partitions.js';
-import type { ConsumerIdentity } from '../scripts/delivery/delivery.scripts.js';
+import type { ConsumerIdentity } from '../scripts/event-stream.scripts.js';
 import { byPosition, type StreamEntry, type StreamReply, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 

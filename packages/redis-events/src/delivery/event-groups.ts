@@ -13,9 +13,8 @@ import { LivingInstances } from '../namespace/living-instances.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import type { EventRules } from '../scripts/event-rules.js';
-import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { EVENT_RULES, REQUEST_STREAM_SCRIPTS } from './delivery-rules.js';
+import { EVENT_RULES, type EventRules, REQUEST_STREAM_SCRIPTS } from '../configuration/event-rules.js';
+import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,

@@ -3,9 +3,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
-import { DeliveryScripts, type WishReply } from '../scripts/delivery/delivery.scripts.js';
-import { EventStreamScripts, type ReadReply } from '../scripts/stream/event-stream.scripts.js';
-import { DELIVERY_PACE, type DeliveryPace } from './delivery-rules.js';
+import { EventStreamScripts, type ReadReply, type WishReply } from '../scripts/event-stream.scripts.js';
+import { DELIVERY_PACE, type DeliveryPace } from '../configuration/event-rules.js';
 import { EventArrivals } from './event-arrivals.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 import { PartitionReplies } from './partition-turns.js';
@@ -56,9 +55,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
   /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
   #canWait = true;
   readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
-  /**
-   * The partitions that may not have recorded events that it wants, with the position there, until that is reported.
-   */
+  /** Where events that it wants may not have been recorded: the position there, until it is reported. */
   readonly #lapsed = new Map<PartitionKeys, string>();
   readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
   /** Monotonic time, which no clock step changes. */
@@ -74,7 +71,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'handlers' | 'kind'>,
     @Inject(EventLoader) private readonly loader: EventLoader<Event>,
     @Inject(Partitions) private readonly partitions: Partitions,
-    @Inject(DeliveryScripts) private readonly delivery: DeliveryScripts,
     @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
     @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
@@ -170,10 +166,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     return hasAll;
   }
 
-  /**
-   * Begins after the last event. Where Redis could not be reached until the application had become ready, with the
-   * first event since then.
-   */
+  /** Begins after the last event; where Redis came late, with the first one since the application was ready. */
   #beginAt(partition: PartitionKeys, last: string, time: number): void {
     const ready = this.#readyAt && ([time - Math.ceil(performance.now() - this.#readyAt), 0] as const);
     const isLate = ready && isLater(positionOf(last), ready);
@@ -218,10 +211,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     return this.producer.handlers.wantedTypes({ broadcast: true });
   }
 
-  /**
-   * Some events are recorded, and the data of others is kept, as long as an instance wants them: this one tells again
-   * that it does.
-   */
+  /** Tells again that it wants events: some, and the data of others, are kept only as long as somebody does. */
   async #renewWish(): Promise<void> {
     if (performance.now() < this.#nextRenewal) return;
     const types = this.#wanted;
@@ -229,7 +219,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const { all } = this.partitions;
     this.#nextRenewal = performance.now() + this.pace.wishRenewal;
     await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
-      const told = this.delivery.wantBroadcast(partition, types, WISH);
+      const told = this.scripts.wantBroadcast(partition, types, WISH);
       return [partition, await told.catch((error: unknown) => this.#tellAgain(error))];
     });
     const told = this.#wishes.take();

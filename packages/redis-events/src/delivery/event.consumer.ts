@@ -6,12 +6,11 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { untilSound } from '../connection/server-faults.js';
 import { FailureLog, logger } from '../logging/failure.log.js';
-import type { EventRules } from '../scripts/event-rules.js';
+import { EVENT_RULES, type EventRules } from '../configuration/event-rules.js';
 import { fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { type BackgroundService, repeatPasses, settledWithin } from '../timing/background-service.js';
 import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember, type Failure, type PendingEvent } from './consumer-group-member.js';
-import { EVENT_RULES } from './delivery-rules.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 
 // Milliseconds.

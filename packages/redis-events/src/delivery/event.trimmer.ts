@@ -3,10 +3,9 @@ import type { Redis } from 'ioredis';
 import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
-import type { EventRules, TrimLimits } from '../scripts/event-rules.js';
-import { DEAD_LETTER_BYTES, EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
-import { EVENT_RULES } from './delivery-rules.js';
+import { DEAD_LETTER_BYTES, EVENT_RULES, type EventRules, type TrimLimits } from '../configuration/event-rules.js';
 import { EventProducer } from './event-producer.js';
 import {
   type AskPartition,
@@ -77,8 +76,18 @@ export class EventTrimmer {
 
   /** Trims the events and the dead letters of a partition. */
   async trim(partition: PartitionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
-    await this.#trimEvents(partition, counter, signal);
-    await this.#trimLetters(partition, counter, signal);
+    const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
+    await this.#repeat(partition, signal, async () => {
+      const [word, removed, dropped] = await this.scripts.trim(partition, limits, BATCH_SIZE);
+      counter.removed += removed;
+      addTo(counter.dropped, dropped);
+      return word;
+    });
+    await this.#repeat(partition, signal, async () => {
+      const [word, lost] = await this.scripts.trimDeadLetters(partition, this.options.deadLetters, LETTERS_PER_CALL);
+      addTo(counter.lost, lost);
+      return word;
+    });
   }
 
   /** Logs what was lost. */
@@ -98,29 +107,9 @@ export class EventTrimmer {
     }
   }
 
-  async #trimEvents(partition: PartitionKeys, counter: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
-    const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
-    for (let word = 'more'; word === 'more' && !signal?.aborted;) {
-      const [next, removed, dropped] = await this.limiter.run(
-        () => this.scripts.trim(partition, limits, BATCH_SIZE),
-        partition.prefix,
-      );
-      counter.removed += removed;
-      addTo(counter.dropped, dropped);
-      word = next;
-    }
-  }
-
-  async #trimLetters(partition: PartitionKeys, { lost }: TrimCounter, signal: AbortSignal | undefined): Promise<void> {
-    const limits = this.options.deadLetters;
-    for (let word = 'more'; word === 'more' && !signal?.aborted;) {
-      const [next, counts] = await this.limiter.run(
-        () => this.scripts.trimDeadLetters(partition, limits, LETTERS_PER_CALL),
-        partition.prefix,
-      );
-      addTo(lost, counts);
-      word = next;
-    }
+  /** Calls a script as long as it says that there may be more. */
+  async #repeat(partition: PartitionKeys, signal: AbortSignal | undefined, call: () => Promise<'done' | 'more'>) {
+    for (let word = 'more'; word === 'more' && !signal?.aborted;) word = await this.limiter.run(call, partition.prefix);
   }
 
   async #checkGroup(group: GroupState): Promise<void> {

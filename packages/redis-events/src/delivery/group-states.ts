@@ -5,8 +5,8 @@ import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { timeOf } from '../scripts/stream/stream-entry.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
-import type { EventStreamScripts } from '../scripts/stream/event-stream.scripts.js';
-import { REQUEST_STREAM_SCRIPTS } from './delivery-rules.js';
+import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
+import { REQUEST_STREAM_SCRIPTS } from '../configuration/event-rules.js';
 
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/library/groups.lua. */
 export const RETRIES_CONSUMER = 'retries';

@@ -20,7 +20,7 @@ import {
 } from '../configuration/redis-events.options.js';
 import { PartitionSignals } from '../connection/partition-signals.js';
 import { CONNECTION_OPTIONS, CONNECTIONS_TO_SHARE, type ConnectionsToShare } from '../connection/redis-connections.js';
-import { DELIVERY_OPTIONS } from '../delivery/delivery-rules.js';
+import { DELIVERY_OPTIONS } from '../configuration/event-rules.js';
 import { DELIVERY_PROVIDERS } from '../delivery/delivery.providers.js';
 import { EventProducer } from '../delivery/event-producer.js';
 import { EventBroadcaster } from '../delivery/event.broadcaster.js';

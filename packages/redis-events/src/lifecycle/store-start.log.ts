@@ -8,7 +8,7 @@ import {
 import { shownAddress, shownKind, shownServer } from '../connection/shown-server.js';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { VERSION } from '../configuration/version.js';
-import { DELIVERY_OPTIONS, type DeliveryOptions } from '../delivery/delivery-rules.js';
+import { DELIVERY_OPTIONS, type DeliveryOptions } from '../configuration/event-rules.js';
 import { logger } from '../logging/failure.log.js';
 import { Partitions, shownContent } from '../partitions/partitions.js';
 

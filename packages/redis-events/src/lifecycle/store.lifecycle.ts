@@ -95,10 +95,7 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
     return Promise.all(this.#all(services).map(async (service) => service.stop()));
   }
 
-  /**
-   * Waits for background work. When Redis does not reply in time, closes its connection: later commands get no reply
-   * either.
-   */
+  /** Waits for background work. Where Redis does not reply in time, it will reply to nothing: closes. */
   async #finish(work: Promise<unknown>): Promise<void> {
     if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
   }

@@ -110,10 +110,7 @@ export async function checkStore(connection: Connection, partitions: Partitions,
   if (owner.limits !== undefined && count > 1) await recordLimits(connection, partitions, known.limitedSince);
 }
 
-/**
- * An id that was a token may be one for as long as old sessions live. One that was none must not become one: it may
- * stand in logs.
- */
+/** Ids that were tokens may stay so while old sessions live. Others must not become tokens: they stand in logs. */
 async function checkIds(
   connection: Connection,
   partitions: Partitions,

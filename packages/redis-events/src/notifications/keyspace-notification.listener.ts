@@ -16,7 +16,7 @@ import {
   type ResolvedSubscription,
   resolveSubscription,
 } from './keyspace-subscription.options.js';
-import { type NodeConnections, NodeListener, type NodeReports, NodeSubscription } from './node-subscription.js';
+import { type NodeConnections, type NodeReports, NodeSubscription } from './missed-notifications.js';
 
 /** The intervals of a listener, in milliseconds. */
 export interface ListenerPace {
@@ -39,8 +39,8 @@ const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
-  /** The listeners of the nodes, by connection. */
-  readonly #nodes = new Map<Redis, NodeListener>();
+  /** The connections to the nodes. */
+  readonly #subscribers = new Set<Redis>();
   readonly #beats: PollingLoop;
   #state: 'new' | 'running' | 'stopped' = 'new';
   #isConnected = false;
@@ -53,9 +53,7 @@ export class KeyspaceNotificationListener {
     private readonly commands: Redis,
     private readonly pace: ListenerPace = PACE,
   ) {
-    this.#beats = new PollingLoop('The heartbeat of key events', pace.heartbeat, async () => {
-      for (const node of this.#nodes.values()) node.beat();
-    });
+    this.#beats = new PollingLoop('The heartbeat of key events', pace.heartbeat, async () => this.#beat());
   }
 
   /**
@@ -65,9 +63,10 @@ export class KeyspaceNotificationListener {
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
     const [node] = this.nodes.all;
-    const subscription = new ListenerSubscription(options, node?.options.db ?? 0, this.pace.probe, (closed) =>
-      this.#subscriptions.delete(closed),
-    );
+    const subscription = new ListenerSubscription(options, node?.options.db ?? 0, this.pace.probe, () => {
+      this.#subscriptions.delete(subscription);
+      return [...this.#subscriptions];
+    });
     this.#subscriptions.add(subscription);
     if (this.#state === 'running') this.#begin(subscription);
     return subscription;
@@ -87,19 +86,16 @@ export class KeyspaceNotificationListener {
     for (const subscription of this.#subscriptions) this.#begin(subscription);
   }
 
-  /**
-   * Closes the connections for good, and resolves when running handlers have finished. Called by `RedisSessionModule`.
-   */
+  /** Called by `RedisSessionModule`. Closes the connections, and resolves when no handler runs. */
   async stop(): Promise<void> {
     this.#state = 'stopped';
-    for (const node of this.#nodes.values()) node.stop();
     void this.nodes.close();
     await Promise.all([this.#beats.stop(), ...[...this.#subscriptions].map((subscription) => subscription.stop())]);
   }
 
   #begin(subscription: ListenerSubscription): void {
     subscription.start();
-    for (const [subscriber, node] of this.#nodes) subscription.addNode(node, this.#connectionsTo(subscriber));
+    for (const subscriber of this.#subscribers) subscription.addNode(this.#connectionsTo(subscriber));
     if (this.#isConnected) return;
     this.#isConnected = true;
     this.nodes.onOpen((subscriber) => this.#add(subscriber));
@@ -108,18 +104,26 @@ export class KeyspaceNotificationListener {
 
   #add(subscriber: Redis): void {
     if (this.#state !== 'running') return;
-    const node = new NodeListener(subscriber);
-    this.#nodes.set(subscriber, node);
-    for (const subscription of this.#subscriptions) subscription.addNode(node, this.#connectionsTo(subscriber));
+    this.#subscribers.add(subscriber);
+    for (const subscription of this.#subscriptions) subscription.addNode(this.#connectionsTo(subscriber));
     subscriber.once('end', () => this.#remove(subscriber));
   }
 
   /** Forgets a node whose keys have moved to other nodes. */
   #remove(subscriber: Redis): void {
     if (this.#state !== 'running') return;
-    this.#nodes.get(subscriber)?.stop();
-    this.#nodes.delete(subscriber);
+    this.#subscribers.delete(subscriber);
     for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
+  }
+
+  /**
+   * TCP notices a vanished peer only when something is sent. The PING sends something, and the timeout of the socket
+   * notices when its reply is missing.
+   */
+  #beat(): void {
+    for (const subscriber of this.#subscribers)
+      if (subscriber.status === 'ready') subscriber.ping().catch(() => undefined);
+    for (const subscription of this.#subscriptions) subscription.check();
   }
 
   #connectionsTo(subscriber: Redis): NodeConnections {
@@ -150,10 +154,10 @@ function worstFirst<T extends { readonly state: KeyspaceState }>(all: readonly T
 }
 
 /** One subscription of a listener on all nodes. It handles notifications, and reports gaps and health. */
-export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
+class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   readonly #resolved: ResolvedSubscription;
   readonly #queue: NotificationQueue;
-  readonly #parts = new Map<Redis, { readonly part: NodeSubscription; readonly listener: NodeListener }>();
+  readonly #parts = new Map<Redis, NodeSubscription>();
   #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
   #isRunning = false;
   /** The gap that waits to be reported. */
@@ -165,7 +169,8 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     database: number,
     /** Milliseconds between two checks. */
     private readonly interval: number,
-    private readonly remove: (subscription: ListenerSubscription) => void,
+    /** Forgets it. Returns those that are left. */
+    private readonly remove: () => readonly ListenerSubscription[],
   ) {
     this.#resolved = resolveSubscription(options, database);
     for (const event of this.#resolved.unknown) {
@@ -189,30 +194,36 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   }
 
   /** Subscribes on a node that has got keys. */
-  addNode(listener: NodeListener, connections: NodeConnections): void {
-    const others = [...this.#parts.values()].map(({ part }) => part.lastHeard).filter((at) => at !== undefined);
+  addNode(connections: NodeConnections): void {
+    const others = [...this.#parts.values()].map(({ lastHeard }) => lastHeard).filter((at) => at !== undefined);
     const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
     const part = new NodeSubscription(connections, this.#resolved, this, this.interval, lastHeard);
-    this.#parts.set(connections.subscriber, { part, listener });
+    this.#parts.set(connections.subscriber, part);
     this.changed();
-    listener.add(part);
+    part.start();
   }
 
   /** Called when a node no longer has any keys. */
   removeNode(subscriber: Redis): void {
+    this.#parts.get(subscriber)?.stop();
     this.#parts.delete(subscriber);
     this.changed();
   }
 
+  check(): void {
+    for (const part of this.#parts.values()) void part.check();
+  }
+
   async close(): Promise<void> {
-    this.remove(this);
-    for (const { part, listener } of this.#parts.values()) listener.remove(part);
+    const others = this.remove().map((other) => other.#resolved);
+    for (const part of this.#parts.values()) part.leave(others);
     await this.stop();
   }
 
   /** Resolves when running handlers have finished. */
   async stop(): Promise<void> {
     this.#isRunning = false;
+    for (const part of this.#parts.values()) part.stop();
     this.#parts.clear();
     this.changed();
     await Promise.all([this.#queue.stop(), this.#catchingUp]);
@@ -258,7 +269,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
 
   #worst(): { readonly state: KeyspaceState; readonly reason: string | undefined } {
     if (!this.#isRunning) return { state: 'stopped', reason: undefined };
-    const [worst] = worstFirst([...this.#parts.values()].map(({ part }) => part));
+    const [worst] = worstFirst([...this.#parts.values()]);
     return worst ?? { state: 'connecting', reason: undefined };
   }
 
@@ -277,7 +288,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
 const LONGEST_QUEUE = 10_000;
 
 /** Calls the handler with notifications in their order, with a limited number of calls at a time. */
-export class NotificationQueue {
+class NotificationQueue {
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
   /** The error of all notifications of one overflow, so that the log gets one line for it. */

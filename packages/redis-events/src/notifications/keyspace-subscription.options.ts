@@ -55,10 +55,7 @@ export interface KeyspaceSubscriptionOptions {
   readonly database?: number | '*';
   /** Called with each notification, and awaited. */
   readonly handler: (notification: KeyspaceNotification) => unknown;
-  /**
-   * The number of simultaneous calls of the handler, 1 to 10000. With 1, the calls keep the order of the events.
-   * @default 1
-   */
+  /** Calls of the handler at a time, 1 to 10000. With 1, they keep the order of the events. @default 1 */
   readonly concurrency?: number;
   /**
    * Called with each notification that was not handled, and the reason: the handler failed, 10,000 notifications were

@@ -86,10 +86,7 @@ function partitionOfId(id: string, count: number): number {
   return count === 1 ? 0 : slotOf(id) % count;
 }
 
-/**
- * Returns a hash tag for each partition. It begins with the partition's number, and its slot is in the partition's
- * share.
- */
+/** A hash tag for each partition: it begins with its number, and its slot is in the partition's share. */
 function tagsOf(count: number): string[] {
   return Array.from({ length: count }, (_, partition) => {
     for (let attempt = 0; ; attempt++) {
@@ -190,9 +187,7 @@ export class PartitionKeys {
     return `${this.events}:failing:${group}`;
   }
 
-  /**
-   * ZSET of the positions of events that wait for a retry in a group. The score is the due time in epoch ms.
-   */
+  /** ZSET of the positions of events that wait for a retry in a group, by the due time in epoch ms. */
   retries(group: string): string {
     return `${this.events}:retries:${group}`;
   }

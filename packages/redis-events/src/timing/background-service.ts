@@ -5,10 +5,7 @@ import type { FailureLog } from '../logging/failure.log.js';
 export interface BackgroundService {
   /** Begins. A promise rejects when the application must not start, and resolves when it may go on. */
   start(): Promise<void> | void;
-  /**
-   * Begins nothing more. A promise resolves when what was begun has ended. Harmless before `start()`, and when
-   * repeated.
-   */
+  /** Begins nothing more. Resolves when what was begun has ended. Harmless before `start()` and twice. */
   stop(): Promise<void> | void;
 }
 

@@ -1,6 +1,6 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { CleanupTurns } from '../../src/cleanup/cleanup.job.js';
-import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
 import { GRACE, RETENTION, Store } from '../../../session-redis/test/support/store.fixture.js';
 import { SESSION_ENTRIES } from '../../../session-redis/test/support/event-scripts.js';
 

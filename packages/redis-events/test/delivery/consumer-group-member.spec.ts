@@ -1,14 +1,13 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { ConsumerGroupMember } from '../../src/delivery/consumer-group-member.js';
-import { PACE } from '../../src/delivery/delivery-rules.js';
+import { PACE } from '../../src/configuration/event-rules.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 import type { PartitionKeys } from '../../src/partitions/partitions.js';
 import { nameOf } from '../../src/scripts/stream/stream-entry.js';
 import { eventReader } from '../../../session-redis/test/support/event-reader.js';
 import { HandSignals } from '../../../session-redis/test/support/hand-signals.js';
-import { DeliveryScripts } from '../../src/scripts/delivery/delivery.scripts.js';
-import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
 import { commandStats } from '../../../session-redis/test/support/command.stats.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, Store } from '../../../session-redis/test/support/store.fixture.js';
 import { SESSION_ENTRIES } from '../../../session-redis/test/support/event-scripts.js';
@@ -28,12 +27,9 @@ const RULES = {
 
 function memberOf({ client, partitions }: Store, consumer: string, signals = new HandSignals()): ConsumerGroupMember {
   const member = { group: GROUP, consumer };
-  const [delivery, stream] = [
-    new DeliveryScripts(client, SESSION_ENTRIES),
-    new EventStreamScripts(client, SESSION_ENTRIES),
-  ];
+  const scripts = new EventStreamScripts(client, SESSION_ENTRIES);
   const unread = eventReader(client, partitions, member, signals);
-  return new ConsumerGroupMember(unread, delivery, stream, partitions, member, RULES, signals);
+  return new ConsumerGroupMember(unread, scripts, partitions, member, RULES, signals);
 }
 
 describe.each([1, 4])('a member of a group in %d partitions', (partitions) => {

@@ -1,5 +1,5 @@
 import { resolveRedisSessionOptions } from '../../../session-redis/src/configuration/redis-session.options.js';
-import { eventRules, PACE } from '../../src/delivery/delivery-rules.js';
+import { eventRules, PACE } from '../../src/configuration/event-rules.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 
 it.each([

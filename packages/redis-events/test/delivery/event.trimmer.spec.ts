@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { EventTrimmer, type TrimmerOptions } from '../../src/delivery/event.trimmer.js';
-import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import {
   DEAD_LETTERS,

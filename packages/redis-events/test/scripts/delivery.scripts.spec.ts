@@ -1,6 +1,6 @@
 import type { SessionEventType } from '@nest-session/core/internal';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { DeliveryScripts, type EntryFailure } from '../../src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts, type EntryFailure } from '../../src/scripts/event-stream.scripts.js';
 import { dump } from '../../../session-redis/test/support/store.dump.js';
 import { DEAD_LETTERS, MINUTE, RETENTION, Store } from '../../../session-redis/test/support/store.fixture.js';
 import { entryOf, SESSION_ENTRIES } from '../../../session-redis/test/support/event-scripts.js';
@@ -21,10 +21,10 @@ const me = { group, consumer: 'me' };
 const other = { group, consumer: 'other' };
 
 let store: Store;
-let scripts: DeliveryScripts;
+let scripts: EventStreamScripts;
 beforeAll(async () => {
   store = await Store.open();
-  scripts = new DeliveryScripts(store.client, SESSION_ENTRIES);
+  scripts = new EventStreamScripts(store.client, SESSION_ENTRIES);
 });
 beforeEach(async () => {
   await store.client.flushall();

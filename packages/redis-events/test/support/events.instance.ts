@@ -9,7 +9,7 @@ import {
   type RedisEventsModuleOptions,
 } from '@nest-session/redis-events';
 import { LogRecorder } from '@nest-session/test-infrastructure';
-import { DELIVERY_PACE } from '../../src/delivery/delivery-rules.js';
+import { DELIVERY_PACE } from '../../src/configuration/event-rules.js';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 
 /** So that a test needs no real minutes. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
 import { SessionExpirationSweeper } from '../../../session-redis/src/expiration/session-expiration.sweeper.js';
-import { EventStreamScripts } from '../../src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { DEAD_LETTERS, MINUTE, Store } from '../../../session-redis/test/support/store.fixture.js';
 import { SESSION_ENTRIES, sessionEvents } from '../../../session-redis/test/support/event-scripts.js';

@@ -5,10 +5,7 @@ export const REDIS_SESSION_OPTIONS = Symbol('REDIS_SESSION_OPTIONS');
 /** Needs `SessionModule`; without it, the error says so. */
 export const SESSION_REPOSITORY_OPTIONS = Symbol('SESSION_REPOSITORY_OPTIONS');
 
-/**
- * Scripts are commands of a connection: those of requests by connection, those of background work on the one that it
- * has.
- */
+/** Scripts by the connection that a request has, and those of background work on the one that it has. */
 export const REQUEST_SESSION_SCRIPTS = Symbol('REQUEST_SESSION_SCRIPTS');
 export const BACKGROUND_SESSION_SCRIPTS = Symbol('BACKGROUND_SESSION_SCRIPTS');
 

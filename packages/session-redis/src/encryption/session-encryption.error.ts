@@ -27,9 +27,7 @@ export function attributeProblem(attributeName: string, sentence: string): Sessi
   });
 }
 
-/**
- * Thrown when a save was not made, because the session in Redis has another data key, or has one only since the load.
- */
+/** A save was not made: the session in Redis has another data key, or has one only since the load. */
 export class DataKeyConflictError extends SessionEncryptionError {
   constructor(
     /** The current id of the session. */

@@ -142,10 +142,7 @@ class EncryptedSession {
     else for (const [name, stored] of this.#texts) this.#decrypt(name, stored);
   }
 
-  /**
-   * The text of an attribute in Redis, for the application. Reading it throws a SessionEncryptionError if it cannot be
-   * decrypted.
-   */
+  /** An attribute as the application reads it. That throws a SessionEncryptionError without its key. */
   unread(name: string, stored: string): UnreadText {
     this.#texts.set(name, stored);
     return { bytes: bytesIn(stored), read: () => this.#read(name, stored) };

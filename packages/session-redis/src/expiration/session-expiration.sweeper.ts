@@ -211,9 +211,7 @@ async function* pagesFromRandom(read: ReadPage, hasMet: () => boolean): AsyncIte
   }
 }
 
-/**
- * A sorted set of ids in each partition. One script takes out of it what is due: any number of instances may call it.
- */
+/** A sorted set of ids in each partition. One script takes out of it what is due, for any instance. */
 export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'>, DueList<SessionKeys> {
   /** Where a stray key has taken the place of the sorted set, and the sessions that it had have been looked for. */
   readonly #replaced = new Set<SessionKeys>();

@@ -10,29 +10,19 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 
-/**
- * Tells the channel `nest-session:sweep` of a search for sessions that are due. `tell`: what it tells of the result.
- */
-function tracedSweep<T>(
-  noticedBy: SessionSweepContext['noticedBy'],
-  { namespace }: Pick<SessionPartitions, 'namespace'>,
-  call: () => Promise<T>,
-  tell: (result: T) => Pick<SessionSweepContext, 'claimed' | 'late' | 'delays'>,
-): Promise<T> {
-  if (!sweepChannel.hasSubscribers) return call();
-  return traced<T, SessionSweepContext>(sweepChannel, { noticedBy, namespace }, call, tell);
-}
+type NoticedBy = SessionSweepContext['noticedBy'];
+type Namespace = Pick<SessionPartitions, 'namespace'>;
 
-/** The same for a pass, which counts in `tally` what it finds. */
+/** Tells the channel `nest-session:sweep` of a pass, which counts in `tally` what it finds. */
 export function tracedPass<T>(
-  noticedBy: SessionSweepContext['noticedBy'],
-  partitions: Pick<SessionPartitions, 'namespace'>,
+  noticedBy: NoticedBy,
+  { namespace }: Namespace,
   tally: Pick<SweepCounter, 'takeFound'>,
   pass: () => Promise<T>,
 ): Promise<T> {
   if (!sweepChannel.hasSubscribers) return pass();
   tally.takeFound();
-  return tracedSweep(noticedBy, partitions, pass, () => tally.takeFound());
+  return traced<T, SessionSweepContext>(sweepChannel, { noticedBy, namespace }, pass, () => tally.takeFound());
 }
 
 /** Polls for sessions that are due by a list of their ends, and tells the channel of each look. */
@@ -48,11 +38,12 @@ export function tracedPoller(
 
 /** Tells the channel of a call of claim-expired. */
 export function tracedClaims(
-  noticedBy: SessionSweepContext['noticedBy'],
-  partitions: Pick<SessionPartitions, 'namespace'>,
+  noticedBy: NoticedBy,
+  { namespace }: Namespace,
   call: () => Promise<Claim[]>,
 ): Promise<Claim[]> {
-  return tracedSweep(noticedBy, partitions, call, (claims) => {
+  if (!sweepChannel.hasSubscribers) return call();
+  return traced<Claim[], SessionSweepContext>(sweepChannel, { noticedBy, namespace }, call, (claims) => {
     const claimed = claims.filter(({ outcome }) => outcome === 'claimed');
     return { claimed: claimed.length, delays: claimed.flatMap(({ delay }) => delay ?? []) };
   });

@@ -3,20 +3,22 @@ import { Inject, Injectable } from '@nestjs/common';
 import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import { TurnQueue } from '@nest-session/core/internal';
 import type { CreateSession, SessionLimit, UpdateSession, WriteReply } from '@nest-session/core/store';
-import { LIMITED_SINCE, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
+import { LIMITED_SINCE, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
 import { anyGoesOn } from '../keys/forwarding-marks.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
-import {
-  type LedgerPlace,
-  LedgerScripts,
-  type PlaceFindings,
-  type Reservation,
-  type ReservationRequest,
-} from '../scripts/limits/ledger.scripts.js';
-import type { Room, SessionScripts, StoreReply, TakeOverReply } from '../scripts/session/session.scripts.js';
+import type {
+  LedgerPlace,
+  PlaceFindings,
+  Reservation,
+  ReservationRequest,
+  Room,
+  SessionScripts,
+  StoreReply,
+  TakeOverReply,
+} from '../scripts/session/session.scripts.js';
 
 /** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
@@ -65,7 +67,6 @@ const LONGEST_WAIT = 10;
  */
 @Injectable()
 export class LimitAcrossPartitions {
-  readonly #scripts: ScriptsOn<LedgerScripts>;
   /** So that the sign-ins of one process need not wait for a place at the same time. */
   readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);
   /** Milliseconds for which a session that has a place may be stored. */
@@ -77,11 +78,10 @@ export class LimitAcrossPartitions {
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(REQUEST_SESSION_SCRIPTS) private readonly sessions: ScriptsOn<SessionScripts>,
+    @Inject(REQUEST_SESSION_SCRIPTS) private readonly scripts: ScriptsOn<SessionScripts>,
     @Inject(SessionPartitions) private readonly partitions: SessionPartitions,
     @Inject(REDIS_SESSION_OPTIONS) { commandTimeout }: Pick<ResolvedRedisSessionOptions, 'commandTimeout'>,
   ) {
-    this.#scripts = scriptsOn((client) => new LedgerScripts(client, partitions));
     this.#duration = STEPS * commandTimeout;
     this.#patience = this.#duration + commandTimeout;
   }
@@ -128,10 +128,7 @@ export class LimitAcrossPartitions {
     }
   }
 
-  /**
-   * Stores a session that is taken over, whose principal has signed in elsewhere. It gets a place whatever the limit
-   * is.
-   */
+  /** Stores a session that is taken over. Its principal has signed in elsewhere: it gets a place in any case. */
   async takeOver(id: string, principal: string, store: () => Promise<TakeOverReply>): Promise<TakeOverReply> {
     if (this.partitions.count === 1) return store();
     const whenReached = 'end-oldest';
@@ -217,7 +214,7 @@ export class LimitAcrossPartitions {
   /** Ends a session of the principal. Afterwards it is over, whoever has ended it. */
   async #end({ principal }: PlaceRequest, id: string): Promise<void> {
     const listed = { indexName: PRINCIPAL_NAME_INDEX_NAME, value: principal };
-    const end = (client: Redis) => this.sessions(client).delete(id, { listed, reason: 'limit' });
+    const end = (client: Redis) => this.scripts(client).delete(id, { listed, reason: 'limit' });
     await this.connection.write(end, this.partitions.of(id).prefix);
   }
 
@@ -226,7 +223,7 @@ export class LimitAcrossPartitions {
     const live = await Promise.all(
       this.partitions.grouped(places.map(({ id }) => id)).map(([keys, ids]) => {
         const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, principal);
-        return this.connection.run((client) => this.#scripts(client).find(keys, index, ids), keys.prefix);
+        return this.connection.run((client) => this.scripts(client).find(keys, index, ids), keys.prefix);
       }),
     );
     return new Set(live.flat());
@@ -248,17 +245,14 @@ export class LimitAcrossPartitions {
     else if (!wasKnown) await this.#settle(request, false);
   }
 
-  /**
-   * Where that fails, the place is given up when its time has passed, or the next sign-in finds that its session is
-   * over.
-   */
+  /** Where that fails, the place goes when its time has passed, or its session turns out to be over. */
   async #settle(request: PlaceRequest, isStored: boolean, over: readonly string[] = []): Promise<void> {
     const { principal, id } = request;
     await this.#ask((scripts) => scripts.settle(principal, id, isStored, over), request).catch(() => undefined);
   }
 
   /** Asks the ledger of a principal. */
-  #ask<T>(ask: (scripts: LedgerScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
-    return this.connection.write((client) => ask(this.#scripts(client)), this.partitions.of(principal).prefix);
+  #ask<T>(ask: (scripts: SessionScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
+    return this.connection.write((client) => ask(this.scripts(client)), this.partitions.of(principal).prefix);
   }
 }

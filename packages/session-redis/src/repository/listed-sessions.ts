@@ -6,6 +6,7 @@ import {
   isReply,
   loadScripts,
   logger,
+  merged,
   type RequestConnection,
   type ScriptsOn,
   scriptsOn,
@@ -44,30 +45,17 @@ export class ListedSessions {
     this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
   }
 
-  /**
-   * Reads the live sessions page by page, without their attributes. The latest sign-in comes first. One page of each
-   * partition is in memory.
-   */
+  /** Reads live sessions without attributes, page by page of each partition, the latest sign-in first. */
   async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
     const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
-    const heads = await Promise.all(sources.map(nextOf));
-    for (;;) {
-      const latest = indexOfLatest(heads);
-      const head = heads[latest];
-      if (!head) return;
-      yield head.info;
-      heads[latest] = await nextOf(sources[latest]!);
-    }
+    for await (const { info } of merged(sources, (one, other) => other.score - one.score)) yield info;
   }
 
   async count(indexName: string, value: string): Promise<number> {
     return (await this.#sizesOf(indexName, value)).reduce((sum, size) => sum + size, 0);
   }
 
-  /**
-   * Ends all sessions except some ids. Returns the number of sessions that this call ended, which `onProgress` receives
-   * after each batch.
-   */
+  /** Ends all but some sessions. Returns how many; `onProgress` is told of that after each batch. */
   async end(
     indexName: string,
     value: string,
@@ -137,7 +125,7 @@ export class ListedSessions {
    * Reads the sessions of one partition, from the highest score down. A session that signs in again meanwhile moves up,
    * past the current page. So sessions with a higher score than the first page are read afterwards.
    */
-  async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed> {
+  async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed, void> {
     let after: string | undefined;
     for (;;) {
       const first = await this.#page(keys, index, { after });
@@ -171,20 +159,6 @@ export class ListedSessions {
   #sizesOf(indexName: string, value: string): Promise<number[]> {
     return this.connection.runInAll(this.partitions, (client, keys) => client.zcard(keys.index(indexName, value)));
   }
-}
-
-async function nextOf(source: AsyncGenerator<Listed>): Promise<Listed | undefined> {
-  const { done, value } = await source.next();
-  return done ? undefined : (value as Listed);
-}
-
-/** The index of the latest sign-in, or -1 if none is left. */
-function indexOfLatest(heads: readonly (Listed | undefined)[]): number {
-  let latest = -1;
-  for (const [i, head] of heads.entries()) {
-    if (head && !(head.score <= (heads[latest]?.score ?? -Infinity))) latest = i;
-  }
-  return latest;
 }
 
 const MARKS = loadScripts(SCRIPT_SOURCES, 'session', { leave: 'leave-revocation-mark' });

@@ -126,9 +126,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return live.some(lacksEnd) ? this.#withoutStrays(keys, live) : live;
   }
 
-  /**
-   * A stray key in the place of a shadow key is no session. It costs a round trip only where that has no time to live.
-   */
+  /** A stray key in the place of a shadow key is no session. Only one without a time to live is asked. */
   async #withoutStrays(keys: SessionKeys, records: LoadedRecord[]): Promise<LoadedRecord[]> {
     const doubtful = records.filter(lacksEnd);
     const types = await this.connection.run(

@@ -11,7 +11,7 @@ import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually, freePort, RedisServer } from '@nest-session/testing';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
 import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';

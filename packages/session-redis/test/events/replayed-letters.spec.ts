@@ -1,5 +1,5 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { SESSION_ENTRIES } from '../support/event-scripts.js';
 import { exactDump } from '../support/exact.dump.js';
 import { HandlingGroup } from '../support/handled-events.js';

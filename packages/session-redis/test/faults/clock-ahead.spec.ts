@@ -6,12 +6,12 @@ import { eventually } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { LivingInstances } from '../../../redis-events/src/namespace/living-instances.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
-import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
-import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { DeadlineInstance } from '../../../deadlines/test/support/deadline.instance.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
-import { type SteppableStore, Store } from '../support/store.fixture.js';
+import { KEEPING_RULES, type SteppableStore, Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
@@ -175,7 +175,7 @@ describe('sessions, after the clock of Redis was ahead for a moment,', () => {
       client.xreadgroup('GROUP', 'away', dead!.consumer, 'COUNT', count, 'STREAMS', keys.events, '>');
     await read(1);
     await whileAhead(() => read(1));
-    const scripts = instance.module.get(DeliveryScripts, { strict: false });
+    const scripts = instance.module.get(EventStreamScripts, { strict: false });
     const claimed = async () =>
       (await scripts.pickUpEvents(keys, me!, { lease: 30_000, longestBackOff: MINUTE }, 10)).length;
     expect(await claimed()).toBe(0);
@@ -234,7 +234,7 @@ describe('a request, after the clock of Redis was ahead for a moment,', () => {
   });
 
   it('does not wait for a sign-in that has ended without storing its session', async () => {
-    const ledgers = new LedgerScripts(store.client, store.partitions);
+    const ledgers = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const place = { replaced: undefined, atMost: 1, whenReached: 'refuse', duration: 5000 } as const;
     await store.server.stepClock(AHEAD);
     const id = store.id();

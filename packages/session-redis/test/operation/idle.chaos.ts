@@ -3,7 +3,7 @@ import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { PACE } from '../../../redis-events/src/delivery/delivery-rules.js';
+import { PACE } from '../../../redis-events/src/configuration/event-rules.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { print } from '../support/figures.js';
 import { SentCommands } from '../support/sent.commands.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { PACE } from '../../../redis-events/src/delivery/delivery-rules.js';
+import { PACE } from '../../../redis-events/src/configuration/event-rules.js';
 import { commandStats } from '../support/command.stats.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { Store } from '../support/store.fixture.js';

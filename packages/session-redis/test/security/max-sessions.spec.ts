@@ -9,12 +9,16 @@ import { RequestConnection } from '../../../redis-events/src/connection/request.
 import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { type LimitedChange, LimitAcrossPartitions } from '../../src/limits/limit-across-partitions.js';
-import { type LedgerPlace, LedgerScripts, type PlaceFindings } from '../../src/scripts/limits/ledger.scripts.js';
-import type { Room } from '../../src/scripts/session/session.scripts.js';
+import {
+  type LedgerPlace,
+  type PlaceFindings,
+  type Room,
+  SessionScripts,
+} from '../../src/scripts/session/session.scripts.js';
 import { RedisSessionRepository } from '../../src/repository/redis-session.repository.js';
 import { SessionEpochs } from '../../src/repository/session-epochs.js';
 import { App } from '../support/app.fixture.js';
-import { MINUTE, type SteppableStore, Store, updateOf } from '../support/store.fixture.js';
+import { KEEPING_RULES, MINUTE, type SteppableStore, Store, updateOf } from '../support/store.fixture.js';
 import { hashOfValue } from '../support/hash-of-value.js';
 
 LeakGuard.install();
@@ -385,7 +389,7 @@ describe('the ledger', () => {
   });
 
   it('keeps the place that another request has asked for since a look at its session', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const request = { atMost: 2, whenReached: 'refuse', duration: 5000 } as const;
     const reserve = async (id: string, findings?: PlaceFindings) => {
       const place = await scripts.reserve(ANN, { ...request, id, replaced: undefined }, findings);
@@ -404,7 +408,7 @@ describe('the ledger', () => {
   });
 
   it('ends no session for which another sign-in may still leave room', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const { whenReached } = limit;
     const reserve = async (id: string, findings?: PlaceFindings) => {
       const request = { id, replaced: undefined, atMost: 3, whenReached, duration: 5000 };
@@ -434,7 +438,7 @@ describe('the ledger', () => {
   });
 
   it('gives up no place that another sign-in has taken since', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const one = { replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 } as const;
     const sessions = [['old', '1'] as const];
     const ending = [{ id: 'old' }];
@@ -454,7 +458,7 @@ describe('the ledger', () => {
   it('waits for the sign-in of an instance that died only until its time has passed', async () => {
     const limited = { ...limit, atMost: 1 };
     const first = await signIn(limited);
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const died = { id: 'died', replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
     expect(await scripts.reserve(ANN, died)).toMatchObject({ word: 'room', ending: [{ id: first }] });
     const next = { ...died, id: 'next' };
@@ -468,7 +472,7 @@ describe('the ledger', () => {
   });
 
   it('gives a place to the request that has waited the longest, and to no other one instead', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const reserve = async (id: string) => {
       const request = { id, replaced: undefined, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
       return (await scripts.reserve(ANN, request, { sessions: [] })).word;
@@ -502,7 +506,7 @@ describe('the ledger', () => {
     const change = { ...creation(), limit: limited };
     await ledger.write(change, async (room) => {
       const again = { id: store.id(id), replaced: id, atMost: 1, whenReached: limit.whenReached, duration: 5000 };
-      const scripts = new LedgerScripts(store.client, store.partitions);
+      const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
       expect((await scripts.reserve(ANN, again)).word).toBe('busy');
       return connection.run(() => store.scripts.create(change, room));
     });
@@ -690,7 +694,7 @@ describe('the ledger', () => {
   });
 
   it('takes in thousands of sessions, and gives up their places, without holding up Redis', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const request = { id: 'new', replaced: undefined, ...limit, duration: 5000 };
     const sessions = Array.from({ length: 20_000 }, (_, i) => [`${i}`.padStart(43, 'x'), `${i}`] as const);
     // In microseconds: with steps in the square of their number, each call would take several times as long.

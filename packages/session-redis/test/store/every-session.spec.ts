@@ -7,10 +7,10 @@ import { eventually, type HttpAgent } from '@nest-session/testing';
 import { OlderSessionSweeper, SessionEpochs } from '../../src/repository/session-epochs.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { BackgroundLimiter } from '../../../redis-events/src/timing/background.limiter.js';
-import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
+import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { App } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
-import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { KEEPING_RULES, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 
 LeakGuard.install();
@@ -284,7 +284,7 @@ it('the background work waits for requests that rotate sessions also after an ep
 it('a session that the epoch of its partition ends takes no place of a limit', async () => {
   const id = await store.create({}, { principal: 'ann' });
   const keys = store.keysOf(id);
-  const ledger = new LedgerScripts(store.client, store.partitions);
+  const ledger = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
   const found = () => ledger.find(keys, keys.index('principal', 'ann'), [id]);
   expect(await found()).toEqual([id]);
   await store.scripts.raiseEpoch(keys);

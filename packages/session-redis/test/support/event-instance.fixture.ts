@@ -10,7 +10,7 @@ import {
   type DeliveryPace,
   EVENT_RULES,
   eventRules,
-} from '../../../redis-events/src/delivery/delivery-rules.js';
+} from '../../../redis-events/src/configuration/event-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from './patience.js';
 

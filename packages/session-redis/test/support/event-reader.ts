@@ -6,7 +6,7 @@ import {
   type UnreadEventReader,
 } from '../../../redis-events/src/delivery/event-arrivals.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';
-import type { ConsumerIdentity } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import type { ConsumerIdentity } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 
 /** The reader that an application has with so many partitions. */
 export function eventReader(

@@ -5,7 +5,7 @@ import type { PartitionKeys } from '../../../redis-events/src/partitions/partiti
 import {
   EventStreamScripts,
   type TakeCleanupTurnReply,
-} from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
+} from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import type { StreamEntry } from '../../../redis-events/src/scripts/stream/stream-entry.js';
 import { SESSION_ENTRIES, SessionEventProducer } from '../../src/session-events/session-event-producer.js';
 import { GRACE, RETENTION, type Store } from './store.fixture.js';

@@ -4,9 +4,8 @@ import type { ExpirationStoreName } from '../../src/configuration/expirations.op
 import { isCluster } from '../../../redis-events/src/connection/node-with.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
 import { SessionPartitions } from '../../src/keys/session-partitions.js';
-import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
-import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { hashOfValue } from './hash-of-value.js';
 import { DEAD_LETTERS, KEEPING_RULES, updateOf } from './store.fixture.js';
 import { entryOf, SESSION_ENTRIES } from './event-scripts.js';
@@ -27,10 +26,7 @@ export async function fill(
   times = 1,
 ): Promise<void> {
   const scripts = new SessionScripts(client, partitions, { ...KEEPING_RULES, store });
-  const [streams, delivery] = [
-    new EventStreamScripts(client, SESSION_ENTRIES),
-    new DeliveryScripts(client, SESSION_ENTRIES),
-  ];
+  const streams = new EventStreamScripts(client, SESSION_ENTRIES);
   const create = async (interval = 1800, principal = 'ann') => {
     const id = newId();
     const times = { maxInactiveInterval: interval, absoluteTimeout: -1 };
@@ -51,14 +47,14 @@ export async function fill(
   for (let i = 0; i < times; i++) await scripts.delete(await create());
   for (const keys of partitions.all) {
     const [mail, audit] = GROUPS.map((group) => ({ group, consumer: 'me' }));
-    await delivery.registerHandlers(
+    await streams.registerHandlers(
       keys,
       mail!,
       { names: ['A.handle'], types: ['created', 'deleted', 'expired'] },
       HOUR,
     );
-    await delivery.registerHandlers(keys, audit!, { names: ['B.handle'], types: ['expired'] }, HOUR);
-    await delivery.wantBroadcast(keys, ['expired'], HOUR);
+    await streams.registerHandlers(keys, audit!, { names: ['B.handle'], types: ['expired'] }, HOUR);
+    await streams.wantBroadcast(keys, ['expired'], HOUR);
     await client.hincrby(keys.dropped, 'mails', 2);
     await client.hincrby(keys.lostDeadLetters, 'audit', 3);
     // The first group has begun with everything until now: it has handled one, one failed, and one is dead.
@@ -69,9 +65,9 @@ export async function fill(
     const positions = (read ?? []).flatMap(([, entries]) => entries.map(([position]) => position));
     const [handled, failed, dead] = positions;
     const failure = { done: ['A.handle'], reason: 'no', handler: 'A.other' };
-    if (handled) await delivery.acknowledge(keys, mail!, [handled]);
-    if (failed) await delivery.fail(entryOf(keys, failed, ''), mail!, { attempts: 5, ...failure }, RETRIES);
-    if (dead) await delivery.fail(entryOf(keys, dead, ''), mail!, { attempts: 1, ...failure }, RETRIES);
+    if (handled) await streams.acknowledge(keys, mail!, [handled]);
+    if (failed) await streams.fail(entryOf(keys, failed, ''), mail!, { attempts: 5, ...failure }, RETRIES);
+    if (dead) await streams.fail(entryOf(keys, dead, ''), mail!, { attempts: 1, ...failure }, RETRIES);
   }
   for (let i = 0; i < times; i++) {
     await scripts.delete(await create());

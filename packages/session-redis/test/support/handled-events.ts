@@ -1,9 +1,9 @@
 import type { PartitionKeys } from '../../../redis-events/src/partitions/partitions.js';
 import {
-  DeliveryScripts,
+  EventStreamScripts,
   type EntryFailure,
   type FailReply,
-} from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+} from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import {
   type StreamEntry,
   type StreamReply,
@@ -20,14 +20,14 @@ const RULES = { firstBackOff: MINUTE, longestBackOff: MINUTE, retention: RETENTI
 
 /** A group that handles events by the scripts of the delivery, without an instance that runs. */
 export class HandlingGroup {
-  readonly #scripts: DeliveryScripts;
+  readonly #scripts: EventStreamScripts;
   readonly #self: { readonly group: string; readonly consumer: string };
 
   private constructor(
     private readonly store: Store,
     group: string,
   ) {
-    this.#scripts = new DeliveryScripts(store.client, SESSION_ENTRIES);
+    this.#scripts = new EventStreamScripts(store.client, SESSION_ENTRIES);
     this.#self = { group, consumer: 'host:1' };
   }
 

@@ -3,16 +3,14 @@ import { PRINCIPAL_NAME_INDEX_NAME } from '@nest-session/core';
 import type { Redis } from 'ioredis';
 import { DeadlinePartitions } from '../../../deadlines/src/redis/deadline-keys.js';
 import { DeadlineScripts } from '../../../deadlines/src/scripts/deadlines/deadline.scripts.js';
-import { DeliveryScripts } from '../../../redis-events/src/scripts/delivery/delivery.scripts.js';
+import { EventStreamScripts } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 import { ErasureScripts } from '../../../session-cli/src/scripts/erasure/erasure.scripts.js';
-import { LedgerScripts } from '../../src/scripts/limits/ledger.scripts.js';
 import { SPRING_PRINCIPAL_NAME } from '../../../session-spring/src/values/spring-principal.js';
 import { SharedScripts } from '../../../session-spring/src/scripts/shared/shared.scripts.js';
 import { SharedKeys } from '../../../session-spring/src/keys/spring-keys.js';
 import { SpringScripts } from '../../../session-spring/src/scripts/spring/spring.scripts.js';
 import { VerificationScripts } from '../../../session-cli/src/scripts/verification/verification.scripts.js';
 import { namespaceScripts } from '../../../redis-events/src/scripts/namespace/namespace.scripts.js';
-import { EventStreamScripts } from '../../../redis-events/src/scripts/stream/event-stream.scripts.js';
 import { leaveRevocationMark } from '../../src/repository/listed-sessions.js';
 import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import {
@@ -146,7 +144,7 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
   const failure = { done: ['A.done'], reason: 'a reason', attempts };
   const entry = entryOf(store.keys, await firstEvent(store), ID);
   const rules = { firstBackOff: 1000, longestBackOff: 1000, retention: RETENTION, deadLetters: DEAD_LETTERS };
-  const scripts = new DeliveryScripts(client, SESSION_ENTRIES);
+  const scripts = new EventStreamScripts(client, SESSION_ENTRIES);
   return scripts.fail(entry, ME, failure, rules);
 }
 
@@ -363,24 +361,22 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     script: 'reserve-place',
     what: 'a place for a session',
     prepare: openSession,
-    send: (client, store) =>
-      new LedgerScripts(client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) => sessionScripts(client, store).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
     reply: { word: 'room', latest: expect.any(Number) as number, wasKnown: false, ending: [], others: [] },
   },
   {
     script: 'settle-place',
     what: 'the place of a session that was not stored',
-    prepare: (store) =>
-      new LedgerScripts(store.client, store.partitions).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
-    send: (client, store) => new LedgerScripts(client, store.partitions).settle('ann', NEW_ID, false),
+    prepare: (store) => sessionScripts(store.client, store).reserve('ann', PLACE, { sessions: [[ID, '1']] }),
+    send: (client, store) => sessionScripts(client, store).settle('ann', NEW_ID, false),
     reply: 'done',
   },
   {
     script: 'find-sessions',
     what: 'the sessions of a principal',
     prepare: openSession,
-    send: (client, { keys, partitions }) =>
-      new LedgerScripts(client, partitions).find(keys, keys.index('principal', 'ann'), [ID, NEW_ID]),
+    send: (client, store) =>
+      sessionScripts(client, store).find(store.keys, store.keys.index('principal', 'ann'), [ID, NEW_ID]),
     reply: [ID],
     reads: true,
   },
@@ -485,7 +481,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       const position = await firstEvent(store);
       const pace = { firstBackOff: 1000, longestBackOff: MINUTE };
       const entry = { partition: store.keys, position, fields: [] };
-      return new DeliveryScripts(client, SESSION_ENTRIES).passOn(entry, ME, 'order', pace);
+      return new EventStreamScripts(client, SESSION_ENTRIES).passOn(entry, ME, 'order', pace);
     },
     reply: oneOf('passed', 'lost'),
   },
@@ -576,7 +572,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).registerHandlers(store.keys, ME, HANDLERS, LEASE),
+      new EventStreamScripts(client, SESSION_ENTRIES).registerHandlers(store.keys, ME, HANDLERS, LEASE),
     reply: ['registered'],
   },
   {
@@ -584,7 +580,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an instance with broadcast handlers',
     prepare: () => Promise.resolve(),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
+      new EventStreamScripts(client, SESSION_ENTRIES).wantBroadcast(store.keys, ['created', 'expired'], MINUTE),
     reply: [oneOf('begun', 'renewed'), oneOf('begun', 'renewed')],
   },
   {
@@ -592,7 +588,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an instance that starts',
     prepare: () => Promise.resolve(),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).wantEvents(store.keys, ME, ['created', 'expired']),
+      new EventStreamScripts(client, SESSION_ENTRIES).wantEvents(store.keys, ME, ['created', 'expired']),
     reply: 'wanted',
   },
   {
@@ -600,7 +596,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an event of an instance that has died',
     prepare: (store) => givenEvent(store, 'dead'),
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
+      new EventStreamScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -618,7 +614,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       await store.client.zadd(store.keys.retries(ME.group), 0, position);
     },
     send: (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).pickUpEvents(
+      new EventStreamScripts(client, SESSION_ENTRIES).pickUpEvents(
         store.keys,
         ME,
         { lease: LEASE, longestBackOff: MINUTE },
@@ -631,7 +627,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'an event that was handled',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: async (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).acknowledge(store.keys, ME, [await firstEvent(store)]),
+      new EventStreamScripts(client, SESSION_ENTRIES).acknowledge(store.keys, ME, [await firstEvent(store)]),
     reply: 'acknowledged',
   },
   {
@@ -653,14 +649,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     what: 'a lease',
     prepare: (store) => givenEvent(store, ME.consumer),
     send: async (client, store) =>
-      new DeliveryScripts(client, SESSION_ENTRIES).renewLease(store.keys, ME, [await firstEvent(store)]),
+      new EventStreamScripts(client, SESSION_ENTRIES).renewLease(store.keys, ME, [await firstEvent(store)]),
     reply: ['renewed'],
   },
   {
     script: 'release-events',
     what: 'the unfinished events of an instance',
     prepare: (store) => givenEvent(store, ME.consumer),
-    send: (client, store) => new DeliveryScripts(client, SESSION_ENTRIES).releaseEvents(store.keys, ME, []),
+    send: (client, store) => new EventStreamScripts(client, SESSION_ENTRIES).releaseEvents(store.keys, ME, []),
     reply: 'left',
   },
   {

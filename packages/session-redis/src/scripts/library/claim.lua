@@ -1,4 +1,4 @@
--- include: keys, bury, bucket-for-end, place, join, digits, wanted, keep-ended, index, session-timeouts
+-- include: keys, bury, signal, place, join, digits, wanted, keep-ended, index, session-timeouts
 -- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were
 -- found, in the bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them;
 -- `now`, and `at` as a text; the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.

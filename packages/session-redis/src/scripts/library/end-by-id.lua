@@ -2,13 +2,12 @@
 -- Ends the session with an id, as end_session() does. Returns whether there was a live one; not one that is over. The
 -- second result is the error of a stray key.
 local function end_by_id(partition, id, ending)
-  local session = { id = id, key = partition.prefix .. 'sessions:' .. id, shadow = partition.prefix .. 'sessions:expires:' .. id }
-  local text, fields = read('GET', session.shadow), read('HMGET', session.key, 'lastAccessedTime', 'bucket', 'index')
+  local key, shadow = partition.prefix .. 'sessions:' .. id, partition.prefix .. 'sessions:expires:' .. id
+  local text, fields = read('GET', shadow), read('HMGET', key, 'lastAccessedTime', 'bucket', 'index')
   -- A stray key in the place of the session hash is no session. Nor is a shadow key without its session hash: the
   -- sweeper reports it.
-  if text == false or not fields or not fields[1] and redis.call('EXISTS', session.key) == 0 then return false end
-  if text == nil then return false, wrong_type('string', session.shadow, id).err end
-  session.bucket, session.index = fields[2], fields[3]
-  end_session(partition, session, ending)
+  if text == false or not fields or not fields[1] and redis.call('EXISTS', key) == 0 then return false end
+  if text == nil then return false, wrong_type('string', shadow, id).err end
+  end_session(partition, { id = id, key = key, shadow = shadow, bucket = fields[2], index = fields[3] }, ending)
   return true
 end

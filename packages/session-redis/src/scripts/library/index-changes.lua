@@ -4,8 +4,8 @@
 -- Where the change lists it under a principal, its limit makes room; `retention`: of the data of the sessions that end
 -- for it. The second result is the reply to a change that may not list it there, or for which there is no room yet.
 local function index_changes(partition, session, change, retention, now)
-  local before, after, changed, limit = {}, new_entries(partition.prefix, change.indexes), {}, change.limit
-  if session.index then before = recorded_entries(partition.prefix, session.index) end
+  local before = session.index and recorded_entries(partition.prefix, session.index) or {}
+  local after, changed, limit = new_entries(partition.prefix, change.indexes), {}, change.limit
   local principal = principal_in(after)
   if principal and is_revoked(partition.prefix, principal.value, change.age, now) then return nil, { 'revoked' } end
   if principal and limit then
@@ -20,7 +20,6 @@ local function index_changes(partition, session, change, retention, now)
   end
   local was, is, field = principal_in(before), principal_in(after), after[1] and recorded_form(after)
   -- Another request has changed the principal since this one loaded the session.
-  local is_other = limit and limit.principal and is and is.value ~= limit.principal
-  if is_other then return nil, { 'unplaced', is.value } end
+  if limit and limit.principal and is and is.value ~= limit.principal then return nil, { 'unplaced', is.value } end
   return { before = before, after = after, field = field, was = was and was.value, is = is and is.value }
 end

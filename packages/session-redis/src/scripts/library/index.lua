@@ -5,8 +5,7 @@
 -- An entry; the second result is the error for a stray key in the place of the index, nil when there is none.
 local function index_entry(prefix, name, value)
   local set = prefix .. 'index:' .. name .. ':' .. value
-  local problem = read('ZCARD', set) == nil and wrong_type('zset', set, value) or nil
-  return { name = name, value = value, set = set }, problem
+  return { name = name, value = value, set = set }, read('ZCARD', set) == nil and wrong_type('zset', set, value) or nil
 end
 
 -- The entries in the field `index` of a session hash; none without the field. A field that somebody else wrote must not

@@ -1,4 +1,3 @@
--- include: signal-end
 -- Adds the member of a session to the place for its end.
 local function join(partition, id, place, now)
   local bucket, ends_at = place.bucket, place.ends_at
@@ -8,5 +7,6 @@ local function join(partition, id, place, now)
     return
   end
   redis.call('ZADD', partition.prefix .. 'ends', ends_at, id)
+  -- include: signal-end
   signal_end(partition.events, ends_at - now)
 end

@@ -4,8 +4,7 @@
 -- mark that leads nowhere, if there was one. What it returns is no table, and what is included for most calls is little:
 -- every save and every touch pays for it.
 local function live_session(prefix, id, key, shadow, ...)
-  local seals = nil
-  local text = redis.pcall('GET', shadow)
+  local seals, text = nil, redis.pcall('GET', shadow)
   if text ~= '' then
     -- include: forwarding-marks
     id, key, shadow, seals = follow_marks(prefix, id, key, shadow, text)

@@ -1,4 +1,4 @@
--- include: session-timeouts, place, join, record, wanted, hash-fields
+-- include: session-timeouts, place, join, wanted
 -- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for
 -- none; its `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the
 -- event has it; and `most`, after how many ms it ends at the latest until it is renewed.
@@ -17,28 +17,33 @@ local function begin_session(partition, new, now)
   end
 end
 
--- The fields of the session hash.
-local function fields_of(new, now)
-  local list, n, at = new.set, #new.set, string.format('%.0f', now)
-  local own = {
-    'creationTime', at, 'lastAccessedTime', at, 'maxInactiveInterval', new.interval,
-    'authenticatedAt', new.who and at or false, 'absoluteExpiry', new.absolute_expiry or false,
-    'bucket', new.place and new.place.bucket or false, 'index', new.index or false,
-  }
-  for i = 1, #own, 2 do
-    if own[i + 1] then list[n + 1], list[n + 2], n = own[i], own[i + 1], n + 2 end
-  end
-  return list
+-- Adds to what a new session sets the other fields of its session hash.
+local function add_fields(new, now)
+  local set, n, at = new.set, #new.set, string.format('%.0f', now)
+  set[n + 1], set[n + 2], set[n + 3], set[n + 4] = 'creationTime', at, 'lastAccessedTime', at
+  set[n + 5], set[n + 6], n = 'maxInactiveInterval', new.interval, n + 6
+  if new.place and new.place.bucket then set[n + 1], set[n + 2], n = 'bucket', new.place.bucket, n + 2 end
+  if new.absolute_expiry then set[n + 1], set[n + 2], n = 'absoluteExpiry', new.absolute_expiry, n + 2 end
+  if new.who then set[n + 1], set[n + 2], n = 'authenticatedAt', at, n + 2 end
+  if new.index then set[n + 1], set[n + 2] = 'index', new.index end
 end
 
 -- Stores the session, and records its `created` event, and that somebody has signed in, unless nobody wants it.
 local function store_session(partition, new, grace, now)
-  -- The first write, which fails when the stream is a stray key.
-  if is_wanted(partition.events, 'created') then record(partition, 'created', new.id, now) end
-  if new.who and is_wanted(partition.events, 'signed-in') then
-    record(partition, 'signed-in', new.id, now, 'who', new.who)
+  local is_heard, signs_in = is_wanted(partition.events, 'created'), new.who and is_wanted(partition.events, 'signed-in')
+  if is_heard or signs_in then
+    -- include: record
+    -- The first write, which fails when the stream is a stray key.
+    if is_heard then record(partition, 'created', new.id, now) end
+    if signs_in then record(partition, 'signed-in', new.id, now, 'who', new.who) end
   end
-  write_fields(new.key, fields_of(new, now))
+  add_fields(new, now)
+  if #new.set > 4000 then
+    -- include: hash-fields
+    write_fields(new.key, new.set)
+  else
+    redis.call('HSET', new.key, unpack(new.set))
+  end
   if new.ends_at then
     -- As set_end() does it, with one command less.
     redis.call('SET', new.shadow, '', 'PXAT', new.ends_at)

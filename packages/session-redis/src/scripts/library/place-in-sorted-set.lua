@@ -2,7 +2,10 @@
 -- The place for the member of a session that ends then: the sorted set. When a stray key has taken its place, it is a
 -- `bucket`, with whether that `is_new`.
 local function place_for(partition, ends_at)
-  if read('ZCARD', partition.prefix .. 'ends') then return { ends_at = ends_at } end
+  local size = redis.pcall('ZCARD', partition.prefix .. 'ends')
+  if type(size) == 'number' then return { ends_at = ends_at } end
+  -- include: keys
+  checked(size)
   local bucket = bucket_for(partition.prefix, ends_at)
   return { ends_at = ends_at, bucket = bucket, is_new = not is_listed(partition.bucket_list, bucket) }
 end

@@ -3,8 +3,8 @@
 -- the second result is what live_session() says of that.
 -- `bucket` is what its hash says, and is_misplaced() finds out whether it is true.
 local function whole_session(prefix, id, key, shadow)
-  local fields, seals
-  fields, id, key, shadow, seals = live_session(prefix, id, key, shadow, 'index', 'creationTime', 'authenticatedAt', 'dataKey', 'size')
+  local fields, id, key, shadow, seals =
+    live_session(prefix, id, key, shadow, 'index', 'creationTime', 'authenticatedAt', 'dataKey', 'size')
   return fields and {
     id = id, key = key, shadow = shadow, seals = seals, accessed = tonumber(fields[1]), interval = tonumber(fields[2]),
     absolute_expiry = tonumber(fields[3]), bucket = fields[4], index = fields[5], created_at = tonumber(fields[6]),

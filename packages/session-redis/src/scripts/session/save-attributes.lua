@@ -27,50 +27,66 @@
     {'conflict', text}  as in change-session
     {'full', bound}     as in change-session
 ]]
--- include: arguments, live-session
+-- include: live-session
 local prefix, asked_id, grace, retention, details = ARGV[1], ARGV[2], ARGV[3], ARGV[4], 6 + 2 * ARGV[5]
-local change = {
-  set = part_of(ARGV, 6, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
-  expected_field = ARGV[details + 2], expected_hash = ARGV[details + 3],
-  removed = ARGV[details + 4] and part_of(ARGV, details + 4, #ARGV),
-}
+
 local fields, id, key, shadow, seals = live_session(prefix, asked_id, KEYS[3], KEYS[4], 'size')
 if not fields then return { 'gone', id } end
-local reply, size, refusal = { id == asked_id and 'saved' or 'forwarded' }, tonumber(fields[5]), nil
-if seals then
-  -- include: forwarded-change
-  leave_out_sealed(change, seals)
-end
-if change.expected_field and change.expected_field ~= '' then
-  -- include: update-conflict
-  refusal = conflict_with(key, change, id ~= asked_id)
-end
-if not refusal and (size or change.max_size) then
-  -- include: size-estimate
-  size, refusal = size_after(key, size, change)
-end
-if refusal then return refusal end
 
-local set = change.set
+-- The change as a table, which few saves need.
+local function whole_change()
+  -- include: arguments
+  local field = ARGV[details + 2]
+  local change = {
+    set = part_of(ARGV, 6, details - 1), max_attributes = tonumber(ARGV[details]), max_size = tonumber(ARGV[details + 1]),
+    expected_field = field ~= '' and field or nil, expected_hash = ARGV[details + 3],
+    removed = ARGV[details + 4] and part_of(ARGV, details + 4, #ARGV),
+  }
+  if seals then
+    -- include: forwarded-change
+    leave_out_sealed(change, seals)
+  end
+  return change
+end
+
+local reply, size, change, accessed = { id == asked_id and 'saved' or 'forwarded' }, tonumber(fields[5]), nil, nil
+if ARGV[details] or size then
+  local refusal
+  change = whole_change()
+  if change.expected_field then
+    -- include: update-conflict
+    refusal = conflict_with(key, change, id ~= asked_id)
+  end
+  if not refusal and (size or change.max_size) then
+    -- include: size-estimate
+    size, refusal = size_after(key, size, change)
+  end
+  if refusal then return refusal end
+end
 if grace ~= '' then
   -- include: clock, session-timeouts, renewal
-  local accessed, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
+  local before, bucket, now = tonumber(fields[1]), fields[4], now_in_ms()
   local ends_at = end_after(now, tonumber(fields[2]), tonumber(fields[3]))
   if ends_at and ends_at <= now then
     -- include: end-changed
-    local partition, session = { prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }, { id = id, key = key, shadow = shadow, bucket = bucket }
-    end_changed(partition, session, change, retention, now)
+    local session = { id = id, key = key, shadow = shadow, bucket = bucket }
+    end_changed({ prefix = prefix, bucket_list = KEYS[1], events = KEYS[2] }, session, change or whole_change(), retention, now)
     return reply
   end
   renew(prefix, KEYS[1], KEYS[2], id, key, shadow, bucket, ends_at, now, grace)
   -- A slow request must not undo a later one.
-  if not accessed or accessed < now then set[#set + 1], set[#set + 2] = 'lastAccessedTime', now end
+  if not before or before < now then accessed = now end
 end
-if size then set[#set + 1], set[#set + 2] = 'size', size end
-if change.removed or #set > 4000 then
+local is_plain = accessed and not (ARGV[details + 4] or seals or details > 4000)
+if is_plain and size then
+  redis.call('HSET', key, 'lastAccessedTime', accessed, 'size', size, unpack(ARGV, 6, details - 1))
+elseif is_plain then
+  redis.call('HSET', key, 'lastAccessedTime', accessed, unpack(ARGV, 6, details - 1))
+else
   -- include: write-change
+  change = change or whole_change()
+  if accessed then put(change, 'lastAccessedTime', accessed) end
+  if size then put(change, 'size', size) end
   write_change(key, change)
-elseif set[1] then
-  redis.call('HSET', key, unpack(set))
 end
 return reply

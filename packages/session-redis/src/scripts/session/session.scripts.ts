@@ -39,7 +39,7 @@ import { DataKeyConflictError } from '../../encryption/session-encryption.error.
 import type { EncryptedUpdate, NewDataKey } from '../../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import { sourcesIn } from '../script-sources.js';
+import { SCRIPT_SOURCES, sourcesIn } from '../script-sources.js';
 
 /** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
@@ -53,9 +53,7 @@ export type ScriptReply<Word extends string> = [outcome: Word, detail?: string |
 /** Becomes a DataKeyConflictError. */
 type ResealedReply = [outcome: 'resealed', id: string, wrapped?: string | null];
 
-/**
- * `again`: the limit has ended some sessions, and there are more. `late`: the time for which there was room has passed.
- */
+/** `again`: the limit has ended some, and there are more. `late`: the time of its room has passed. */
 type UnfinishedReply = { readonly outcome: 'again' | 'late' };
 
 /** There must be room with this principal. */
@@ -104,6 +102,63 @@ export function keepingRules(
   return { grace, retention: events.retention, store: expirations.store, traceparent, deadLetters: { maxSize } };
 }
 
+/** A place in the ledger of a principal. */
+export interface LedgerPlace {
+  /** The id of its session. */
+  readonly id: string;
+  /** When it was taken. Another time when somebody has asked for it since then. */
+  readonly at: string;
+}
+
+/** What a session needs a place for. */
+export interface ReservationRequest {
+  /** The id that the session will have. */
+  readonly id: string;
+  /** The id that it has now; undefined: it is new. */
+  readonly replaced?: string | undefined;
+  /** How many sessions the principal may have; undefined: the session is one of them already. */
+  readonly atMost?: number | undefined;
+  /** What happens when there would be more. */
+  readonly whenReached: 'end-oldest' | 'refuse';
+  /** For how many milliseconds it may be stored. */
+  readonly duration: number;
+  /** A ledger that was made before, in epoch milliseconds, may lack sessions: it is not known. @default any is known */
+  readonly since?: string | undefined;
+}
+
+/** What a sign-in has learned since it asked for its place. */
+export interface PlaceFindings {
+  /** Places whose sessions are over. */
+  readonly over?: readonly LedgerPlace[];
+  /** All sessions of the principal with the times of their sign-ins, for a ledger that is not there. */
+  readonly sessions?: readonly (readonly [id: string, at: string])[];
+}
+
+/**
+ * `room`: a place for a session, which may be stored until `latest`, in epoch milliseconds, once the sessions of
+ * `ending` have ended. `wasKnown`: whether the ledger had its id before. Or why it has none: it is `refused`, or other
+ * requests are about to store as many sessions as there may be (`busy`), or there is no ledger that has all sessions
+ * (`unknown`). Less has to end when one of `others` turns out to be over.
+ */
+export interface Reservation {
+  readonly word: ReserveReply[0];
+  readonly latest: number;
+  readonly wasKnown: boolean;
+  readonly ending: readonly LedgerPlace[];
+  readonly others: readonly LedgerPlace[];
+}
+
+type ReserveReply =
+  | ['unknown' | 'busy']
+  | ['refused', others: string[]]
+  | ['room', latest: number, known: number, ending: string[], others: string[]];
+
+/** The result of settling a place. */
+export type SettlePlaceReply = 'done';
+
+// Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
+const LEDGER_KEPT_FOR = 7 * 24 * 3600 * 1000;
+
 // 30 days, as a dead letter by default: time enough to look at it.
 const STRAY_KEPT_FOR = 30 * 86_400_000;
 
@@ -127,8 +182,13 @@ const FILES = {
   lookAtSessions: 'look-at-sessions',
 };
 
+const LEDGERS = { reservePlace: 'reserve-place', settlePlace: 'settle-place', findSessions: 'find-sessions' };
+
 function scriptsIn(store: ExpirationStoreName) {
-  const scripts = loadScripts(sourcesIn(store), 'session', FILES);
+  const scripts = {
+    ...loadScripts(sourcesIn(store), 'session', FILES),
+    ...loadScripts(SCRIPT_SOURCES, 'limits', LEDGERS),
+  };
   // For a save that can only end the session: like every end, it runs when Redis is out of memory.
   const ending = (source: string) => source.replace('#!lua', '#!lua flags=allow-oom');
   const { changeSession, rotateSession } = scripts;
@@ -140,8 +200,8 @@ const SOURCES = { buckets: scriptsIn('buckets'), 'sorted-set': scriptsIn('sorted
 type ScriptName = keyof typeof SOURCES.buckets;
 
 /**
- * The scripts that change sessions, on one connection. Each is one typed function, and each call one round trip. All
- * keys of a call are in one partition: a new id is generated until it is in the partition of the id that it replaces.
+ * The scripts for sessions and the ledgers of principals, on one connection; each call is one round trip. All keys of a
+ * call are in one partition: a new id is generated until it is in the partition of the id that it replaces.
  */
 export class SessionScripts {
   readonly #scripts: ScriptsByName<ScriptName>;
@@ -181,7 +241,7 @@ export class SessionScripts {
     args.push(maxInactiveInterval, absoluteTimeout, timeToLive, markedFor, indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, session);
-    const [word] = (await this.#run('takeOverSession', keys, args)) as [TakeOverReply];
+    const [word] = await this.#run<[TakeOverReply]>('takeOverSession', keys, args);
     return word;
   }
 
@@ -222,8 +282,9 @@ export class SessionScripts {
 
   async touch(id: string): Promise<TouchReply> {
     const partition = this.partitions.of(id);
-    const reply = await this.#run('touchSession', keysOf(partition, id), [partition.prefix, id, this.rules.grace]);
-    return { outcome: (reply as ScriptReply<TouchReply['outcome']>)[0] };
+    const args = [partition.prefix, id, this.rules.grace];
+    const [outcome] = await this.#run<ScriptReply<TouchReply['outcome']>>('touchSession', keysOf(partition, id), args);
+    return { outcome };
   }
 
   /** `listed`: where the session must be listed. */
@@ -248,10 +309,11 @@ export class SessionScripts {
     index: string,
     size: number,
     { before, after }: { readonly before?: string | undefined; readonly after?: string | undefined } = {},
-  ): Promise<{ last: string | undefined; latest: string | undefined; sessions: ListedFields[] }> {
+  ) {
     const bounds = [before === undefined ? '+inf' : `(${before}`, after === undefined ? '-inf' : `(${after}`];
-    const reply = await this.#run('listSessions', [index], [partition.prefix, ...bounds, size]);
-    const [last, latest, ...sessions] = reply as [string, string, ...ListedFields[]];
+    const args = [partition.prefix, ...bounds, size];
+    const reply = await this.#run<[last: string, latest: string, ...ListedFields[]]>('listSessions', [index], args);
+    const [last, latest, ...sessions] = reply;
     return { last: last || undefined, latest: latest || undefined, sessions };
   }
 
@@ -265,11 +327,11 @@ export class SessionScripts {
     index: string,
     size: number,
     { latest = '', stays = [] }: { readonly latest?: string | undefined; readonly stays?: readonly string[] } = {},
-  ): Promise<{ ended: number; latest: string | undefined; problem: string | undefined; foreign: string[] }> {
+  ) {
     const keys = [partition.bucketList, partition.events, index];
     const args = [partition.prefix, this.#trace, this.rules.retention, latest, size, ...stays];
-    const reply = await this.#run('endSessions', keys, args);
-    const [ended, next, problem, ...foreign] = reply as [number, string, string, ...string[]];
+    const reply = await this.#run<[number, string, string, ...string[]]>('endSessions', keys, args);
+    const [ended, next, problem, ...foreign] = reply;
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
   }
 
@@ -277,28 +339,22 @@ export class SessionScripts {
    * Makes room for an index where a key of another type stands in its place. `key`: where that is for 30 days;
    * `listed`: how many of the sessions that it had the new index lists. Undefined where there is no such key.
    */
-  async setAsideIndex(
-    partition: SessionKeys,
-    name: string,
-    hash: string,
-  ): Promise<{ type: string; key: string; listed: number } | undefined> {
+  async setAsideIndex(partition: SessionKeys, name: string, hash: string) {
     const key = partition.strayIndex(name, hash);
     const keys = [partition.index(name, hash), key];
-    const reply = await this.#run('setAsideIndex', keys, [partition.prefix, STRAY_KEPT_FOR]);
-    if (!reply) return undefined;
-    const [type, listed] = reply as [string, number];
-    return { type, key, listed };
+    const args = [partition.prefix, STRAY_KEPT_FOR];
+    const [type, listed = 0] = (await this.#run<[string, number] | null>('setAsideIndex', keys, args)) ?? [];
+    return type === undefined ? undefined : { type, key, listed };
   }
 
   /** Raises the epoch of a partition to a time in ms, by default now. Returns its epoch, which never goes back. */
-  async raiseEpoch({ epoch }: SessionKeys, at?: number): Promise<string> {
-    return (await this.#run('raiseEpoch', [epoch], [at ?? ''])) as string;
+  raiseEpoch({ epoch }: SessionKeys, at?: number): Promise<string> {
+    return this.#run('raiseEpoch', [epoch], [at ?? '']);
   }
 
   /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */
-  async endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
-    const args = [prefix, this.rules.retention, ...ids];
-    return (await this.#run('endOlderSessions', [bucketList, events, epoch], args)) as number;
+  endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
+    return this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.rules.retention, ...ids]);
   }
 
   /** Records that all sessions that an epoch makes invalid have been ended. */
@@ -311,10 +367,7 @@ export class SessionScripts {
     await this.#run('leaveTakeoverMark', [this.partitions.of(id).takeoverMark(id)], [markedFor]);
   }
 
-  /**
-   * `place`: the minute of the bucket with the members; 'ends': the sorted set should have them; '': a key event named
-   * them.
-   */
+  /** `place`: the minute of their bucket; 'ends': the sorted set; '': a key event named them. */
   async claimExpired(partition: SessionKeys, members: readonly string[], place = ''): Promise<Claim[]> {
     const sessions = members.flatMap((member) => {
       const id = partition.idOfMember(member);
@@ -322,7 +375,7 @@ export class SessionScripts {
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
     const args = [partition.prefix, this.rules.retention, this.rules.deadLetters.maxSize, place, ...members];
-    return ((await this.#run('claimExpired', keys, args)) as ClaimReply[]).map(toClaim);
+    return (await this.#run<ClaimReply[]>('claimExpired', keys, args)).map(toClaim);
   }
 
   /**
@@ -333,21 +386,52 @@ export class SessionScripts {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [prefix, this.rules.retention, this.rules.deadLetters.maxSize, size, ahead];
     args.push(after?.time ?? '', after?.id ?? '');
-    return toDueEntries((await this.#run('claimDue', [bucketList, events, deadLetters], args)) as DueReply);
+    return toDueEntries(await this.#run<DueReply>('claimDue', [bucketList, events, deadLetters], args));
   }
 
   /**
    * Looks at buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set.
    * `overdue`: how long ago the oldest end was due that nobody has claimed, in ms.
    */
-  async lookAt(
-    { bucketList, ends, prefix }: SessionKeys,
-    first: number,
-    most: number,
-  ): Promise<{ sessions: number; overdue: number; buckets: number }> {
-    const reply = await this.#run('lookAtSessions', [bucketList, ends], [prefix, first, most]);
-    const [sessions, overdue, buckets] = reply as [number, number, number];
+  async lookAt({ bucketList, ends, prefix }: SessionKeys, first: number, most: number) {
+    const reply = await this.#run<[number, number, number]>(
+      'lookAtSessions',
+      [bucketList, ends],
+      [prefix, first, most],
+    );
+    const [sessions, overdue, buckets] = reply;
     return { sessions, overdue, buckets };
+  }
+
+  /** Takes a place in the ledger of a principal, or looks again what must end for the session that has it. */
+  async reserve(
+    principal: string,
+    request: ReservationRequest,
+    { over = [], sessions }: PlaceFindings = {},
+  ): Promise<Reservation> {
+    const { id, replaced = '', atMost = '', whenReached, duration, since = 0 } = request;
+    const args = [id, replaced, atMost, whenReached, duration, LEDGER_KEPT_FOR, sessions ? 1 : 0, since, over.length];
+    args.push(...over.flatMap((place) => [place.id, place.at]), ...(sessions ?? []).flat());
+    const reply = await this.#run<ReserveReply>('reservePlace', [this.#ledgerOf(principal)], args);
+    const none: Reservation = { word: reply[0], latest: 0, wasKnown: false, ending: [], others: [] };
+    if (reply[0] === 'refused') return { ...none, others: toPlaces(reply[1]) };
+    if (reply[0] !== 'room') return none;
+    const [word, latest, known, ending, others] = reply;
+    return { word, latest, wasKnown: known === 1, ending: toPlaces(ending), others: toPlaces(others) };
+  }
+
+  /** Ends what `reserve()` has begun. `over`: what has ended for this session, and its former id. */
+  settle(principal: string, id: string, isStored: boolean, over: readonly string[] = []): Promise<SettlePlaceReply> {
+    return this.#run('settlePlace', [this.#ledgerOf(principal)], [id, isStored ? 1 : 0, ...over]);
+  }
+
+  /** The ids of live sessions of a principal, whose index this is. */
+  find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<string[]> {
+    return this.#run('findSessions', [index, epoch], [prefix, ...ids]);
+  }
+
+  #ledgerOf(principal: string): string {
+    return this.partitions.of(principal).ledger(principal);
   }
 
   /** What causes a change, for its event. */
@@ -360,8 +444,8 @@ export class SessionScripts {
     return [prefix, this.#trace, id, this.rules.grace, this.rules.retention];
   }
 
-  #run(script: ScriptName, keys: readonly string[], args: Readonly<Arguments>): Promise<unknown> {
-    return this.#scripts[script](keys.length, keys, args);
+  #run<Reply>(script: ScriptName, keys: readonly string[], args: Readonly<Arguments>): Promise<Reply> {
+    return this.#scripts[script](keys.length, keys, args) as Promise<Reply>;
   }
 }
 
@@ -383,6 +467,10 @@ export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
 export function toEndReply(reply: unknown): StoreReply<UpdateReply> | DeleteReply {
   const [outcome, word] = reply as ScriptReply<DeleteReply['outcome']>;
   return outcome === 'gone' && word === 'left' ? { outcome } : toUpdateReply(reply);
+}
+
+function toPlaces(reply: readonly string[]): LedgerPlace[] {
+  return Array.from({ length: reply.length / 2 }, (_, i) => ({ id: reply[2 * i]!, at: reply[2 * i + 1]! }));
 }
 
 /** The reply of create-session and take-over-session. */
@@ -427,9 +515,7 @@ export function howToLeave({ clears, closes }: UpdateSession): number {
   return closes ? 2 : 0;
 }
 
-/**
- * The change as save-attributes takes it. Every argument costs ioredis and Redis time, and most saves have no details.
- */
+/** The change as save-attributes takes it. Each argument costs time, and most saves have no details. */
 function pushAttributeChange(args: Arguments, change: UpdateSession): void {
   const { set, removed } = fieldsOf(change);
   args.push(set.length / 2, ...set);

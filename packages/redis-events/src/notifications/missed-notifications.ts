@@ -12,84 +12,6 @@ import {
   toKeyspaceNotification,
 } from './keyspace-subscription.options.js';
 
-/** The subscriptions on the connection to one node. */
-export class NodeListener {
-  readonly #subscriptions = new Set<NodeSubscription>();
-  #isChecking = false;
-  #isCheckDue = false;
-  readonly #listeners = {
-    message: (channel: string, message: string) => this.#pass(channel, toKeyspaceNotification(channel, message)),
-    pmessage: (pattern: string, channel: string, message: string) =>
-      this.#pass(pattern, toKeyspaceNotification(channel, message, pattern)),
-    ready: () => void this.check(),
-    close: () => {
-      for (const subscription of this.#subscriptions) subscription.disconnected('there is no connection to Redis');
-    },
-  };
-
-  /**
-   * @param subscriber a connection for the listener alone, with `autoResubscribe: false`: that of ioredis can end the
-   *   process
-   */
-  constructor(private readonly subscriber: Redis) {
-    for (const [event, listener] of Object.entries(this.#listeners)) subscriber.on(event, listener);
-  }
-
-  add(subscription: NodeSubscription): void {
-    this.#subscriptions.add(subscription);
-    if (this.subscriber.status === 'ready') void this.check();
-  }
-
-  remove(removed: NodeSubscription): void {
-    this.#subscriptions.delete(removed);
-    removed.closed();
-    if (this.subscriber.status !== 'ready') return;
-    const others = [...this.#subscriptions];
-    const alone = (kind: 'channels' | 'patterns') =>
-      removed.resolved[kind].filter((name) => !others.some(({ resolved }) => resolved[kind].includes(name)));
-    const [channels, patterns] = [alone('channels'), alone('patterns')];
-    if (channels.length > 0) this.subscriber.unsubscribe(...channels).catch(() => undefined);
-    if (patterns.length > 0) this.subscriber.punsubscribe(...patterns).catch(() => undefined);
-  }
-
-  /** Stops using the connection. */
-  stop(): void {
-    this.#subscriptions.clear();
-    for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.off(event, listener);
-  }
-
-  beat(): void {
-    if (this.subscriber.status !== 'ready') return;
-    // TCP notices a vanished peer only when something is sent. The PING sends something, and the timeout of the socket
-    // notices when its reply is missing.
-    this.subscriber.ping().catch(() => undefined);
-    void this.check();
-  }
-
-  /** Runs one check at a time. A call during a check causes another round. */
-  async check(): Promise<void> {
-    this.#isCheckDue = true;
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    while (this.#isCheckDue) {
-      this.#isCheckDue = false;
-      for (const subscription of this.#subscriptions) {
-        if (this.subscriber.status === 'ready') await subscription.check();
-      }
-    }
-    this.#isChecking = false;
-  }
-
-  #pass(subscribedTo: string, notification: KeyspaceNotification | undefined): void {
-    if (!notification) return;
-    for (const subscription of this.#subscriptions) {
-      const { channels, patterns } = subscription.resolved;
-      const names = notification.pattern === undefined ? channels : patterns;
-      if (names.includes(subscribedTo)) subscription.receive(notification);
-    }
-  }
-}
-
 /** Receives reports about the part of a subscription on one node. */
 export interface NodeReports {
   receive(notification: KeyspaceNotification): void;
@@ -129,7 +51,7 @@ const MOST_DRAWS = 2000;
 
 /**
  * The part of a subscription on one node. It subscribes, sets the flags of `notify-keyspace-events`, and checks with a
- * canary whether notifications of the node arrive.
+ * canary whether notifications of the node arrive. It reports when some may have been missed.
  */
 export class NodeSubscription {
   #state: KeyspaceState = 'connecting';
@@ -141,10 +63,22 @@ export class NodeSubscription {
   #nextCheck = 0;
   /** The key of the canary whose notification is awaited. */
   #awaited: string | undefined;
+  #isChecking = false;
+  #isCheckDue = false;
+  readonly #listeners = {
+    message: (channel: string, message: string) => {
+      if (this.resolved.channels.includes(channel)) this.#receive(toKeyspaceNotification(channel, message));
+    },
+    pmessage: (pattern: string, channel: string, message: string) => {
+      if (this.resolved.patterns.includes(pattern)) this.#receive(toKeyspaceNotification(channel, message, pattern));
+    },
+    ready: () => void this.check(),
+    close: () => this.#disconnected(),
+  };
 
   constructor(
     private readonly connections: NodeConnections,
-    readonly resolved: ResolvedSubscription,
+    private readonly resolved: ResolvedSubscription,
     private readonly reports: NodeReports,
     /** Milliseconds between two checks. */
     private readonly interval: number,
@@ -160,32 +94,58 @@ export class NodeSubscription {
     return this.#reason;
   }
 
-  /** Called when there is no connection, because it was lost or is not ready yet. */
-  disconnected(reason?: string): void {
+  start(): void {
+    for (const [event, listener] of Object.entries(this.#listeners)) this.connections.subscriber.on(event, listener);
+    void this.check();
+  }
+
+  /** Stops using the connection: a check that runs subscribes to nothing more. */
+  stop(): void {
+    this.#gone++;
+    for (const [event, listener] of Object.entries(this.#listeners)) this.connections.subscriber.off(event, listener);
+  }
+
+  /** The same, and unsubscribes from what the others do not hear. */
+  leave(others: readonly ResolvedSubscription[]): void {
+    this.stop();
+    const { subscriber } = this.connections;
+    if (subscriber.status !== 'ready') return;
+    const alone = (kind: 'channels' | 'patterns') =>
+      this.resolved[kind].filter((name) => !others.some((other) => other[kind].includes(name)));
+    const [channels, patterns] = [alone('channels'), alone('patterns')];
+    if (channels.length > 0) subscriber.unsubscribe(...channels).catch(() => undefined);
+    if (patterns.length > 0) subscriber.punsubscribe(...patterns).catch(() => undefined);
+  }
+
+  /** Runs one check at a time; a call during a check causes another one. Never rejects. */
+  async check(): Promise<void> {
+    this.#isCheckDue = true;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    while (this.#isCheckDue) {
+      this.#isCheckDue = false;
+      if (this.connections.subscriber.status === 'ready') await this.#check();
+    }
+    this.#isChecking = false;
+  }
+
+  #disconnected(): void {
     this.#gone++;
     this.#isSubscribed = false;
     this.#nextCheck = 0;
-    this.#report('connecting', reason);
+    this.#report('connecting', 'there is no connection to Redis');
   }
 
-  /** Called when it is closed: a check that runs subscribes to nothing more. */
-  closed(): void {
-    this.#gone++;
-  }
-
-  receive(notification: KeyspaceNotification): void {
+  #receive(notification: KeyspaceNotification | undefined): void {
+    if (!notification || !this.resolved.hears(notification.event)) return;
     const { event, key } = notification;
-    if (!this.resolved.hears(event)) return;
     const isCanary = this.resolved.canaries.some((prefix) => key.startsWith(prefix));
     if (!isCanary) this.reports.receive(notification);
     else if (event === 'expired' && key === this.#awaited) this.#awaited = undefined;
   }
 
-  /**
-   * Subscribes on a new connection, and checks that notifications arrive if a check is due. Never rejects. Not
-   * re-entrant.
-   */
-  async check(): Promise<void> {
+  /** Subscribes on a new connection, and checks that notifications arrive if a check is due. */
+  async #check(): Promise<void> {
     if (performance.now() < this.#nextCheck) return;
     const gone = this.#gone;
     const isNew = !this.#isSubscribed;

@@ -1,0 +1,301 @@
+import type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal';
+import type { Redis } from 'ioredis';
+import type { EventRules, RetryRules, TrimLimits } from '../configuration/event-rules.js';
+import type { PartitionKeys } from '../partitions/partitions.js';
+import { defineScripts, loadScripts, type ScriptsByName } from './define-scripts.js';
+import { LUA_SOURCES } from './lua-sources.js';
+import { dataKeyOf, type EntryKind, type StreamEntry, type StreamReply } from './stream/stream-entry.js';
+
+/** An instance as a consumer in its group. */
+export interface ConsumerIdentity {
+  readonly group: string;
+  /** The name of the instance, unique. */
+  readonly consumer: string;
+}
+
+export type PickedUpEntry = [
+  position: string,
+  fields: string[],
+  /** The number of earlier deliveries. */
+  deliveries: number,
+  /** JSON of `attempts` and `done`, if it has failed. */
+  record: string | null,
+];
+
+export interface EntryFailure {
+  /** The names of the handlers that have succeeded, in all attempts. */
+  readonly done: readonly string[];
+  readonly reason: string;
+  /** The name of the first handler that failed; undefined when instances died over the entry. */
+  readonly handler?: string | undefined;
+  /** After this many failures it becomes a dead letter. */
+  readonly attempts: number;
+}
+
+/** The handlers of an instance for its group. */
+export interface RegisteredHandlers {
+  readonly names: readonly string[];
+  /** The types of the events that they want. */
+  readonly types: readonly string[];
+}
+
+/** A group in a partition: its name, and the numbers of `GroupLag` in the order of look-at-groups. */
+export type LookReply = [name: string, ...numbers: number[]];
+export type ReadReply =
+  | ['read', entries: StreamReply[]]
+  | ['begin', position: string, time: number]
+  | ['gap', position: string]
+  | ['thinned', position: string];
+export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
+export type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
+export type CountReply = ['all', count: number] | ['more', count: number, position: string];
+export type RegisterReply = ['registered'] | ['differing', names: string];
+export type TakeCleanupTurnReply = 'due' | 'clean' | 'taken';
+export type CreateGroupReply = 'created' | 'exists';
+export type RemoveConsumerReply = 'removed' | 'pending';
+export type DiscardReply = 'discarded' | 'gone';
+export type WishReply = 'renewed' | 'begun';
+export type WantReply = 'wanted';
+export type AcknowledgeReply = 'acknowledged';
+export type FailReply = 'retry' | 'dead' | 'lost';
+export type PassOnReply = 'passed' | 'unwanted' | 'lost';
+export type RenewReply = 'renewed' | 'lost';
+export type ReleaseReply = 'left' | 'staying';
+
+/** A position after all entries; see note_instance() in scripts/library/groups.lua. */
+const BEHIND_ALL = '18446744073709551614-0';
+
+const SOURCES = {
+  ...loadScripts(LUA_SOURCES, 'stream', {
+    recordEvent: 'record-event',
+    takeCleanupTurn: 'take-cleanup-turn',
+    trimEvents: 'trim-events',
+    createGroup: 'create-group',
+    removeGroup: 'remove-group',
+    removeConsumer: 'remove-consumer',
+    countEvents: 'count-events',
+    lookAtGroups: 'look-at-groups',
+    readEvents: 'read-events',
+    replayDeadLetter: 'replay-dead-letter',
+    discardDeadLetter: 'discard-dead-letter',
+    trimDeadLetters: 'trim-dead-letters',
+  }),
+  ...loadScripts(LUA_SOURCES, 'delivery', {
+    registerHandlers: 'register-handlers',
+    wantBroadcast: 'want-broadcast',
+    wantEvents: 'want-events',
+    pickUpEvents: 'pick-up-events',
+    acknowledgeEvents: 'acknowledge-events',
+    retryOrDeadLetter: 'retry-or-dead-letter',
+    passOnEvent: 'pass-on-event',
+    renewLease: 'renew-lease',
+    releaseEvents: 'release-events',
+  }),
+};
+
+/**
+ * The scripts for the events stream of a partition: what it holds, its groups and their instances, and its dead
+ * letters. The header of each script says what it does and replies.
+ */
+export class EventStreamScripts {
+  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly kind: EntryKind,
+  ) {
+    this.#scripts = defineScripts(client, SOURCES);
+  }
+
+  /** `fields`: further ones, and their values, in turn. Resolves to the position. */
+  record({ events, wanted }: PartitionKeys, type: string, fields: readonly string[]) {
+    return this.#run<string>('recordEvent', [events, wanted], [type, ...fields]);
+  }
+
+  takeCleanupTurn(
+    { cleanup, events, deadLetters, prefix }: PartitionKeys,
+    instance: string,
+    duration: number,
+    { grace, retention, maxLength }: TrimLimits,
+  ) {
+    const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
+    return this.#run<TakeCleanupTurnReply>('takeCleanupTurn', keys, [instance, duration, grace, retention, maxLength]);
+  }
+
+  trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number) {
+    const { events, trimmed, dropped, thinned, prefix } = partition;
+    const { makingRoom, data } = this.kind;
+    const args = [grace, retention, maxLength, limit, makingRoom.join(' ')];
+    if (data) args.push(prefix + data.keyPrefix, data.idField, data.endField, data.endTypes.join(' '));
+    return this.#run<TrimReply>('trimEvents', [events, trimmed, dropped, thinned], args);
+  }
+
+  createGroup({ events, trimmed, wanted }: PartitionKeys, group: string, from: 'oldest' | 'now') {
+    return this.#run<CreateGroupReply>(
+      'createGroup',
+      [events, trimmed, wanted],
+      [group, from, this.kind.types.join(' ')],
+    );
+  }
+
+  /** `liveness`: the idle time in milliseconds below which an instance is alive. */
+  removeGroup(partition: PartitionKeys, group: string, liveness: number) {
+    const { events, handlers, dropped, wanted, lostDeadLetters } = partition;
+    const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
+    return this.#run<RemoveGroupReply>('removeGroup', [...keys, lostDeadLetters], [group, liveness]);
+  }
+
+  removeConsumer({ events }: PartitionKeys, group: string, consumer: string) {
+    return this.#run<RemoveConsumerReply>('removeConsumer', [events], [group, consumer]);
+  }
+
+  /** Counts up to `limit` events after a position. */
+  countEvents({ events }: PartitionKeys, position: string, limit: number) {
+    return this.#run<CountReply>('countEvents', [events], [position, limit]);
+  }
+
+  /** How far each group is behind; of its unread events, up to `limit` are counted. */
+  lookAtGroups({ events, dropped, lostDeadLetters, deadLetterIndex }: PartitionKeys, limit: number) {
+    return this.#run<LookReply[]>('lookAtGroups', [events, dropped, lostDeadLetters, deadLetterIndex], [limit]);
+  }
+
+  /**
+   * Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin.
+   * `types`: what it wants. `known`: the position up to which it knows that events have made room for ends. `hasRead`:
+   * whether the event at the position was in the stream, so that its loss is a gap.
+   */
+  readEvents(
+    { events, trimmed, thinned }: PartitionKeys,
+    position: string | undefined,
+    limit: number,
+    types: readonly string[],
+    known: string,
+    hasRead = false,
+  ) {
+    // No others make room, and the hash that is looked at has fields that are no types.
+    const thinnable = types.filter((type) => this.kind.makingRoom.includes(type));
+    const args = [position ?? '', limit, known, hasRead ? 1 : '', ...thinnable];
+    return this.#run<ReadReply>('readEvents', [events, trimmed, thinned], args);
+  }
+
+  replayDeadLetter({ events, deadLetters }: PartitionKeys, position: string) {
+    return this.#run<ReplayReply>('replayDeadLetter', [events, deadLetters], [position]);
+  }
+
+  discardDeadLetter({ deadLetters }: PartitionKeys, position: string) {
+    return this.#run<DiscardReply>('discardDeadLetter', [deadLetters], [position]);
+  }
+
+  trimDeadLetters(
+    { deadLetters }: PartitionKeys,
+    { retention, maxSize }: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'>,
+    limit: number,
+  ) {
+    return this.#run<TrimLettersReply>('trimDeadLetters', [deadLetters], [retention, maxSize, limit]);
+  }
+
+  /** `liveness`: the idle time in milliseconds below which an instance is alive. */
+  registerHandlers(
+    { events, handlers, wanted }: PartitionKeys,
+    { group, consumer }: ConsumerIdentity,
+    { names, types }: RegisteredHandlers,
+    liveness: number,
+  ) {
+    const args = [group, consumer, liveness, JSON.stringify(names), types.join(' ')];
+    return this.#run<RegisterReply>('registerHandlers', [events, handlers, wanted], args);
+  }
+
+  /** From now on a group wants events of these types as well. */
+  wantEvents({ wanted }: PartitionKeys, { group }: ConsumerIdentity, types: readonly string[]) {
+    return this.#run<WantReply>('wantEvents', [wanted], [group, ...types]);
+  }
+
+  /** An instance without handlers: its group wants no events, unless another instance has told otherwise. */
+  async abstain({ wanted }: PartitionKeys, { group }: ConsumerIdentity): Promise<void> {
+    await this.client.hsetnx(wanted, group, '');
+  }
+
+  /** For the next milliseconds broadcast handlers want events of these types. */
+  wantBroadcast(partition: PartitionKeys, types: readonly string[], milliseconds: number) {
+    const keys = types.map((type) => partition.broadcastWanted(type));
+    return this.#run<WishReply[]>('wantBroadcast', keys, [milliseconds]);
+  }
+
+  /**
+   * Whether events of a group are pending, which may be due. It also notes that this instance is alive. Plain commands
+   * instead of a script: cheap when nothing is pending.
+   */
+  async hasPending({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
+    const [[count]] = await Promise.all([
+      this.client.xpending(events, group),
+      this.client
+        .xreadgroup('GROUP', group, consumer, 'COUNT', 1, 'STREAMS', events, BEHIND_ALL)
+        // The reply to the other command says what is wrong.
+        .catch(() => null),
+    ]);
+    return Number(count) > 0;
+  }
+
+  pickUpEvents(
+    partition: PartitionKeys,
+    { group, consumer }: ConsumerIdentity,
+    { lease, longestBackOff }: Pick<EventRules, 'lease' | 'longestBackOff'>,
+    limit: number,
+  ) {
+    const keys = [partition.events, partition.failing(group), partition.retries(group)];
+    return this.#run<PickedUpEntry[]>('pickUpEvents', keys, [group, consumer, lease, limit, longestBackOff]);
+  }
+
+  /** All handlers of these entries have succeeded. */
+  acknowledge(partition: PartitionKeys, { group }: ConsumerIdentity, positions: readonly string[]) {
+    const keys = [partition.events, partition.failing(group), partition.retries(group)];
+    return this.#run<AcknowledgeReply>('acknowledgeEvents', keys, [group, ...positions]);
+  }
+
+  /** Handlers of an entry have failed: schedules its retry, or makes it a dead letter. */
+  fail(
+    entry: StreamEntry,
+    { group, consumer }: ConsumerIdentity,
+    { done, reason, attempts, handler = '' }: EntryFailure,
+    { firstBackOff, longestBackOff, retention, deadLetters }: RetryRules,
+  ) {
+    const { partition, position } = entry;
+    const keys = [partition.events, partition.failing(group), partition.retries(group), partition.deadLetters];
+    const data = dataKeyOf(this.kind, entry);
+    if (data !== undefined) keys.push(data);
+    const args = [group, consumer, position, JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff];
+    args.push(retention, deadLetters.maxSize, deadLetters.maxDataSize, handler, this.kind.data?.endField ?? '');
+    return this.#run<FailReply>('retryOrDeadLetter', keys, args);
+  }
+
+  /** This instance has no handler for an entry: `want` is what that of another one would want. */
+  passOn(
+    { partition, position }: StreamEntry,
+    { group, consumer }: ConsumerIdentity,
+    want: string,
+    { firstBackOff, longestBackOff }: Pick<RetryRules, 'firstBackOff' | 'longestBackOff'>,
+  ) {
+    const keys = [partition.events, partition.retries(group), partition.wanted];
+    // So that the others, whose polls come before the next one of this instance, are asked first.
+    const args = [group, consumer, position, want, firstBackOff / 10, longestBackOff];
+    return this.#run<PassOnReply>('passOnEvent', keys, args);
+  }
+
+  renewLease({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity, positions: readonly string[]) {
+    return this.#run<RenewReply[]>('renewLease', [events], [group, consumer, ...positions]);
+  }
+
+  /** `kept`: the positions of the entries that the instance still handles. */
+  releaseEvents(partition: PartitionKeys, { group, consumer }: ConsumerIdentity, kept: readonly string[]) {
+    const keys = [partition.events, partition.retries(group)];
+    return this.#run<ReleaseReply>('releaseEvents', keys, [group, consumer, ...kept]);
+  }
+
+  async #run<Reply>(
+    script: keyof typeof SOURCES,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<Reply> {
+    return (await this.#scripts[script](keys.length, keys, args)) as Reply;
+  }
+}
