@@ -112,6 +112,12 @@ export class RequestSessions implements OnModuleInit {
     return Boolean(isExcluded) || this.extension.excludes?.(request) === true;
   }
 
+  /** The same as a function; undefined where nothing is excluded. */
+  get exclusion(): ((request: IncomingMessage) => boolean) | undefined {
+    const isAny = this.options.exclude ?? this.extension.excludes;
+    return isAny && ((request) => this.excludes(request));
+  }
+
   /**
    * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only
    * when the session is used. Its touch is not sent yet.

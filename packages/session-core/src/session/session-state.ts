@@ -188,11 +188,6 @@ export function withStored(state: SessionState, changes: Partial<StoredState>): 
   return { ...state, stored: { ...state.stored, ...changes } };
 }
 
-/** Whether this object ended the session, or will end it at the save. */
-export function isOver({ deletion, stored }: SessionState): boolean {
-  return deletion !== undefined || stored.ended === 'deleted';
-}
-
 /** Whether the store has no such session any more, by what another request did. */
 export function isGone({ stored: { ended } }: SessionState): boolean {
   return ended === 'gone' || ended === 'rotated';
