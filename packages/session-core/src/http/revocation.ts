@@ -2,8 +2,8 @@ import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from
 import { defer, type Observable, switchMap } from 'rxjs';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { callOf } from './call.js';
-import type { GuardedConnections } from './guarded-connections.js';
 import { guardsOf, hasForeignGuard } from './handler-metadata.js';
+import type { GuardedConnections } from './open-connections.js';
 import type { RequestSession } from './request-session.js';
 
 /** The key under which the decorators mark a handler or its class. */

@@ -1,14 +1,9 @@
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
-import {
-  CSRF_ATTRIBUTE,
-  isKept,
-  isUninitialized,
-  type KeptAttributes,
-  PRINCIPAL_ATTRIBUTE,
-} from './attribute-names.js';
+import { CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { ConcurrentUpdates } from './concurrent-updates.js';
+import { isKept, type KeptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
 import {
   type ContentBounds,

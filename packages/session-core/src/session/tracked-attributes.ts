@@ -2,7 +2,7 @@ import { readText } from './json-attribute.serializer.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { assertAttributeFits, assertSessionFits, SessionContent, type BoundedSession } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
-import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
+import { type AttributeSerializer, hasText, problemWithoutValue } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { StoredText } from './session-record.js';
@@ -147,8 +147,7 @@ export class StoredAttributes {
     try {
       return this.serializer.serialize(value);
     } catch (error) {
-      const problem = error instanceof SerializationProblem ? error.message : 'cannot be serialized';
-      throw new SessionAttributeError(name, problem, { cause: error });
+      throw new SessionAttributeError(name, problemWithoutValue(error), { cause: error });
     }
   }
 

@@ -12,12 +12,11 @@ import {
   assertName,
   assertPrincipalName,
   assertRemember,
-  isKept,
-  keptAttributes,
   PRINCIPAL_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
 import { readText } from './json-attribute.serializer.js';
+import { isKept, keptAttributes } from './kept-attributes.js';
 import { SafePromise } from './safe-promise.js';
 import { fullError, type SessionBounds } from './session-bounds.js';
 import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
@@ -542,7 +541,7 @@ export class TrackedSession implements Session {
     // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
     const maxInactiveInterval = secondsOf('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     attributes.encode(PRINCIPAL_ATTRIBUTE, name);
-    const kept = keptAttributes(keep ?? (this.#isOfAnother(name) ? [] : undefined), visitorAttributes);
+    const kept = keptAttributes(keep, visitorAttributes, this.#isOfAnother(name));
     this.#change({
       authentication: { kept, at: Date.now() },
       timeouts: { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout },
