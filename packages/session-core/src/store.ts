@@ -20,7 +20,7 @@ export type {
 } from './session/session-change.js';
 export { toSessionInfo } from './session/session-info.js';
 export { exceededBound } from './session/session-bounds.js';
-export { isKept, type KeptAttributes } from './session/attribute-names.js';
+export { isKept, type KeptAttributes } from './session/kept-attributes.js';
 
 // events
 export { SessionEventDispatcher } from './events/session-event.dispatcher.js';

@@ -4,7 +4,9 @@ import type { VisitorToken } from '../http/visitor-token.js';
 import { CSRF_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { mask, TOKEN_BYTES, unmask } from './masked-token.js';
+
+/** Bytes of a CSRF token. */
+const TOKEN_BYTES = 32;
 
 /**
  * Returns the CSRF token of a session, for a form field or a request header. Each call returns a different text, and
@@ -59,4 +61,25 @@ function tokenFor(id: string, value: unknown): Buffer | undefined {
   if (typeof value !== 'string' || !value.startsWith(`${id}:`)) return undefined;
   const token = Buffer.from(value.slice(id.length + 1), 'base64url');
   return token.length === TOKEN_BYTES ? token : undefined;
+}
+
+/**
+ * Encodes a token for a page as a random mask and the masked token. The text differs each time, so the size of a
+ * compressed page reveals nothing about the token (BREACH).
+ */
+function mask(token: Buffer): string {
+  const pad = randomBytes(token.length);
+  return Buffer.concat([pad, xor(token, pad)]).toString('base64url');
+}
+
+/** The token under the mask; undefined for a text that `mask()` cannot have returned. */
+function unmask(text: string): Buffer | undefined {
+  const masked = Buffer.from(text, 'base64url');
+  // Buffer.from() skips what is not base64.
+  if (masked.length !== 2 * TOKEN_BYTES || masked.toString('base64url') !== text) return undefined;
+  return xor(masked.subarray(TOKEN_BYTES), masked.subarray(0, TOKEN_BYTES));
+}
+
+function xor(bytes: Buffer, pad: Buffer): Buffer {
+  return Buffer.from(bytes.map((byte, index) => byte ^ pad[index]!));
 }

@@ -1,4 +1,4 @@
-import { type AttributeSerializer, SerializationProblem } from '../session/attribute.serializer.js';
+import { type AttributeSerializer, problemWithoutValue } from '../session/attribute.serializer.js';
 import { readText } from '../session/json-attribute.serializer.js';
 
 /** The error of data that belong to something with a name. */
@@ -15,10 +15,7 @@ export function writeData(
   try {
     return serializer.serialize(data);
   } catch (cause) {
-    // The message of another error may quote the data.
-    throw new DataError(name, cause instanceof SerializationProblem ? cause.message : 'cannot be serialized', {
-      cause,
-    });
+    throw new DataError(name, problemWithoutValue(cause), { cause });
   }
 }
 

@@ -123,7 +123,7 @@ async function loadForOperation({ request, info }: Call): Promise<DetachedSessio
   const detached = await requests.detached(incoming);
   // The application sent an event of a subscription. It is no access: the user may have left.
   if (isSubscription(info) && info!.parentType !== info!.schema.getSubscriptionType()) detached.keepIdle();
-  void detached.touch.send();
+  void detached.touch?.send();
   return detached;
 }
 

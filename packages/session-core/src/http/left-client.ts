@@ -1,12 +1,31 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { isDestroyed } from './response-hold.js';
 
 type Http2Request = IncomingMessage & { readonly stream?: { readonly endAfterHeaders: boolean } };
 
 /**
- * Whether a request whose client left while its session was loaded is served all the same: because of what it changes.
- * Not when it has a body, because Node.js has discarded that.
+ * Serves a request whose client has perhaps left while its session was loaded. `wasReadable`: whether its socket could
+ * be read before. Where the client has left, the request is served because of what it changes, or not at all.
  */
-export function isServedWithoutClient({ method, headers, stream }: Http2Request): boolean {
+export function serveWithoutClient(
+  request: IncomingMessage,
+  response: ServerResponse,
+  wasReadable: boolean,
+  serve: () => void,
+): void {
+  if (isDestroyed(response) && !mayChangeSomething(request)) return;
+  // Nobody is there to be answered, so the connection must not wait for it.
+  if (isBodyLost(request, wasReadable)) return void response.destroy();
+  if (!isDestroyed(response)) return serve();
+  // By then, all have emitted what they emit when a client leaves.
+  setImmediate(() => {
+    repeatClose(request, response);
+    serve();
+  });
+}
+
+/** Not when it has a body, because Node.js has discarded that. */
+function mayChangeSomething({ method, headers, stream }: Http2Request): boolean {
   if (method === 'GET' || method === 'HEAD') return false;
   return !announcesBody(headers) && stream?.endAfterHeaders !== false;
 }
@@ -16,20 +35,18 @@ function announcesBody(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Tells later whether the client left before anybody has read the body: the parsers of Express then skip it, and the
- * handler would run as if nothing had been sent. The response shows it later, or never where it waits for another one
- * of its connection. Undefined for a request without a body.
+ * Whether the client left before anybody has read the body: the parsers of Express then skip it, and the handler would
+ * run as if nothing had been sent. The response shows it later, or never where it waits for another one of its
+ * connection.
  */
-export function bodyWatchOf(request: IncomingMessage): (() => boolean) | undefined {
-  const { headers, socket } = request;
-  if (!announcesBody(headers)) return undefined;
+function isBodyLost({ headers, socket, readableEnded, aborted }: IncomingMessage, wasReadable: boolean): boolean {
+  if (readableEnded || !announcesBody(headers)) return false;
   // Adapters of serverless platforms give a body that is read already, on a socket that never was readable.
-  const { readable } = socket;
-  return () => !request.readableEnded && (request.aborted || socket.destroyed || (readable && !socket.readable));
+  return aborted || socket.destroyed || (wasReadable && !socket.readable);
 }
 
 /** Tells those who listen from now on that the client has left. All others were told when it left. */
-export function repeatClose(request: IncomingMessage, response: ServerResponse): void {
+function repeatClose(request: IncomingMessage, response: ServerResponse): void {
   // On HTTP/2, other requests may go on using the connection.
   const emitters = request.httpVersionMajor === 1 ? [request, response, request.socket] : [request, response];
   for (const emitter of emitters) {

@@ -2,19 +2,19 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { findPrincipals, type SessionRepository, signOutById } from '../repository/session.repository.js';
+import { type SessionRepository, signOutById } from '../repository/session.repository.js';
 import { AliasedSessionIdResolver, DEFAULT_ALIAS } from '../resolvers/aliased-session-id.resolver.js';
 import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
-import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/session-response.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
+import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
+import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 
 interface PresentedToken {
   readonly token: SessionToken;
@@ -98,21 +98,16 @@ export class RequestSessionLoader {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
+    const { takeover } = this.extension;
+    if (!takeover || !this.#isOfOneSession(request)) return presented;
     // Last: a session that is already kept here counts.
-    for (const foreign of this.#foreignOf(request)) {
-      const id = this.options.ids.find(foreign.token);
-      if (id !== undefined && presented.length < MOST_PRESENTED) presented.push({ token: foreign.token, id, foreign });
+    for (const found of takeover.find(request)) {
+      const id = this.options.ids.find(found.token);
+      if (id === undefined || presented.length >= MOST_PRESENTED) continue;
+      const foreign: ForeignSession = { ...found, move: (to) => found.move(to, this.deviceOf?.(request)) };
+      presented.push({ token: found.token, id, foreign });
     }
     return presented;
-  }
-
-  /** What a request presents of another library. */
-  #foreignOf(request: IncomingMessage): readonly ForeignSession[] {
-    const { takeover } = this.extension;
-    if (!takeover || !this.#isOfOneSession(request)) return NO_FOREIGN;
-    const [found, { deviceOf }] = [takeover.find(request), this];
-    if (!deviceOf) return found;
-    return found.map((foreign) => ({ ...foreign, move: (id) => foreign.move(id, deviceOf(request)) }));
   }
 
   /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
@@ -125,10 +120,8 @@ export class RequestSessionLoader {
     const presentedIds = all.map(({ id }) => id);
     const askedAt = performance.now();
     try {
-      const [found = NONE] = await findPresented(this.repository, [presentedIds]);
+      const found = all.length > 1 ? await this.#findSeveral(request, presentedIds) : await this.#findOne(presentedIds);
       const { sessions, counts } = found;
-      const loadError = all.length > 1 ? this.#conflictIn(request, found) : undefined;
-      if (loadError) return { presented: first.token, presentedIds, loadError };
       // Each is a guess of its own.
       if (sessions.includes(null)) all.forEach((each, i) => sessions[i] === null && this.#reportUnknown(request, each));
       const known = all[counts];
@@ -138,7 +131,7 @@ export class RequestSessionLoader {
         : await this.#takeOver(all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
-      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
+      const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : undefined;
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
       return { presented, presentedIds, askedAt, loaded, companions, touch, foreign };
     } catch (loadError) {
@@ -146,16 +139,25 @@ export class RequestSessionLoader {
     }
   }
 
-  /** Warns of a request that presents sessions of two principals; its error when that is refused. */
-  #conflictIn(request: IncomingMessage, { sessions, counts }: PresentedSessions): ConflictException | undefined {
+  /** Most requests present one token. */
+  async #findOne(ids: readonly string[]): Promise<PresentedSessions> {
+    const sessions = await this.repository.findByIds(ids);
+    return { sessions, counts: sessions[0] ? 0 : -1 };
+  }
+
+  /** @throws ConflictException when the sessions of two principals are refused */
+  async #findSeveral(request: IncomingMessage, ids: readonly string[]): Promise<PresentedSessions> {
+    const [found] = await findPresented(this.repository, [ids]);
+    const { sessions, counts } = found!;
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
-    if (principals.size < 2) return undefined;
+    if (principals.size < 2) return found!;
     const { id: sessionId, principalName } = sessions[counts] ?? {};
     const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
     const isRefused = this.options.security === 'strict';
     if (!isHeard) this.#log.warn('two principals', isRefused ? REFUSED_PRINCIPALS : TWO_PRINCIPALS);
-    return isRefused ? new ConflictException(CONFLICT) : undefined;
+    if (isRefused) throw new ConflictException(CONFLICT);
+    return found!;
   }
 
   #reportUnknown(request: IncomingMessage, presented: PresentedToken): void {
@@ -208,24 +210,20 @@ export class RequestSessionLoader {
     }
   }
 
-  #touchOf(session: TrackedSession, presented: SessionToken, foreign: ForeignSession | undefined): SessionTouch {
+  #touchOf(session: TrackedSession, presented: SessionToken, foreign?: ForeignSession): SessionTouch | undefined {
     // Its client does not have the token yet. It is no access: the session keeps the end that it had elsewhere.
     if (foreign) return new SessionTouch(() => this.#lookAgain(session), true, true);
     const dueIn = touchDueIn(session, this.options);
     if (dueIn !== undefined && dueIn > 0) {
       // Neither do its saves have to renew it.
       session.keepIdleFor(dueIn);
-      return SessionTouch.none;
+      return undefined;
     }
     const sendsToken = isRolling(this.resolver, { presented, ...cookieLifetimeOf(session) });
     const isDue = dueIn !== undefined || (sendsToken && isCookieDue(session, this.options.touchInterval));
-    return isDue ? SessionTouch.of(this.repository, session, sendsToken) : SessionTouch.none;
+    return isDue ? SessionTouch.of(this.repository, session, sendsToken) : undefined;
   }
 }
-
-const NO_FOREIGN: readonly ForeignSession[] = [];
-
-const NONE: PresentedSessions = { sessions: [], counts: -1 };
 
 const TWO_PRINCIPALS =
   'A request presented live sessions of two principals, and the first counted: a cookie may have been planted in the ' +
@@ -236,94 +234,3 @@ const REFUSED_PRINCIPALS =
   'have been planted in the browser of a user, who has to delete the cookies of this site';
 
 const CONFLICT = 'The request presents the sessions of two users: delete the cookies of this site';
-
-// Browsers send one token of their own. More are old ones of other paths, or planted. Only these cost a second round
-// trip.
-const LOADED_UNSEEN = 5;
-
-/** The most ids in one place of which all are looked for. */
-const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;
-
-/** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
-interface PresentedSessions {
-  /**
-   * In the order of the ids, null where there is none. Of those that do not count, maybe only the principal is known.
-   */
-  readonly sessions: readonly (Session | null)[];
-  /** The index of the session that counts; -1 without one. */
-  readonly counts: number;
-}
-
-/**
- * The sessions with the ids that a request presents, 64 at most besides the first five of each place. One round trip
- * loads five in all, or one of each place. Where there are more, it only asks which of them are alive and whose they
- * are, and a second one loads those that count: a header of cookies must not cost 64 sessions.
- */
-export async function findPresented(
-  repository: SessionRepository,
-  places: readonly (readonly string[])[],
-): Promise<PresentedSessions[]> {
-  const [first, ...others] = places;
-  // Most requests.
-  if (first && others.length === 0 && first.length <= LOADED_UNSEEN)
-    return [counted(await repository.findByIds(first))];
-  const ids = bounded(places);
-  const flat = ids.flat();
-  if (flat.length <= LOADED_UNSEEN) {
-    const found = await repository.findByIds(flat);
-    return ids.map(({ length }) => counted(found.splice(0, length)));
-  }
-  const isLoaded = ids.map(({ length }) => length === 1);
-  const [loaded, asked] = await Promise.all([
-    repository.findByIds(ids.filter((_, place) => isLoaded[place]).flat()),
-    findPrincipals(repository, ids.filter((_, place) => !isLoaded[place]).flat()),
-  ]);
-  return Promise.all(
-    ids.map(async ({ length }, place) =>
-      isLoaded[place] ? counted(loaded.splice(0, length)) : loadCounting(repository, asked.splice(0, length)),
-    ),
-  );
-}
-
-function counted(sessions: readonly (Session | null)[]): PresentedSessions {
-  return { sessions, counts: indexOfSessionThatCounts(sessions) };
-}
-
-function bounded(places: readonly (readonly string[])[]): (readonly string[])[] {
-  let room = MOST_TOKENS;
-  return places.map((ids) => {
-    const more = ids.slice(LOADED_UNSEEN, LOADED_UNSEEN + room).length;
-    room -= more;
-    return ids.slice(0, LOADED_UNSEEN + more);
-  });
-}
-
-/** Loads the session that counts among those of which only the principals are known. */
-async function loadCounting(repository: SessionRepository, sessions: (Session | null)[]): Promise<PresentedSessions> {
-  for (;;) {
-    const counts = indexOfSessionThatCounts(sessions);
-    const known = sessions[counts];
-    if (!known) return { sessions, counts };
-    const loaded = await repository.findById(known.id);
-    sessions[counts] = loaded;
-    // Otherwise it has ended meanwhile, and the next one counts.
-    if (loaded) return { sessions, counts };
-  }
-}
-
-/**
- * Of the sessions that a request presents, the index of the one that counts: the first of a principal, or else the
- * first.
- */
-function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number {
-  // Most requests present one, and nothing of it need be decoded.
-  if (sessions.length === 1) return sessions[0] ? 0 : -1;
-  const ofPrincipal = sessions.findIndex((session) => principalOf(session) !== undefined);
-  return ofPrincipal < 0 ? sessions.findIndex((session) => session !== null) : ofPrincipal;
-}
-
-/** The principal of a session; undefined without one, and when it cannot be decoded. */
-export function principalOf(session: Session | null): string | undefined {
-  const name = session && TrackedSession.of(session).peekAttribute(PRINCIPAL_ATTRIBUTE);
-  return typeof name === 'string' ? name : undefined;
-}

@@ -56,7 +56,7 @@ export class RequestSession implements SessionCaller {
   #isUsed = false;
   /** Those with which the session was loaded; undefined also when a change of them renews nothing. */
   #timeouts: SessionTimeouts | undefined;
-  #touch: SessionTouch;
+  #touch: SessionTouch | undefined;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
   /** When the store was last asked whether the session lives, by the monotonic clock. */
@@ -76,27 +76,26 @@ export class RequestSession implements SessionCaller {
     readonly response: SessionResponse,
     found: FoundSession,
   ) {
-    const { presented, presentedIds = [], loaded, companions, loadError, touch = SessionTouch.none, foreign } = found;
-    const { askedAt = -Infinity } = found;
+    const { presented, presentedIds = [], askedAt = -Infinity, loaded, companions, loadError, touch, foreign } = found;
     this.#askedAt = askedAt;
     this.presented = presented;
     this.#touch = touch;
     this.foreign = foreign && { session: foreign, wasFound: Boolean(loaded) };
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
-    this.#session = loaded ? TrackedSession.of(loaded) : undefined;
-    this.#session?.bindTo(response, { companions, caller: this });
-    if (this.#session) this.#timeouts = timeoutsOf(this.#session);
+    if (!loaded) return;
+    const session = TrackedSession.of(loaded);
+    session.bindTo(response, { companions, caller: this });
+    this.#session = session;
+    this.#timeouts = session.timeouts;
   }
 
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
   get session(): Session {
     this.use();
-    this.#reportOutage();
     // Tokens of two principals are no outage.
-    if (this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals) this.#requireLoaded();
-    this.#session ??= this.#createSession();
-    return this.#session;
+    if (this.#loadError !== undefined) this.#tellOfOutage(this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals);
+    return (this.#session ??= this.#createSession());
   }
 
   /** The session, if it was loaded or created. Reading this does not count as using the session. */
@@ -104,8 +103,8 @@ export class RequestSession implements SessionCaller {
     return this.#session;
   }
 
-  /** The touch that this request may owe its session. */
-  get touch(): SessionTouch {
+  /** The touch that this request owes its session; undefined: none is due. */
+  get touch(): SessionTouch | undefined {
     return this.#touch;
   }
 
@@ -127,7 +126,7 @@ export class RequestSession implements SessionCaller {
   /** The session that `request.session` and `@Session()` give. */
   get shown(): Session | undefined {
     // An access log that reads the session after the response must not fail because the store failed.
-    return this.isLeftWithout ? undefined : this.session;
+    return this.#loadError !== undefined && this.isLeftWithout ? undefined : this.session;
   }
 
   /** Whether the session was used, so that the response may depend on it. */
@@ -157,14 +156,12 @@ export class RequestSession implements SessionCaller {
   /** Sets what a failed load means for this request. @throws the error of the load when the policy is `reject` */
   applyOutagePolicy(policy: SessionOutagePolicy): void {
     this.#outagePolicy = policy;
-    if (policy !== 'reject') return;
-    this.#reportOutage();
-    this.#requireLoaded();
+    if (policy === 'reject' && this.isUnavailable) this.#tellOfOutage(true);
   }
 
   /** From now on, neither a touch nor a save of this request renews the idle timeout. */
   keepIdle(): void {
-    this.touch.cancel();
+    this.#touch?.cancel();
     this.#timeouts = undefined;
     this.#session?.keepIdle();
   }
@@ -177,9 +174,27 @@ export class RequestSession implements SessionCaller {
 
   /** Sends it again also when a timeout has changed: that renews the session, and so must a cookie with a lifetime. */
   sendAgainIfRenewed(resolver: SessionIdResolver): void {
-    const [session, loaded] = [this.#session, this.#timeouts];
-    if (!session || !loaded || (this.#touch.isRolling && this.#touch.isDue)) return;
-    if (haveChanged(session, loaded) && isRolling(resolver, this.client)) this.sendAgain();
+    const loaded = this.#timeouts;
+    const now = this.#session?.timeouts;
+    // Most requests set none.
+    if (now === loaded || !now || !loaded || (this.#touch?.isRolling && this.#touch.isDue)) return;
+    if (haveChanged(now, loaded) && isRolling(resolver, this.client)) this.sendAgain();
+  }
+
+  /** Saves, and then touches the session if its token is still the presented one, so that the client gets it again. */
+  async renew(): Promise<void> {
+    if (this.needsSave) await this.save();
+    const session = this.#session;
+    if (!session?.tokenToSend && !session?.isDeleted) await this.#touch?.send();
+  }
+
+  /**
+   * The token to send: that of a session that was created or rotated here, once it is stored; also when a later save
+   * failed, because no other token opens the session. Or the presented token again, to renew a cookie with a lifetime.
+   */
+  get tokenToSend(): SessionToken | undefined {
+    const renewed = this.#touch?.isRolling && this.#touch.hasRenewed ? this.presented : undefined;
+    return this.#session?.tokenToSend ?? renewed;
   }
 
   /**
@@ -266,14 +281,12 @@ export class RequestSession implements SessionCaller {
     }
   }
 
-  #reportOutage(): void {
-    if (this.#isOutageReported || !(this.#loadError instanceof SessionStoreError)) return;
-    this.#isOutageReported = true;
-    this.parts.telemetry?.outage(this.#outagePolicy);
-  }
-
-  #requireLoaded(): void {
-    if (this.#loadError !== undefined) throw this.#loadError;
+  #tellOfOutage(mustBeLoaded: boolean): void {
+    if (!this.#isOutageReported && this.#loadError instanceof SessionStoreError) {
+      this.#isOutageReported = true;
+      this.parts.telemetry?.outage(this.#outagePolicy);
+    }
+    if (mustBeLoaded) throw this.#loadError;
   }
 
   #createSession(): TrackedSession {
@@ -283,10 +296,6 @@ export class RequestSession implements SessionCaller {
     this.#askedAt = performance.now();
     return session;
   }
-}
-
-function timeoutsOf({ maxInactiveInterval, absoluteTimeout }: SessionTimeouts): SessionTimeouts {
-  return { maxInactiveInterval, absoluteTimeout };
 }
 
 /** A change that cannot be stored must not look as if it had been. */

@@ -11,9 +11,8 @@ import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { DetachedSession } from './detached-session.js';
-import { GuardedConnections } from './guarded-connections.js';
 import { RequestSessionLoader } from './request-session.loader.js';
-import { OpenConnections, SessionEndListener } from './open-connections.js';
+import { GuardedConnections, OpenConnections, SessionEndListener } from './open-connections.js';
 import { SharedResponseFunctions } from './response-hold.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
@@ -110,6 +109,12 @@ export class RequestSessions implements OnModuleInit {
     const isExcluded: unknown = this.options.exclude?.(request);
     if (isExcluded instanceof Promise) throw new InvalidSessionOptionsError('SessionModule', [PROMISED_EXCLUSION]);
     return Boolean(isExcluded) || this.extension.excludes?.(request) === true;
+  }
+
+  /** The same as a function; undefined where nothing is excluded. */
+  get exclusion(): ((request: IncomingMessage) => boolean) | undefined {
+    const isAny = this.options.exclude ?? this.extension.excludes;
+    return isAny && ((request) => this.excludes(request));
   }
 
   /**

@@ -4,6 +4,8 @@ import { logger } from '../logging/session.logger.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
+import { appendVary, forbidStoring } from '../resolvers/response-headers.js';
+import type { SessionToken } from '../session/session-token.js';
 import { LateChanges } from './late-changes.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
@@ -50,7 +52,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   readonly #hold: ResponseHold;
   #isHeld = false;
   #headerActions: (() => void)[] | undefined;
-  #passedActions: (() => void)[] | undefined;
+  #passedActions: (() => unknown)[] | undefined;
   #visitor: VisitorToken | undefined;
   #headers: 'open' | 'begun' | 'sent' = 'open';
   #isWaiting = false;
@@ -166,7 +168,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
    * save and reports the failure.
    */
   saveEarly(): Promise<void> | undefined {
-    if (this.hasBegun) return undefined;
+    if (this.#headers !== 'open') return undefined;
     this.#isHandled = true;
     const { session } = this;
     const prepared = this.#prepare();
@@ -193,8 +195,33 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   /** Begins the save, or the touch that sends the cookie again, that the headers wait for; undefined without one. */
   protected abstract saveSession(): Promise<void> | undefined;
 
-  /** Adds the headers of the session. */
+  /** Adds the headers of the session, by `sendToken()` and others. */
   protected abstract addHeaders(): void;
+
+  /** Sends the client a token; without one, and when the session was deleted, makes it forget the one that it has. */
+  protected sendToken(token: SessionToken | undefined, isDeleted: boolean): void {
+    const { request, response, session } = this;
+    const { resolver, extension } = this.parts;
+    const { foreign } = session;
+    let resolved: unknown;
+    try {
+      // A cookie that is sent again depends on the presented one, even when the session was not used.
+      if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
+      if (token && extension.withholds?.(request)) return;
+      // Not where the token of this library could not be sent: the client would have none.
+      if (foreign && (token || isDeleted || !foreign.wasFound)) {
+        foreign.session.expire(response);
+        forbidStoring(response);
+      }
+      if (token) resolved = resolver.send(request, response, token, session.client);
+      else if (isDeleted) resolved = resolver.expire(request, response, session.client);
+    } catch (error) {
+      // The session is stored by now, and an exception in the middle of sending the response could end the process.
+      reportResolver(error);
+    }
+    // The compiler lets the method of a resolver be `async`.
+    if (resolved instanceof Promise) resolved.catch(reportResolver);
+  }
 
   /** Runs an action that adds headers, right before the response is sent. */
   onHeaders(action: () => void): void {
@@ -202,7 +229,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   }
 
   /** Runs an action once the headers were sent, and the session is stored. */
-  onPassed(action: () => void): void {
+  onPassed(action: () => unknown): void {
     (this.#passedActions ??= []).push(action);
   }
 
@@ -218,15 +245,12 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     this.#headerActions?.forEach((action) => action());
     this.parts.extension.beforeHeaders?.(this.session, this.response);
     this.addHeaders();
-  }
-
-  /** Whether `onHeaders()` was called. */
-  protected get hasHeaderActions(): boolean {
-    return this.#headerActions !== undefined;
+    // A cookie that an action has set is not for others either.
+    if (this.#headerActions) forbidStoring(this.response);
   }
 
   passed(): void {
-    if (this.headersSent) return;
+    if (this.#headers === 'sent') return;
     this.#headers = 'sent';
     this.#passedActions?.forEach((action) => action());
     if (this.#isChangedLate) this.#lateChanges.note();
@@ -305,6 +329,10 @@ function responseOf(error: HttpException): ErrorResponse | undefined {
   } catch {
     return undefined;
   }
+}
+
+function reportResolver(error: unknown): void {
+  logger.error('The SessionIdResolver failed, so a response is sent without its headers', shownStack(error));
 }
 
 function isStatus(status: unknown): boolean {

@@ -2,8 +2,8 @@ import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from
 import { defer, type Observable, switchMap } from 'rxjs';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { callOf } from './call.js';
-import type { GuardedConnections } from './guarded-connections.js';
 import { guardsOf, hasForeignGuard } from './handler-metadata.js';
+import type { GuardedConnections } from './open-connections.js';
 import type { RequestSession } from './request-session.js';
 
 /** The key under which the decorators mark a handler or its class. */
@@ -24,6 +24,9 @@ export const SIGNED_IN = { maxAge: Infinity } as const;
  * with one that the guard itself has made; AuthenticatedGuard sees to that itself.
  */
 export class RevocationGuard implements CanActivate {
+  /** By controller and handler, whether the application guards it. */
+  readonly #guarded = new WeakMap<object, WeakMap<object, boolean>>();
+
   /** `isEverythingGuarded`: whether a global guard is the application's. */
   constructor(
     private readonly connections: GuardedConnections,
@@ -35,21 +38,27 @@ export class RevocationGuard implements CanActivate {
     const { commit } = callOf(context);
     if (!commit) return true;
     const { session } = commit;
+    const isGuarded = this.#isGuarded(context.getHandler(), context.getClass());
     if (!isSignedIn(session)) {
       // A guard may sign its user in, who is stored before the response begins.
-      commit.onPassed(() => this.#add(context, session));
+      if (isGuarded) commit.onPassed(() => isSignedIn(session) && this.connections.add(session));
       return true;
     }
-    this.#add(context, session);
+    if (isGuarded) this.connections.add(session);
     return refuseEnded(session);
   }
 
-  #add(context: ExecutionContext, session: RequestSession): void {
-    if (isSignedIn(session) && this.#isGuarded(context)) this.connections.add(session);
+  #isGuarded(handler: object, controller: object): boolean {
+    const known = this.#guarded.get(controller) ?? new WeakMap<object, boolean>();
+    let isGuarded = known.get(handler);
+    if (isGuarded === undefined) {
+      isGuarded = this.#looksGuarded(handler, controller);
+      this.#guarded.set(controller, known.set(handler, isGuarded));
+    }
+    return isGuarded;
   }
 
-  #isGuarded(context: ExecutionContext): boolean {
-    const [handler, controller] = [context.getHandler(), context.getClass()];
+  #looksGuarded(handler: object, controller: object): boolean {
     if (hasForeignGuard([...guardsOf(controller), ...guardsOf(handler)])) return true;
     if (!this.isEverythingGuarded) return false;
     const rules = [handler, controller].map((each) => Reflect.getMetadata(AUTHENTICATION, each) as AuthenticationRule);

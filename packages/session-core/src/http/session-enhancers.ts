@@ -1,8 +1,8 @@
 import { type CanActivate, Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
 import { WarnOnce } from '../logging/warn-once.js';
-import { GuardedConnections } from './guarded-connections.js';
 import { hasForeignGuard, isMetadataKnown, putFirst, putLast } from './handler-metadata.js';
+import { GuardedConnections } from './open-connections.js';
 import { RevocationGuard, RevocationInterceptor } from './revocation.js';
 import { RouteExplorer } from './route.explorer.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';

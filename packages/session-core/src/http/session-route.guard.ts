@@ -16,8 +16,7 @@ export class SessionRouteGuard implements CanActivate {
     if (!session) return true;
     const route = [context.getHandler(), context.getClass()];
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
-    // A cookie that is sent again waits until the headers are sent: the handler may rotate the token.
-    if (!session.touch.isRolling) void session.touch.send();
+    session.touch?.sendEarly();
     if (session.isUnavailable) {
       const policy = this.reflector.getAllAndOverride<SessionOutagePolicy | undefined>(SESSION_OUTAGE_POLICY, route);
       session.applyOutagePolicy(policy ?? 'on-use');

@@ -43,22 +43,20 @@ function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }
 export class SessionTouch {
   #touch: (() => Promise<TouchOutcome | 'failed'>) | undefined;
   #sent: Promise<TouchOutcome | 'failed'> | undefined;
+  #outcome: TouchOutcome | 'failed' | undefined;
 
   /**
-   * @param touch touches the session, and never rejects; undefined when no touch is due
+   * @param touch touches the session, and never rejects
    * @param isRolling whether the cookie has a lifetime, so that each touch sends it again
    * @param isNeeded whether it cannot be cancelled
    */
   constructor(
-    touch?: () => Promise<TouchOutcome | 'failed'>,
+    touch: () => Promise<TouchOutcome | 'failed'>,
     readonly isRolling = false,
     private readonly isNeeded = false,
   ) {
     this.#touch = touch;
   }
-
-  /** The touch of a request that owes none. */
-  static readonly none = new SessionTouch();
 
   /**
    * A touch that is due. If it `isNeeded` to send the token, it is sent even when the request does not count as an
@@ -90,10 +88,21 @@ export class SessionTouch {
     return this.#touch !== undefined;
   }
 
+  /** Whether it has renewed the session, under the id with which that was loaded. */
+  get hasRenewed(): boolean {
+    // Not `forwarded`: a session that another request rotated has another token, which the client already got.
+    return this.#outcome === 'touched';
+  }
+
   /** Touches the session if that is due and was not done yet. */
   send(): Promise<TouchOutcome | 'failed'> | undefined {
-    this.#sent ??= this.#touch?.();
+    this.#sent ??= this.#touch?.().then((outcome) => (this.#outcome = outcome));
     return this.#sent;
+  }
+
+  /** The same, unless the cookie is sent again: that waits for the headers, as the handler may rotate the token. */
+  sendEarly(): void {
+    if (!this.isRolling) void this.send();
   }
 
   /** The request does not count as an access. */

@@ -88,10 +88,10 @@ export async function saveBeforeNestAnswers(): Promise<boolean> {
   if (saving.has(apply)) return true;
   // Nest awaits it behind all interceptors, inside of what passes errors to the filters.
   prototype.apply = function (result, response, status) {
-    const send = () => apply.call(this, result, response, status);
     // Also where an interceptor has saved: it may have been that of another handler, which passed the request on.
-    const saved = commitOf(response as PlatformResponse)?.saveEarly();
-    return saved ? saved.then(send) : send();
+    const saving = commitOf(response as PlatformResponse)?.saveEarly();
+    if (!saving) return apply.call(this, result, response, status);
+    return saving.then(() => apply.call(this, result, response, status));
   };
   saving.add(prototype.apply);
   return true;

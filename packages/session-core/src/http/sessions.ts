@@ -41,7 +41,7 @@ export class Sessions {
     if (isUpgrade(incoming) && !this.requests.allowsOriginOf(incoming)) return null;
     if (this.requests.excludes(incoming)) return null;
     const detached = await this.requests.detached(incoming);
-    void detached.touch.send();
+    void detached.touch?.send();
     return detached.existing || detached.isUnavailable ? detached.session : null;
   }
 

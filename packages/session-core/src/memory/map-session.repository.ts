@@ -10,7 +10,7 @@ import {
 } from '../events/session.events.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import type { SessionRepositoryOptions } from '../repository/session.repository.js';
-import { isKept, type KeptAttributes } from '../session/attribute-names.js';
+import { isKept, type KeptAttributes } from '../session/kept-attributes.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
 import { exceededBound } from '../session/session-bounds.js';

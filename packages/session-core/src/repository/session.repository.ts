@@ -177,13 +177,12 @@ export abstract class SessionRepository {
   async #find(ids: readonly string[], only?: readonly string[]): Promise<(Session | null)[]> {
     const wellFormed = ids.filter(isWellFormedIdOrToken);
     if (wellFormed.length === 0) return ids.map(() => null);
-    const sessionOf = (record?: SessionRecord) => record && this.restore(only ? withOnly(only, record) : record);
-    const [first, ...others] = ids;
+    const loaded = await this.#load(ids.length === 1 ? ids : [...new Set(wellFormed)], only);
+    const records = only ? loaded.map((record) => withOnly(only, record)) : loaded;
     // Most requests present one id.
-    if (others.length === 0) return [sessionOf((await this.#load(ids, only)).find(({ id }) => id === first)) ?? null];
-    const records = await this.#load([...new Set(wellFormed)], only);
+    if (ids.length === 1) return [records[0]?.id === ids[0] ? this.restore(records[0]!) : null];
     const found = new Map(records.map((record) => [record.id, record]));
-    return ids.map((id) => sessionOf(found.get(id)) ?? null);
+    return ids.map((id) => (found.has(id) ? this.restore(found.get(id)!) : null));
   }
 
   #load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]> {
@@ -296,7 +295,7 @@ export abstract class SessionRepository {
 
   /** Returns the session that a record describes. */
   protected restore(record: SessionRecord): Session {
-    return TrackedSession.restore(this.#writer, record);
+    return new TrackedSession(this.#writer, record);
   }
 }
 

@@ -34,6 +34,11 @@ export class SerializationProblem extends Error {
   override readonly name = 'SerializationProblem';
 }
 
+/** What an error may say of a failure to serialize a value: the message of any other error may quote the value. */
+export function problemWithoutValue(error: unknown): string {
+  return error instanceof SerializationProblem ? error.message : 'cannot be serialized';
+}
+
 /** Whether a value is a serializer. */
 export function isSerializer(value: unknown): value is AttributeSerializer {
   return hasMethod(value, 'serialize') && hasMethod(value, 'deserialize');

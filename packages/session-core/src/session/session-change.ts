@@ -1,4 +1,4 @@
-import type { KeptAttributes } from './attribute-names.js';
+import type { KeptAttributes } from './kept-attributes.js';
 
 /**
  * A change that a store makes to a session in one atomic step.

@@ -1,14 +1,9 @@
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
-import {
-  CSRF_ATTRIBUTE,
-  isKept,
-  isUninitialized,
-  type KeptAttributes,
-  PRINCIPAL_ATTRIBUTE,
-} from './attribute-names.js';
+import { CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { ConcurrentUpdates } from './concurrent-updates.js';
+import { isKept, type KeptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
 import {
   type ContentBounds,
@@ -186,11 +181,6 @@ function idleTimeOf(record: SessionRecord): number | undefined {
 
 export function withStored(state: SessionState, changes: Partial<StoredState>): SessionState {
   return { ...state, stored: { ...state.stored, ...changes } };
-}
-
-/** Whether this object ended the session, or will end it at the save. */
-export function isOver({ deletion, stored }: SessionState): boolean {
-  return deletion !== undefined || stored.ended === 'deleted';
 }
 
 /** Whether the store has no such session any more, by what another request did. */

@@ -2,7 +2,7 @@ import { readText } from './json-attribute.serializer.js';
 import { assertName, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { assertAttributeFits, assertSessionFits, SessionContent, type BoundedSession } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
-import { type AttributeSerializer, hasText, SerializationProblem } from './attribute.serializer.js';
+import { type AttributeSerializer, hasText, problemWithoutValue } from './attribute.serializer.js';
 import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { StoredText } from './session-record.js';
@@ -147,8 +147,7 @@ export class StoredAttributes {
     try {
       return this.serializer.serialize(value);
     } catch (error) {
-      const problem = error instanceof SerializationProblem ? error.message : 'cannot be serialized';
-      throw new SessionAttributeError(name, problem, { cause: error });
+      throw new SessionAttributeError(name, problemWithoutValue(error), { cause: error });
     }
   }
 
@@ -241,8 +240,8 @@ export class TrackedAttributes {
   #wasSet = false;
   /** What the store holds, and what it will hold with what was set; undefined until something is set after a save. */
   #content: Counted | undefined;
-  /** Whether no object can have changed: see `rest()`. */
-  #isAtRest = false;
+  /** Whether an object can have changed in place: see `rest()`. */
+  #mayHaveChanged = false;
   /** What saves were given, and the store has not confirmed: it may hold another text than `#stored`. */
   #unconfirmed: Set<string> | undefined;
   /** The stored attributes that the last save was made of, and those that it left behind. */
@@ -295,7 +294,7 @@ export class TrackedAttributes {
     const text = this.#textToSet(name, value);
     if (this.#unconfirmed?.has(name) || !this.#stored.holds(name, text)) return this.#set(name, value, text);
     this.#content = undefined;
-    this.#isAtRest = false;
+    this.#mayHaveChanged ||= canChangeInPlace(value);
     if (text === null) this.#entries.delete(name);
     else this.#entries.set(name, { name, value, assigned: false, text, isRaw: false });
   }
@@ -339,7 +338,7 @@ export class TrackedAttributes {
 
   /** Whether `changes()` has objects that were changed in place. Encodes each object that was read. */
   get hasChangedInPlace(): boolean {
-    if (this.#isAtRest) return false;
+    if (!this.#mayHaveChanged) return false;
     for (const entry of this.#entries.values()) if (this.#changeInPlace(entry) !== undefined) return true;
     return false;
   }
@@ -349,9 +348,9 @@ export class TrackedAttributes {
    * now have had their turn, no object is compared again unless one is read.
    */
   rest(): void {
-    if (this.#entries.size === 0) return;
-    this.#isAtRest = true;
-    process.nextTick(() => (this.#isAtRest = false));
+    if (!this.#mayHaveChanged) return;
+    this.#mayHaveChanged = false;
+    process.nextTick(() => (this.#mayHaveChanged = true));
   }
 
   /** Forgets these attributes. The next save, which rotates the session, must make the store forget them as well. */
@@ -439,9 +438,12 @@ export class TrackedAttributes {
   }
 
   #read(name: string): Entry {
-    this.#isAtRest = false;
-    const known = this.#entries.get(name);
-    if (known) return known;
+    const entry = this.#entries.get(name) ?? this.#decoded(name);
+    this.#mayHaveChanged ||= canChangeInPlace(entry.value);
+    return entry;
+  }
+
+  #decoded(name: string): Entry {
     const value = this.#stored.decode(name);
     const text = canChangeInPlace(value) ? this.#stored.text(name) : undefined;
     const entry: Entry = { name, value, assigned: false, text, isRaw: true };
@@ -462,6 +464,7 @@ export class TrackedAttributes {
   #set(name: string, value: unknown, text: string | null): void {
     if (text !== null) this.#fitting(name, text);
     this.#counted.now = this.#admitted(name, text);
+    this.#mayHaveChanged ||= canChangeInPlace(value);
     this.#entries.set(name, { name, value: value ?? undefined, assigned: true, text, isRaw: false });
     this.#wasSet = true;
   }

@@ -12,12 +12,11 @@ import {
   assertName,
   assertPrincipalName,
   assertRemember,
-  isKept,
-  keptAttributes,
   PRINCIPAL_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
 import { readText } from './json-attribute.serializer.js';
+import { isKept, keptAttributes } from './kept-attributes.js';
 import { SafePromise } from './safe-promise.js';
 import { fullError, type SessionBounds } from './session-bounds.js';
 import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
@@ -43,7 +42,6 @@ import {
   failureToStart,
   isGone,
   isNeverStored,
-  isOver,
   isSet,
   mayBeginAnew,
   nextSave,
@@ -99,11 +97,6 @@ export class TrackedSession implements Session {
     return new TrackedSession(writer, { id, ...times, attributes: [] }, { token, presentedIds });
   }
 
-  /** A session that the store returned. */
-  static restore(writer: SessionWriter, record: SessionRecord): TrackedSession {
-    return new TrackedSession(writer, record);
-  }
-
   /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
     if (session instanceof TrackedSession) return session;
@@ -112,7 +105,8 @@ export class TrackedSession implements Session {
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
   }
 
-  private constructor(writer: SessionWriter, record: SessionRecord, created?: CreatedSession) {
+  /** A session that the store returned, or with `created` a new one. */
+  constructor(writer: SessionWriter, record: SessionRecord, created?: CreatedSession) {
     this.#writer = writer;
     const shownId = () => writer.shown(this.storedId ?? '');
     const stored = new StoredAttributes(record.attributes, writer.serializer, writer.warnings, shownId);
@@ -165,6 +159,11 @@ export class TrackedSession implements Session {
       throw new RangeError(`absoluteTimeout must be at most ${longest} seconds with \`security: 'strict'\``);
     }
     this.#change({ timeouts: { ...this.#state.timeouts, [name]: seconds } });
+  }
+
+  /** Both timeouts: the same object until one is set. */
+  get timeouts(): SessionTimeouts {
+    return this.#state.timeouts;
   }
 
   get principalName(): string | undefined {
@@ -352,7 +351,7 @@ export class TrackedSession implements Session {
 
   /** The principal in the store, as far as this object knows: undefined without one, or one that cannot be decoded. */
   get storedPrincipal(): string | undefined {
-    const name = this.peekStored(PRINCIPAL_ATTRIBUTE);
+    const name = this.#attributes.stored.peek(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 
@@ -363,7 +362,8 @@ export class TrackedSession implements Session {
 
   /** Whether this object has ended the session, or ends it at its next save. */
   get isOver(): boolean {
-    return isOver(this.#state);
+    const { deletion, stored } = this.#state;
+    return deletion !== undefined || stored.ended === 'deleted';
   }
 
   /** Lets what runs before each save change the session now. Never throws: the save does, for the same. */
@@ -541,7 +541,7 @@ export class TrackedSession implements Session {
     // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
     const maxInactiveInterval = secondsOf('maxInactiveInterval', rememberedFor ?? timeouts.maxInactiveInterval);
     attributes.encode(PRINCIPAL_ATTRIBUTE, name);
-    const kept = keptAttributes(keep ?? (this.#isOfAnother(name) ? [] : undefined), visitorAttributes);
+    const kept = keptAttributes(keep, visitorAttributes, this.#isOfAnother(name));
     this.#change({
       authentication: { kept, at: Date.now() },
       timeouts: { maxInactiveInterval, absoluteTimeout: timeouts.absoluteTimeout },

@@ -1,4 +1,5 @@
-import { INITIALIZED_ATTRIBUTE, keptAttributes, PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
+import { INITIALIZED_ATTRIBUTE, PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
+import { keptAttributes } from '../../src/session/kept-attributes.js';
 import { UNBOUNDED } from '../../src/session/session-bounds.js';
 import type { UpdateSession, WriteReply } from '../../src/session/session-change.js';
 import {

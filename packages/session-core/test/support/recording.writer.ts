@@ -59,7 +59,7 @@ export class RecordingWriter implements SessionWriter {
 
   restore(texts: Record<string, string> = {}, record: Partial<SessionRecord> = {}): TrackedSession {
     const id = generateSessionKey().id;
-    return TrackedSession.restore(this, {
+    return new TrackedSession(this, {
       id,
       creationTime: 1000,
       lastAccessedTime: 2000,

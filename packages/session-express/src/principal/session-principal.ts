@@ -168,7 +168,7 @@ export class PrincipalAdoption {
   /** Before the response. Never throws: what is wrong with the session, its next save says. */
   adopt({ existing, touch }: RequestSession): void {
     const { rule } = this;
-    if (!rule || rule.passportKeys || !touch.isDue || !existing || !isUnchanged(existing)) return;
+    if (!rule || rule.passportKeys || !touch?.isDue || !existing || !isUnchanged(existing)) return;
     const name = nameIn(rule, existing);
     if (name === undefined || name === existing.principalName) return;
     warnOnce(this.isAdmitted ? ADOPTED : NOT_ADOPTED);

@@ -75,7 +75,7 @@ export class GatewayClient implements OpenConnection {
       this.disconnect();
       throw error;
     });
-    void opening.touch.send();
+    void opening.touch?.send();
     this.#opening = opening;
     opening.attach();
     this.#endedInLoad = undefined;

@@ -29,7 +29,7 @@ export class MessageInterceptor implements NestInterceptor {
     const handler = [context.getHandler(), context.getClass()];
     if (reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, handler)) held.keepIdle();
     // Touch before the handler: a session with five seconds left must outlive a handler of ten.
-    void held.touch.send();
+    void held.touch?.send();
     const saved = defer(() => held.saveChanges() ?? EMPTY).pipe(ignoreElements());
     return concat(
       next.handle().pipe(
