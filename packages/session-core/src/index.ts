@@ -27,6 +27,7 @@ export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decor
 
 // guards
 export { Authenticated, Public, RecentlyAuthenticated } from './guards/authenticated.guard.js';
+export { DeviceBound } from './device/device-bound.guard.js';
 export { AuthenticatedGuard } from './guards/authenticated.guard.js';
 export { AuthenticationRequiredError } from './errors/authentication-required.error.js';
 

@@ -12,6 +12,7 @@ import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
+import type { BoundDevices } from '../device/bound-devices.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
@@ -40,6 +41,8 @@ export class RequestSessionLoader {
     private readonly extension: Pick<SessionExtension, 'takeover'> = {},
     /** The text of the client of a request; undefined: none is recorded. */
     private readonly deviceOf?: ((request: IncomingMessage) => string) | undefined,
+    /** What binds sessions to browsers. */
+    private readonly devices?: BoundDevices | undefined,
   ) {
     // Made once: every request passes it on.
     this.#reportRefusal = (request, reason) => {
@@ -138,9 +141,13 @@ export class RequestSessionLoader {
         : await this.#takeOver(all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
+      const device = loaded ? this.devices?.check(request, TrackedSession.of(loaded)) : undefined;
+      if (device?.reason !== undefined && this.devices?.options.mode === 'enforce') {
+        return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
+      }
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
-      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign };
+      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign, device };
     } catch (loadError) {
       return { presented: first.token, presentedIds, loadError };
     }

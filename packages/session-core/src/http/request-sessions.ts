@@ -10,6 +10,9 @@ import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
+import { BoundDevices } from '../device/bound-devices.js';
+import { DeviceEndpoints } from '../device/device-endpoints.js';
+import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { DetachedSession } from './detached-session.js';
 import { GuardedConnections } from './guarded-connections.js';
 import { RequestSessionLoader } from './request-session.loader.js';
@@ -29,7 +32,13 @@ const applications = new WeakMap<object, RequestSessions>();
 @Injectable()
 export class RequestSessions implements OnModuleInit {
   readonly #log = new WarnOnce();
-  #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
+  #store:
+    | {
+        readonly loader: RequestSessionLoader;
+        readonly parts: ResponseCommitParts;
+        readonly endpoints: DeviceEndpoints | undefined;
+      }
+    | undefined;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -74,6 +83,11 @@ export class RequestSessions implements OnModuleInit {
   /** What all requests share. */
   get parts(): ResponseCommitParts {
     return this.#opened.parts;
+  }
+
+  /** Where browsers bind sessions; undefined without the option `deviceBound`. */
+  get endpoints(): DeviceEndpoints | undefined {
+    return this.#opened.endpoints;
   }
 
   /** Finds the session of a request. */
@@ -147,11 +161,33 @@ export class RequestSessions implements OnModuleInit {
     const { resolver, options, extension, telemetry } = this;
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
-    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest);
+    const bound = this.#devicesIn(repository);
+    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound);
+    const endpoints = bound && new DeviceEndpoints(bound, (request) => loader.presentedIds(request));
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
-    const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };
-    return { loader, parts };
+    const parts = {
+      repository,
+      resolver,
+      functions,
+      mayCreate,
+      deviceOf: deviceOfRequest,
+      devices: bound,
+      extension,
+      telemetry,
+    };
+    return { loader, parts, endpoints };
+  }
+
+  /** @throws InvalidSessionOptionsError where no session can be bound */
+  #devicesIn(repository: SessionRepository): BoundDevices | undefined {
+    const { resolver, options } = this;
+    const { deviceBound, securityEvents } = options;
+    if (!deviceBound) return undefined;
+    if (!(repository instanceof IndexedSessionRepository)) {
+      throw new InvalidSessionOptionsError('SessionModule', [NOT_INDEXED]);
+    }
+    return new BoundDevices(repository, resolver, deviceBound, securityEvents);
   }
 
   /** Nobody fails to sign in because of what only describes the session. */
@@ -193,6 +229,9 @@ function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): Re
 const NO_REPOSITORY =
   'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
   'MapSessionModule.forRoot() to keep them in the memory of a single process.';
+
+const NOT_INDEXED =
+  'Option `deviceBound` needs a store that finds sessions by an index, and this one has none: use RedisSessionModule or MapSessionModule, or extend IndexedSessionRepository.';
 
 const NO_ADDRESS =
   'The option `devices.addressOf` threw, so sessions are stored without the address of their client. This is logged once';

@@ -4,6 +4,7 @@ import { logger } from '../logging/session.logger.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
+import type { BoundDevices } from '../device/bound-devices.js';
 import { LateChanges } from './late-changes.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
@@ -30,6 +31,8 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
   readonly functions: SharedResponseFunctions;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
+  /** What binds sessions to browsers; undefined without the option `deviceBound`. */
+  readonly devices?: BoundDevices | undefined;
   /** The text of the client of a request; undefined: none is recorded. */
   readonly deviceOf?: ((request: IncomingMessage) => string) | undefined;
 }
@@ -119,6 +122,8 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   /** Asks whether a new session may be stored; undefined: no session is refused. */
   get mayCreate(): (() => Promise<void>) | undefined {
     const { mayCreate } = this.parts;
+    const { refusal } = this.session;
+    if (refusal) return () => Promise.reject(refusal);
     return mayCreate && (() => mayCreate(this.request));
   }
 
@@ -150,7 +155,8 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
 
   /** Whether this request ended its session, so that the token no longer opens anything. */
   get isSessionDeleted(): boolean {
-    return this.session.existing?.isDeleted === true;
+    const { existing, isWithheld } = this.session;
+    return existing?.isDeleted === true || (isWithheld && existing?.isOver === true);
   }
 
   /** True for the first caller only: of several interceptors, the outermost saves. */
@@ -276,7 +282,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
         this.#failure.isTold = true;
         throw this.#failure.error;
       }
-      return this.parts.extension.beforeResponse?.(this.session);
+      return this.parts.devices?.beforeResponse(this) ?? this.parts.extension.beforeResponse?.(this.session);
     } catch (error) {
       return Promise.reject(error as Error);
     }

@@ -7,29 +7,31 @@ import { bodyWatchOf, isServedWithoutClient, repeatClose } from './left-client.j
 import type { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 import { isDestroyed } from './response-hold.js';
+import { sendRenewalPage } from '../device/renewal-page.js';
 import { sessionProperty } from './session-property.js';
 
 /** Serves requests, as the filter of Spring Session does: what each goes through stands in this file, in its order. */
 export class RequestServer {
   /** Defined once the module of the store is constructed. */
-  #store: Pick<RequestSessions, 'loader' | 'parts'> | undefined;
+  #store: Pick<RequestSessions, 'loader' | 'parts' | 'endpoints'> | undefined;
   /** Whether a touch need not wait until the route is known. */
   #touchesAtOnce = false;
 
   constructor(private readonly sessions: RequestSessions) {}
 
   open(touchesAtOnce: boolean): void {
-    const { loader, parts } = this.sessions;
-    this.#store = { loader, parts };
+    const { loader, parts, endpoints } = this.sessions;
+    this.#store = { loader, parts, endpoints };
     this.#touchesAtOnce = touchesAtOnce;
   }
 
   /** Finds the tokens, loads the session that they open, and passes the request on. */
   readonly serve = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
     if (!this.#store) return next();
-    const { loader, parts } = this.#store;
+    const { loader, parts, endpoints } = this.#store;
     // A request that is routed again keeps its session.
     if (ResponseCommit.of(request)?.parts === parts || this.sessions.excludes(request)) return next();
+    if (endpoints?.serves(request, response)) return;
     const loading = loader.load(request);
     if (!loading) return this.#enter(new ServedRequest(request, response, parts), next);
     const isBodyLost = bodyWatchOf(request);
@@ -37,6 +39,7 @@ export class RequestServer {
       if (isDestroyed(response) && !isServedWithoutClient(request)) return;
       // Nobody is there to be answered, so the connection must not wait for it.
       if (isBodyLost?.()) return void response.destroy();
+      if (found.withheld && sendRenewalPage(request, response, parts.resolver.deviceCookie(request)!)) return;
       const served = new ServedRequest(request, response, parts, found);
       const { touch } = served.session;
       // A session with five seconds left must outlive a handler of ten.
@@ -104,6 +107,7 @@ export class ServedRequest extends ResponseCommit {
       // The session is stored by now, and an exception in the middle of sending the response could end the process.
       reportResolver(error);
     }
+    this.parts.devices?.addHeaders(this);
     // A cache that kept the response would give the session to others, or end it, once more.
     if (token || this.isSessionDeleted || this.hasHeaderActions) forbidStoring(this.response);
     else if (this.session.isUsed) forbidSharing(this.response);

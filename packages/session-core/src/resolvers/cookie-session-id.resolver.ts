@@ -88,6 +88,20 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     return { ...attributes, name: `${prefix}${this.name.replace(PREFIX, '')}.csrf`, httpOnly: true };
   }
 
+  /** @internal With each link from outside: what is `Strict` would be missing there, and no browser would renew it. */
+  override deviceCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
+    const attributes = this.cookieFor(request);
+    const sameSite = attributes.sameSite === 'none' ? 'none' : 'lax';
+    return {
+      ...attributes,
+      name: `${this.name}-device`,
+      httpOnly: true,
+      secure: true,
+      sameSite,
+      partitioned: false,
+    };
+  }
+
   override meets(security: SecurityLevel): boolean {
     return security === 'standard' || this.#cookie.security === 'strict';
   }

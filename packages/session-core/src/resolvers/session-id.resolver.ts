@@ -63,6 +63,11 @@ export abstract class SessionIdResolver {
     return undefined;
   }
 
+  /** @internal Where a browser has the proof that a session is its own; undefined when tokens are in no cookie. */
+  deviceCookie(_request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return undefined;
+  }
+
   /**
    * Whether an application with this `security` option may use the resolver. If false, the application does not start.
    * The default implementation returns true.

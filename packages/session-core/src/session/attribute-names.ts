@@ -22,6 +22,9 @@ export const COOKIE_MAX_AGE_ATTRIBUTE = 'nest-session.cookieMaxAge';
 /** The attribute of a session that is stored although the application set none: an option of express-session. */
 export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 
+/** The attribute with the browser that the session is bound to; false where it is to be bound to none. */
+export const DEVICE_ATTRIBUTE = 'nest-session.device';
+
 /** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
   [
@@ -31,6 +34,7 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [CSRF_ATTRIBUTE, 'is the CSRF token: call csrfTokenOf(session)'],
   [REMEMBER_ME_ATTRIBUTE, 'is set by remember-me: call session.signIn(name, { remember: true })'],
   [COOKIE_MAX_AGE_ATTRIBUTE, 'is the lifetime of the cookie: assign req.session.cookie.maxAge'],
+  [DEVICE_ATTRIBUTE, 'is the browser that the session is bound to: set the option deviceBound of SessionModule'],
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
 
@@ -111,8 +115,8 @@ export interface KeptAttributes {
   readonly butNot: readonly string[];
 }
 
-/** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
-const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
+/** How long the client keeps its token, and which browser it is bound to. Each sign-in decides that anew. */
+const ATTRIBUTES_OF_SIGN_IN: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE, DEVICE_ATTRIBUTE];
 
 /**
  * What a sign-in keeps: exactly `only`, or without that all but what is bound to the visitor, as `visitorAttributes`
@@ -124,7 +128,7 @@ export function keptAttributes(
 ): KeptAttributes {
   if (only !== undefined && !Array.isArray(only))
     throw new TypeError('Option `keep` of signIn() is a list of names of attributes');
-  return { only: only && [...only], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
+  return { only: only && [...only], butNot: [...visitorAttributes, ...ATTRIBUTES_OF_SIGN_IN] };
 }
 
 /** Whether a sign-in keeps an attribute. Saves of the old id that are forwarded later may write only these. */

@@ -12,6 +12,7 @@ import {
   assertName,
   assertPrincipalName,
   assertRemember,
+  DEVICE_ATTRIBUTE,
   isKept,
   keptAttributes,
   PRINCIPAL_ATTRIBUTE,
@@ -65,7 +66,8 @@ import {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
+import { deviceIn } from '../device/device-binding.js';
+import { type BoundDevice, type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
 import { StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
@@ -180,6 +182,10 @@ export class TrackedSession implements Session {
     this.#become(name, isOther && takesToken(this.response));
   }
 
+  get device(): BoundDevice | undefined {
+    return deviceIn(this.peekAttribute(DEVICE_ATTRIBUTE));
+  }
+
   get authenticatedAt(): number | undefined {
     return this.isOver ? undefined : authenticatedAt(this.#state);
   }
@@ -238,11 +244,12 @@ export class TrackedSession implements Session {
     return SafePromise.of(this.#updateAttribute(name, update, false));
   }
 
-  signIn(name: string, { remember, keep }: SessionSignIn = {}): void {
+  signIn(name: string, { remember, keep, deviceBound = true }: SessionSignIn = {}): void {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
     this.#assertRotatable();
     this.#rotate(() => this.#signIn(name, remember, keep));
+    if (!deviceBound) this.#attributes.set(DEVICE_ATTRIBUTE, false);
   }
 
   signOut(): void {
@@ -579,6 +586,8 @@ export class TrackedSession implements Session {
     const { timeouts, anonymousTimeout } = this.#writer;
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
+    // What the browser of the one has proven says nothing of the other.
+    if (isAnother && this.device) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
