@@ -45,6 +45,7 @@ export { SessionToken, SessionTokenGenerator, sessionTokenOf } from './session/s
 // events
 export { OnSessionEvent, OnSessionEventGap, type SessionEventGap } from './events/on-session-event.decorator.js';
 export {
+  SessionBoundEvent,
   SessionCreatedEvent,
   SessionDeletedEvent,
   SessionDestroyedEvent,

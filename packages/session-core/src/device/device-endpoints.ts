@@ -38,6 +38,8 @@ export class DeviceEndpoints {
     private readonly devices: BoundDevices,
     /** The ids that belong to the tokens of a request. */
     private readonly presentedIds: (request: IncomingMessage) => readonly string[],
+    /** Told of each session that was bound, once it is stored. */
+    private readonly onBound: (session: TrackedSession) => void,
   ) {
     const { paths } = devices.options;
     this.#register = `${paths}/register/`;
@@ -70,13 +72,16 @@ export class DeviceEndpoints {
     if (!isSignedBy(proof, proof.publicKey)) return this.#refuse(request, session, 'wrong-key');
     const ofKey: DeviceProof & { readonly publicKey: PublicKey } = { ...proof, publicKey: proof.publicKey };
     const now = await this.devices.repository.now();
-    let refusal: string | undefined;
-    const binding = await this.#change(id!, session, (current) => {
-      const next = registered(current, handle, ofKey, now);
-      refusal = typeof next === 'string' ? next : undefined;
-      return typeof next === 'string' ? current : next;
+    let result: ReturnType<typeof registered> = 'unknown-handle';
+    let isNew = false;
+    const changed = await this.#change(id!, session, (current) => {
+      result = registered(current, handle, ofKey, now);
+      isNew = result !== current;
+      return typeof result === 'string' ? current : result;
     });
-    if (!binding || refusal !== undefined) return this.#refuse(request, session, refusal ?? 'unknown-handle');
+    const binding = changed && BoundDevices.bindingOf(changed);
+    if (!binding || typeof result === 'string') return this.#refuse(request, session, result as string);
+    if (isNew) this.onBound(changed);
     return { status: 200, binding, now, isRegistration: true };
   }
 
@@ -97,11 +102,12 @@ export class DeviceEndpoints {
     if (challengedAt === undefined) return this.#refuse(request, session, 'foreign-challenge', now);
     if (!isSignedBy(proof, known.key.publicKey)) return this.#refuse(request, session, 'wrong-key', now);
     let isAccepted = false;
-    const binding = await this.#change(id, session, (current) => {
+    const changed = await this.#change(id, session, (current) => {
       const next = refreshed(current, challengedAt, now);
       isAccepted = next !== undefined;
       return next ?? current;
     });
+    const binding = changed && BoundDevices.bindingOf(changed);
     if (!binding) return { status: 'over', id };
     return isAccepted ? { status: 200, binding, now, isRegistration: false } : { status: 403, binding, now };
   }
@@ -119,12 +125,12 @@ export class DeviceEndpoints {
     return others.some((each) => each !== null && BoundDevices.bindingOf(TrackedSession.of(each)) !== undefined);
   }
 
-  /** Changes the binding in one step of the store; undefined when the session has ended, or has another one. */
+  /** Changes the binding in one step of the store. The session; undefined when it has ended, or has another binding. */
   async #change(
     id: string,
     found: TrackedSession,
     change: (current: DeviceBinding) => DeviceBinding,
-  ): Promise<DeviceBinding | undefined> {
+  ): Promise<TrackedSession | undefined> {
     let session: TrackedSession | undefined = found;
     for (let attempt = 1; session && attempt <= MOST_ATTEMPTS; attempt++) {
       // A tab that nobody looks at must not keep the session alive.
@@ -133,7 +139,7 @@ export class DeviceEndpoints {
         DEVICE_ATTRIBUTE,
         (current) => (current?.id === id ? change(current) : current),
       );
-      if (binding) return binding.id === id ? binding : undefined;
+      if (binding) return binding.id === id ? session : undefined;
       // Another request has given it another id.
       session = await this.#find(id);
     }

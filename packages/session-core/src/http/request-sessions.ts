@@ -4,7 +4,10 @@ import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/co
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedDeviceOptions, ResolvedSessionOptions } from '../configuration/session.options.js';
 import { InvalidSessionOptionsError, SessionCreationRefusedError } from '../errors/session.errors.js';
-import { shownError } from '../logging/shown-error.js';
+import { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
+import { SessionBoundEvent } from '../events/session.events.js';
+import { logger } from '../logging/session.logger.js';
+import { shownError, shownStack } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/proxied-request.js';
@@ -18,6 +21,7 @@ import { GuardedConnections } from './guarded-connections.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { OpenConnections, SessionEndListener } from './open-connections.js';
 import { SharedResponseFunctions } from './response-hold.js';
+import type { TrackedSession } from '../session/tracked-session.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
@@ -56,6 +60,7 @@ export class RequestSessions implements OnModuleInit {
     @Inject(GuardedConnections) readonly guarded: GuardedConnections,
     /** What closes them. */
     @Inject(SessionEndListener) readonly ends: SessionEndListener,
+    @Inject(SessionEventDispatcher) private readonly events: SessionEventDispatcher,
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {}
 
@@ -163,7 +168,13 @@ export class RequestSessions implements OnModuleInit {
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const bound = this.#devicesIn(repository);
     const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound);
-    const endpoints = bound && new DeviceEndpoints(bound, (request) => loader.presentedIds(request));
+    const endpoints =
+      bound &&
+      new DeviceEndpoints(
+        bound,
+        (request) => loader.presentedIds(request),
+        (session) => this.#tellBound(session),
+      );
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
     const parts = {
@@ -188,6 +199,13 @@ export class RequestSessions implements OnModuleInit {
       throw new InvalidSessionOptionsError('SessionModule', [NOT_INDEXED]);
     }
     return new BoundDevices(repository, resolver, deviceBound, securityEvents);
+  }
+
+  #tellBound(session: TrackedSession): void {
+    const event = new SessionBoundEvent({ sessionId: session.id, at: session.device!.since, session });
+    const { name } = SessionBoundEvent;
+    void this.events.broadcast(event);
+    this.events.dispatch(event).catch((error: unknown) => logger.error(`A ${name} was not handled`, shownStack(error)));
   }
 
   /** Nobody fails to sign in because of what only describes the session. */

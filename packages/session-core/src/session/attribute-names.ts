@@ -48,6 +48,11 @@ export function isOwnAttribute(name: string): boolean {
   return OWN.has(name);
 }
 
+/** Whether an application may read an attribute: no log, event or page of its own must hold the secret of a binding. */
+export function isShown(name: string): boolean {
+  return name !== DEVICE_ATTRIBUTE;
+}
+
 /**
  * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
  * toward no bound. All but the principal can be removed.

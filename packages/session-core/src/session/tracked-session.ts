@@ -14,6 +14,7 @@ import {
   assertRemember,
   DEVICE_ATTRIBUTE,
   isKept,
+  isShown,
   keptAttributes,
   PRINCIPAL_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
@@ -200,6 +201,10 @@ export class TrackedSession implements Session {
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
+    return isShown(name) ? this.#valueOf<T>(name) : undefined;
+  }
+
+  #valueOf<T>(name: string): T | undefined {
     return this.isOver ? undefined : (this.#attributes.get(name) as T | undefined);
   }
 
@@ -743,11 +748,11 @@ export class TrackedSession implements Session {
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || attributes.stored.isLeft(name)) {
       attributes.update(name, (value) => this.setOwnAttribute(name, change(value)));
-      return this.getAttribute<T>(name);
+      return this.#valueOf<T>(name);
     }
     // In a turn: a save of this session could change the value, or the id, in between.
     const outcome = await this.#inTurn(() => this.#compareAndSet(name, change));
-    return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
+    return outcome === 'saved' ? this.#valueOf<T>(name) : undefined;
   }
 
   /**

@@ -5,8 +5,10 @@ import {
   Authenticated,
   DeviceBound,
   OnSecurityEvent,
+  OnSessionEvent,
   type SecurityEvent,
   Session,
+  SessionBoundEvent,
   type SessionModuleOptions,
 } from '../../src/index.js';
 import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
@@ -66,6 +68,11 @@ class Routes {
 const events: string[] = [];
 
 class Hears {
+  @OnSessionEvent(SessionBoundEvent)
+  bound({ eventName, principalName, session }: SessionBoundEvent) {
+    events.push(`${eventName} ${principalName} ${session.attributeNames.join()}`);
+  }
+
   @OnSecurityEvent('missing-proof', 'refused-proof')
   hear({ kind, reason }: SecurityEvent) {
     events.push(`${kind} ${reason}`);
@@ -109,7 +116,7 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ name: 'ann', device: { algorithm: 'ES256' } });
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ device: { bound: true } });
     expect((await browser.get('/money')).body).toBe('money');
-    expect(events).toEqual([]);
+    expect(events).toEqual(['session.bound ann nest-session.principal']);
   });
 
   it('is renewed when the cookie has run out, with a challenge that came before', async () => {
