@@ -26,6 +26,14 @@ type Answer =
 /** An attempt more than a rotation in between needs. */
 const MOST_ATTEMPTS = 3;
 
+const UNCHANGED = new Error('The binding is as it was');
+
+/** Null for an update that has found nothing to change. */
+function unlessUnchanged(error: unknown): null {
+  if (error === UNCHANGED) return null;
+  throw error;
+}
+
 /**
  * Where browsers register, and renew their proofs. Nothing of the application runs before: a status that one of its
  * guards, pipes or limiters chose would end the binding for good.
@@ -39,7 +47,7 @@ export class DeviceEndpoints {
     /** The ids that belong to the tokens of a request. */
     private readonly presentedIds: (request: IncomingMessage) => readonly string[],
     /** Told of each session that was bound, once it is stored. */
-    private readonly onBound: (session: TrackedSession) => void,
+    private readonly onBound: (session: TrackedSession, binding: DeviceBinding) => void,
   ) {
     const { paths } = devices.options;
     this.#register = `${paths}/register/`;
@@ -72,16 +80,16 @@ export class DeviceEndpoints {
     if (!isSignedBy(proof, proof.publicKey)) return this.#refuse(request, session, 'wrong-key');
     const ofKey: DeviceProof & { readonly publicKey: PublicKey } = { ...proof, publicKey: proof.publicKey };
     const now = await this.devices.repository.now();
-    let result: ReturnType<typeof registered> = 'unknown-handle';
+    let refusal: string | undefined;
     let isNew = false;
-    const changed = await this.#change(id!, session, (current) => {
-      result = registered(current, handle, ofKey, now);
-      isNew = result !== current;
-      return typeof result === 'string' ? current : result;
+    const binding = await this.#change(id!, session, (current) => {
+      const next = registered(current, handle, ofKey, now);
+      refusal = typeof next === 'string' ? next : undefined;
+      isNew = refusal === undefined && next !== current;
+      return typeof next === 'string' ? current : next;
     });
-    const binding = changed && BoundDevices.bindingOf(changed);
-    if (!binding || typeof result === 'string') return this.#refuse(request, session, result as string);
-    if (isNew) this.onBound(changed);
+    if (!binding || refusal !== undefined) return this.#refuse(request, session, refusal ?? 'unknown-handle');
+    if (isNew) this.onBound(session, binding);
     return { status: 200, binding, now, isRegistration: true };
   }
 
@@ -102,12 +110,11 @@ export class DeviceEndpoints {
     if (challengedAt === undefined) return this.#refuse(request, session, 'foreign-challenge', now);
     if (!isSignedBy(proof, known.key.publicKey)) return this.#refuse(request, session, 'wrong-key', now);
     let isAccepted = false;
-    const changed = await this.#change(id, session, (current) => {
+    const binding = await this.#change(id, session, (current) => {
       const next = refreshed(current, challengedAt, now);
       isAccepted = next !== undefined;
       return next ?? current;
     });
-    const binding = changed && BoundDevices.bindingOf(changed);
     if (!binding) return { status: 'over', id };
     return isAccepted ? { status: 200, binding, now, isRegistration: false } : { status: 403, binding, now };
   }
@@ -125,21 +132,27 @@ export class DeviceEndpoints {
     return others.some((each) => each !== null && BoundDevices.bindingOf(TrackedSession.of(each)) !== undefined);
   }
 
-  /** Changes the binding in one step of the store. The session; undefined when it has ended, or has another binding. */
+  /**
+   * Changes the binding in one step of the store, which is not asked when nothing changes. The binding from then on;
+   * undefined when the session has ended, or has another one.
+   */
   async #change(
     id: string,
     found: TrackedSession,
     change: (current: DeviceBinding) => DeviceBinding,
-  ): Promise<TrackedSession | undefined> {
+  ): Promise<DeviceBinding | undefined> {
     let session: TrackedSession | undefined = found;
     for (let attempt = 1; session && attempt <= MOST_ATTEMPTS; attempt++) {
       // A tab that nobody looks at must not keep the session alive.
       session.keepIdle();
-      const binding: DeviceBinding | undefined = await session.updateOwnAttribute<DeviceBinding>(
-        DEVICE_ATTRIBUTE,
-        (current) => (current?.id === id ? change(current) : current),
-      );
-      if (binding) return binding.id === id ? session : undefined;
+      let binding: DeviceBinding | undefined;
+      const update = (current: DeviceBinding | undefined) => {
+        binding = current?.id === id ? change(current) : undefined;
+        if (!binding || binding === current) throw UNCHANGED;
+        return binding;
+      };
+      const isChanged = await session.updateOwnAttribute(DEVICE_ATTRIBUTE, update).catch(unlessUnchanged);
+      if (isChanged || isChanged === null) return binding;
       // Another request has given it another id.
       session = await this.#find(id);
     }

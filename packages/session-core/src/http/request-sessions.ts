@@ -173,7 +173,7 @@ export class RequestSessions implements OnModuleInit {
       new DeviceEndpoints(
         bound,
         (request) => loader.presentedIds(request),
-        (session) => this.#tellBound(session),
+        (session, { key }) => this.#tellBound(session, key!.since),
       );
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
@@ -201,8 +201,8 @@ export class RequestSessions implements OnModuleInit {
     return new BoundDevices(repository, resolver, deviceBound, securityEvents);
   }
 
-  #tellBound(session: TrackedSession): void {
-    const event = new SessionBoundEvent({ sessionId: session.id, at: session.device!.since, session });
+  #tellBound(session: TrackedSession, at: number): void {
+    const event = new SessionBoundEvent({ sessionId: session.id, at, session });
     const { name } = SessionBoundEvent;
     void this.events.broadcast(event);
     this.events.dispatch(event).catch((error: unknown) => logger.error(`A ${name} was not handled`, shownStack(error)));

@@ -103,6 +103,14 @@ export class DeviceBrowser {
     this.binding = undefined;
   }
 
+  /** The same browser, which another instance serves from now on. */
+  movedTo(origin: string): DeviceBrowser {
+    const moved = new DeviceBrowser(origin);
+    for (const [name, value] of this.jar) moved.jar.set(name, value);
+    moved.binding = this.binding && { ...this.binding };
+    return moved;
+  }
+
   /** A copy of the cookies in a browser without the key. */
   thief(): DeviceBrowser {
     const thief = new DeviceBrowser(this.origin);
