@@ -136,6 +136,7 @@ describe('the options', () => {
         'cookie.name': session.cookie.name,
         'maxSessions.perPrincipal': undefined,
         devices: session.devices !== undefined,
+        deviceBound: session.deviceBound !== undefined,
       }),
       [ofRedis]: defaultsOf(resolveRedisSessionOptions, { ...connection, expirations: expirations.store }),
       [ofSockets]: defaultsOf(resolveSessionWebSocketOptions),

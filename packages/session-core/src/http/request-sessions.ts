@@ -203,9 +203,10 @@ export class RequestSessions implements OnModuleInit {
 
   #tellBound(session: TrackedSession, at: number): void {
     const event = new SessionBoundEvent({ sessionId: session.id, at, session });
-    const { name } = SessionBoundEvent;
     void this.events.broadcast(event);
-    this.events.dispatch(event).catch((error: unknown) => logger.error(`A ${name} was not handled`, shownStack(error)));
+    this.events
+      .dispatch(event)
+      .catch((error: unknown) => logger.error('A SessionBoundEvent was not handled', shownStack(error)));
   }
 
   /** Nobody fails to sign in because of what only describes the session. */
