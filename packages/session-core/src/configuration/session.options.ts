@@ -108,6 +108,12 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   deviceBound?: boolean | DeviceBoundOptions;
   /**
+   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers to which no session can be bound: with
+   * the next page that the user opens. A token that comes a minute after its successor is in use is a security event,
+   * `reused-token`: two have it. The session goes on. @default never
+   */
+  rotateEvery?: Duration;
+  /**
    * Returns true for requests without a session, such as those for static files. They never call the store. It must not
    * be async.
    */
@@ -213,6 +219,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   const indexes = readIndexes(reader, deviceBound !== undefined);
   const csrf = readCsrfOptions(reader.section('csrf'));
   const devices = readDeviceOptions(reader);
+  const rotateEvery = reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 });
   const exclude = reader.value('exclude', isExclusion, EXCLUSION);
   const mayCreate = reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE);
   reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
@@ -238,6 +245,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     csrf,
     devices,
     deviceBound,
+    rotateEvery,
     exclude,
     mayCreate,
     serializer,

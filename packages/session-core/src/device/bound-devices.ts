@@ -69,7 +69,7 @@ export class BoundDevices {
     const binding = BoundDevices.bindingOf(session);
     if (!binding?.key) return undefined;
     const name = this.resolver.deviceCookie(request)?.name ?? '';
-    const evidence = evidenceIn(binding, cookieValues(request.headers.cookie, name, MOST_COOKIES), timeAt(session));
+    const evidence = evidenceIn(binding, cookieValues(request.headers.cookie, name, MOST_COOKIES), session.loadedAt);
     if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
       return { evidence, reason: undefined };
     }
@@ -138,7 +138,7 @@ export class BoundDevices {
     if (session.peekAttribute(DEVICE_ATTRIBUTE) === false) return false;
     // Only a browser says so, and it registers over https alone.
     if (request.headers['sec-fetch-site'] === undefined || !isSecure(request)) return false;
-    return !binding || mayOfferAgain(binding, timeAt(session));
+    return !binding || mayOfferAgain(binding, session.loadedAt);
   }
 
   async #offer(commit: BoundResponse, session: TrackedSession): Promise<void> {
@@ -173,11 +173,6 @@ export class BoundDevices {
     const [path = ''] = url.split(/[?#]/, 1);
     return this.options.exclude.some((each) => path === each || path.startsWith(`${each}/`));
   }
-}
-
-/** When the store loaded a session, by its clock. */
-function timeAt({ lastAccessedTime, idleTime }: TrackedSession): number {
-  return idleTime === undefined ? Date.now() : lastAccessedTime + idleTime;
 }
 
 /** Why the browser itself says that it comes without a proof. Anybody can say so. */

@@ -13,6 +13,7 @@ import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 import type { BoundDevices } from '../device/bound-devices.js';
+import type { RotatingTokens } from '../device/rotating-tokens.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
@@ -43,6 +44,8 @@ export class RequestSessionLoader {
     private readonly deviceOf?: ((request: IncomingMessage) => string) | undefined,
     /** What binds sessions to browsers. */
     private readonly devices?: BoundDevices | undefined,
+    /** What changes tokens by time. */
+    private readonly tokens?: RotatingTokens | undefined,
   ) {
     // Made once: every request passes it on.
     this.#reportRefusal = (request, reason) => {
@@ -145,9 +148,10 @@ export class RequestSessionLoader {
       if (device?.reason !== undefined && this.devices?.options.mode === 'enforce') {
         return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
       }
+      const turn = loaded ? this.tokens?.check(request, TrackedSession.of(loaded), token) : undefined;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : SessionTouch.none;
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
-      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign, device };
+      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign, device, turn };
     } catch (loadError) {
       return { presented: first.token, presentedIds, loadError };
     }

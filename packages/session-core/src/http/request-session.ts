@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ConflictException, type HttpException, ServiceUnavailableException } from '@nestjs/common';
 import type { DeviceCheck } from '../device/bound-devices.js';
+import { turnTextOf } from '../device/rotating-tokens.js';
+import type { TurnVerdict } from '../device/token-turns.js';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
@@ -44,6 +46,8 @@ export interface FoundSession {
   readonly foreign?: ForeignSession | undefined;
   /** What the request shows of the browser that the session is bound to. */
   readonly device?: DeviceCheck | undefined;
+  /** What the turn of its token shows; undefined without the option `rotateEvery`. */
+  readonly turn?: TurnVerdict | undefined;
   /** The session, where it lacks the proof that it needs. */
   readonly withheld?: Session | null | undefined;
 }
@@ -56,6 +60,8 @@ export class RequestSession implements SessionCaller {
   readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
   /** What the request shows of the browser that its session is bound to; undefined where it is bound to none. */
   readonly device: DeviceCheck | undefined;
+  /** What the turn of its token shows; undefined without the option `rotateEvery`. */
+  readonly turn: TurnVerdict | undefined;
   #withheld: Session | undefined;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
@@ -95,6 +101,7 @@ export class RequestSession implements SessionCaller {
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
     this.device = found.device;
+    this.turn = found.turn;
     this.#withheld = found.withheld ?? undefined;
     this.#companions = companions;
     if (loaded) this.#open(loaded);
@@ -180,7 +187,7 @@ export class RequestSession implements SessionCaller {
 
   /** The client that the response goes to. */
   get client(): SessionClient {
-    return { presented: this.presented, ...cookieLifetimeOf(this.#session) };
+    return { presented: this.presented, ...cookieLifetimeOf(this.#session), turn: turnTextOf(this.#session) };
   }
 
   begunAt(principal: string): number {

@@ -14,6 +14,7 @@ import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { BoundDevices } from '../device/bound-devices.js';
+import { RotatingTokens } from '../device/rotating-tokens.js';
 import { DeviceEndpoints } from '../device/device-endpoints.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { DetachedSession } from './detached-session.js';
@@ -167,7 +168,9 @@ export class RequestSessions implements OnModuleInit {
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const bound = this.#devicesIn(repository);
-    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound);
+    const { rotateEvery, securityEvents } = options;
+    const tokens = rotateEvery === undefined ? undefined : new RotatingTokens(rotateEvery, securityEvents);
+    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound, tokens);
     const endpoints =
       bound &&
       new DeviceEndpoints(
@@ -184,6 +187,7 @@ export class RequestSessions implements OnModuleInit {
       mayCreate,
       deviceOf: deviceOfRequest,
       devices: bound,
+      tokens,
       extension,
       telemetry,
     };

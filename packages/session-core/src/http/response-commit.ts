@@ -5,6 +5,7 @@ import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
 import type { BoundDevices } from '../device/bound-devices.js';
+import type { RotatingTokens } from '../device/rotating-tokens.js';
 import { LateChanges } from './late-changes.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
@@ -33,6 +34,8 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
   /** What binds sessions to browsers; undefined without the option `deviceBound`. */
   readonly devices?: BoundDevices | undefined;
+  /** What changes tokens by time; undefined without the option `rotateEvery`. */
+  readonly tokens?: RotatingTokens | undefined;
   /** The text of the client of a request; undefined: none is recorded. */
   readonly deviceOf?: ((request: IncomingMessage) => string) | undefined;
 }
@@ -282,7 +285,9 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
         this.#failure.isTold = true;
         throw this.#failure.error;
       }
-      return this.parts.devices?.beforeResponse(this) ?? this.parts.extension.beforeResponse?.(this.session);
+      const { devices, tokens, extension } = this.parts;
+      const changed = devices?.beforeResponse(this) ?? tokens?.beforeResponse(this);
+      return changed ?? extension.beforeResponse?.(this.session);
     } catch (error) {
       return Promise.reject(error as Error);
     }

@@ -93,7 +93,8 @@ export class ServedRequest extends ResponseCommit {
    */
   get #tokenToSend(): SessionToken | undefined {
     const { existing, presented } = this.session;
-    return existing?.tokenToSend ?? (this.#isRenewed ? presented : undefined);
+    const isSentAgain = this.#isRenewed || this.parts.tokens?.sends(this);
+    return existing?.tokenToSend ?? (isSentAgain ? presented : undefined);
   }
 
   /** With the headers: sends the token, and tells caches what the response depends on. */

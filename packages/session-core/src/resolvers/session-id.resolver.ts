@@ -14,6 +14,8 @@ export interface SessionClient {
    * lifetime applies.
    */
   readonly maxAge?: number | undefined;
+  /** @internal What its cookie has behind the token. */
+  readonly turn?: string | undefined;
 }
 
 /** How many tokens of a request are looked up. */

@@ -24,6 +24,8 @@ import { holderOf } from './network-of.js';
  *   (`device-not-bound`), or `missing`;
  * - `'refused-proof'`: somebody tried to bind a session, or to prove that it is theirs, in vain. `reason` says why:
  *   `unknown-handle`, `second-key`, `malformed`, `foreign-challenge` or `wrong-key`;
+ * - `'reused-token'`: a token came although its successor is in use for a minute or longer: two clients have it, or a
+ *   browser was restored with old cookies. See the option `rotateEvery`. Nothing says which of them is the user;
  * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
  *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */
@@ -39,6 +41,7 @@ export type SecurityEventKind =
   | 'passport-no-principal'
   | 'missing-proof'
   | 'refused-proof'
+  | 'reused-token'
   | 'admin-action';
 
 /**

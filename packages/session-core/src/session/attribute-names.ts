@@ -25,6 +25,9 @@ export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 /** The attribute with the browser that the session is bound to; false where it is to be bound to none. */
 export const DEVICE_ATTRIBUTE = 'nest-session.device';
 
+/** The attribute with how often the token has changed by time. */
+export const TURN_ATTRIBUTE = 'nest-session.turn';
+
 /** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
   [
@@ -34,6 +37,7 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [CSRF_ATTRIBUTE, 'is the CSRF token: call csrfTokenOf(session)'],
   [REMEMBER_ME_ATTRIBUTE, 'is set by remember-me: call session.signIn(name, { remember: true })'],
   [COOKIE_MAX_AGE_ATTRIBUTE, 'is the lifetime of the cookie: assign req.session.cookie.maxAge'],
+  [TURN_ATTRIBUTE, 'is how often the token has changed: set the option rotateEvery of SessionModule'],
   [DEVICE_ATTRIBUTE, 'is the browser that the session is bound to: set the option deviceBound of SessionModule'],
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
@@ -50,7 +54,7 @@ export function isOwnAttribute(name: string): boolean {
 
 /** Whether an application may read an attribute: no log, event or page of its own must hold the secret of a binding. */
 export function isShown(name: string): boolean {
-  return name !== DEVICE_ATTRIBUTE;
+  return name !== DEVICE_ATTRIBUTE && name !== TURN_ATTRIBUTE;
 }
 
 /**
@@ -120,8 +124,13 @@ export interface KeptAttributes {
   readonly butNot: readonly string[];
 }
 
-/** How long the client keeps its token, and which browser it is bound to. Each sign-in decides that anew. */
-const ATTRIBUTES_OF_SIGN_IN: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE, DEVICE_ATTRIBUTE];
+/** How long the client keeps its token, and what shows whose it is. Each sign-in decides that anew. */
+const ATTRIBUTES_OF_SIGN_IN: readonly string[] = [
+  REMEMBER_ME_ATTRIBUTE,
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  DEVICE_ATTRIBUTE,
+  TURN_ATTRIBUTE,
+];
 
 /**
  * What a sign-in keeps: exactly `only`, or without that all but what is bound to the visitor, as `visitorAttributes`

@@ -68,7 +68,14 @@ import {
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import { deviceIn } from '../device/device-binding.js';
-import { type BoundDevice, type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
+import {
+  type BoundDevice,
+  type SaveOutcome,
+  type Session,
+  type SessionAttributeName,
+  type SessionSignIn,
+  shownBy,
+} from './session.js';
 import { StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
@@ -355,6 +362,12 @@ export class TrackedSession implements Session {
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */
   get idleTime(): number | undefined {
     return this.#state.stored.idleTime;
+  }
+
+  /** When the store loaded the session, by its clock: epoch milliseconds. */
+  get loadedAt(): number {
+    const { idleTime } = this;
+    return idleTime === undefined ? Date.now() : this.lastAccessedTime + idleTime;
   }
 
   /** An attribute for the library's own reads: undefined, never an error, when the value cannot be decoded. */
