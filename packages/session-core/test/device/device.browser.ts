@@ -47,7 +47,11 @@ export class DeviceBrowser {
   /** What it did by itself: `register 200`, `refresh 403`, and so on. */
   readonly own: string[] = [];
 
-  constructor(private readonly origin: string) {}
+  /** `canBind`: otherwise it ignores what it does not know, as browsers do. */
+  constructor(
+    private readonly origin: string,
+    private readonly canBind = true,
+  ) {}
 
   get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return this.request('GET', path, headers);
@@ -61,9 +65,14 @@ export class DeviceBrowser {
     const isOwn = (headers['sec-fetch-site'] ?? 'same-origin') === 'same-origin';
     if (this.binding && isOwn && !this.jar.has(this.binding.cookie)) await this.refresh();
     const answer = await this.send(method, path, headers);
-    const offer = /;path="([^"]+)";challenge="([^"]+)"/.exec(String(answer.headers['secure-session-registration']));
-    if (offer) await this.register(offer[1]!, offer[2]!);
+    await this.takeOffer(answer);
     return answer;
+  }
+
+  /** Registers if it is told to. */
+  async takeOffer({ headers }: Answer): Promise<void> {
+    const offer = /;path="([^"]+)";challenge="([^"]+)"/.exec(String(headers['secure-session-registration']));
+    if (offer && this.canBind) await this.register(offer[1]!, offer[2]!);
   }
 
   async register(path: string, challenge: string, key = newKey()): Promise<Answer> {
@@ -113,7 +122,7 @@ export class DeviceBrowser {
 
   /** A copy of the cookies in a browser without the key. */
   thief(): DeviceBrowser {
-    const thief = new DeviceBrowser(this.origin);
+    const thief = new DeviceBrowser(this.origin, false);
     for (const [name, value] of this.jar) thief.jar.set(name, value);
     return thief;
   }
