@@ -30,7 +30,7 @@ import { defaultsOf, withDefaults } from './support/option-defaults.js';
 import { ROOT } from './support/compiler.js';
 
 /** The options of all modules together: one more is a decision. */
-const MOST = 75;
+const MOST = 76;
 
 /** Taken so that an application can leave them as they are; docs/from-express-session.md says what each amounts to. */
 const OF_EXPRESS_SESSION = [
@@ -136,6 +136,7 @@ describe('the options', () => {
         'cookie.name': session.cookie.name,
         'maxSessions.perPrincipal': undefined,
         devices: session.devices !== undefined,
+        deviceBound: session.deviceBound !== undefined,
       }),
       [ofRedis]: defaultsOf(resolveRedisSessionOptions, { ...connection, expirations: expirations.store }),
       [ofSockets]: defaultsOf(resolveSessionWebSocketOptions),
@@ -258,11 +259,11 @@ describe('the options', () => {
   });
 
   it('have no default where the table has a dash', () => {
-    const { cookie, maxSessions, exclude, mayCreate } = resolveSessionOptions();
+    const { cookie, maxSessions, rotateEvery, exclude, mayCreate } = resolveSessionOptions();
     const { domain, maxAge, rememberMe, signingKeys } = cookie;
     const unset = { domain, maxAge, rememberMe, signingKeys: signingKeys[0] };
-    const others = { 'maxSessions.perPrincipal': maxSessions?.perPrincipal, exclude, mayCreate };
-    expect(Object.values({ ...unset, ...others })).toEqual(Array(7).fill(undefined));
+    const others = { 'maxSessions.perPrincipal': maxSessions?.perPrincipal, rotateEvery, exclude, mayCreate };
+    expect(Object.values({ ...unset, ...others })).toEqual(Array(8).fill(undefined));
     expect(dashes(ofSession)).toEqual([...Object.keys(unset).map((name) => `cookie.${name}`), ...Object.keys(others)]);
     expect(resolveRedisSessionOptions().connection).not.toHaveProperty('client');
     expect(resolveRedisSessionOptions().connection).toHaveProperty('tls', undefined);

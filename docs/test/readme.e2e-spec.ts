@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LeakGuard, Program, SteppableRedisServer } from '@nest-session/test-infrastructure';
@@ -25,33 +25,7 @@ let blocks: string[];
 beforeAll(async () => {
   readme = await readFile(join(ROOT, 'README.md'), 'utf8');
   gettingStarted = await readFile(join(ROOT, 'docs/getting-started.md'), 'utf8');
-  const docs = [
-    'docs/attributes.md',
-    'docs/cookies-and-headers.md',
-    'docs/deadlines.md',
-    'docs/deploying.md',
-    'docs/events.md',
-    'docs/expiry.md',
-    'docs/finding-sessions.md',
-    'docs/from-cookies-and-jwt.md',
-    'docs/from-express-session.md',
-    'docs/from-spring-session.md',
-    'docs/getting-started.md',
-    'docs/identity-providers.md',
-    'docs/keyspace-notifications.md',
-    'docs/opentelemetry.md',
-    'docs/options.md',
-    'docs/protecting-routes.md',
-    'docs/redis-events.md',
-    'docs/requests.md',
-    'docs/scaling.md',
-    'docs/securing-redis.md',
-    'docs/security.md',
-    'docs/signing-in.md',
-    'docs/testing.md',
-    'docs/websockets-and-graphql.md',
-    'docs/writing-a-store.md',
-  ];
+  const docs = (await readdir(join(ROOT, 'docs'))).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`);
   const others = [...PACKAGES.map((path) => join(path, 'README.md')), ...docs];
   const texts = await Promise.all(others.map((path) => readFile(join(ROOT, path), 'utf8')));
   blocks = [readme, ...texts].flatMap((markdown) => unnamed(markdown));
@@ -97,7 +71,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(16);
+      expect(programs).toHaveLength(17);
       const results: unknown[] = [];
       const runNext = async () => {
         for (let program = programs.pop(); program; program = programs.pop()) {
@@ -107,7 +81,7 @@ describe('the code of the READMEs', () => {
       };
       // Most of the time they wait.
       await Promise.all(Array.from({ length: 4 }, runNext));
-      expect(results).toEqual(Array.from({ length: 16 }, () => [[0, null], expect.any(String)]));
+      expect(results).toEqual(Array.from({ length: 17 }, () => [[0, null], expect.any(String)]));
     },
     SLOWLY,
   );

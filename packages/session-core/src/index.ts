@@ -27,6 +27,7 @@ export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decor
 
 // guards
 export { Authenticated, Public, RecentlyAuthenticated } from './guards/authenticated.guard.js';
+export { DeviceBound } from './device/device-bound.guard.js';
 export { AuthenticatedGuard } from './guards/authenticated.guard.js';
 export { AuthenticationRequiredError } from './errors/authentication-required.error.js';
 
@@ -44,6 +45,7 @@ export { SessionToken, SessionTokenGenerator, sessionTokenOf } from './session/s
 // events
 export { OnSessionEvent, OnSessionEventGap, type SessionEventGap } from './events/on-session-event.decorator.js';
 export {
+  SessionBoundEvent,
   SessionCreatedEvent,
   SessionDeletedEvent,
   SessionDestroyedEvent,

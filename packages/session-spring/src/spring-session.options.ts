@@ -132,16 +132,16 @@ const HASHED_IDS =
   'holds: write SessionModule.forRoot(springSessions()), with springSessions of @nest-session/spring.';
 
 /** What options of `SessionModule` the sessions of Spring cannot have. */
-export function problemsWithSpring(
-  mode: SpringMode,
-  { ids, timeout, anonymousTimeout, absoluteTimeout, maxSessions, devices }: ResolvedSessionOptions,
-): string[] {
+export function problemsWithSpring(mode: SpringMode, options: ResolvedSessionOptions): string[] {
+  const { ids, timeout, anonymousTimeout, absoluteTimeout, maxSessions, devices, deviceBound, rotateEvery } = options;
   const problems = ids.form === 'plain' ? [] : [HASHED_IDS];
-  if (mode === 'read') return problems;
   const without = (name: string) =>
     problems.push(
-      `Option \`${name}\` of SessionModule is not possible with \`mode: 'shared'\`: Spring does not know it.`,
+      `Option \`${name}\` of SessionModule is not possible with \`mode: '${mode}'\`: Spring does not know it.`,
     );
+  if (deviceBound) without('deviceBound');
+  if (rotateEvery !== undefined) without('rotateEvery');
+  if (mode === 'read') return problems;
   if (absoluteTimeout >= 0) without('absoluteTimeout');
   if (maxSessions) without('maxSessions');
   if (devices) without('devices');

@@ -1,7 +1,9 @@
 import { isAsyncFunction } from 'node:util/types';
 import type { Type } from '@nestjs/common';
+import { bindingIn, DEVICE_INDEX } from '../device/device-binding.js';
+import { type DeviceBoundOptions, readDeviceBoundOptions } from '../device/device-bound.options.js';
 import type { Duration } from '../option-reading/duration.js';
-import { isRecord, OptionReader } from '../option-reading/option.reader.js';
+import { isBooleanOrObject, isRecord, OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
 import { strictAbsoluteTimeout, strictIdProblems, strictResolverProblems } from '../option-reading/strict-security.js';
 import { toOrigin } from '../option-reading/to-origin.js';
@@ -11,6 +13,7 @@ import { type CookieOptions, readCookieOptions } from '../resolvers/cookie.optio
 import { requestFactsOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SecurityEvents } from '../security-events/security-events.js';
+import { DEVICE_ATTRIBUTE } from '../session/attribute-names.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ApplicationSerializer } from '../session/json-attribute.serializer.js';
 import type { SessionBounds } from '../session/session-bounds.js';
@@ -98,6 +101,18 @@ export interface SessionModuleOptions extends BoundsOptions {
    * `device`: a shortened address and a shortened User-Agent header. Personal data in many countries. @default false
    */
   devices?: boolean | DeviceOptions;
+  /**
+   * Binds the session of each signed-in user to the browser that signed in, as far as the browser can (device-bound
+   * session credentials): it keeps a key that cannot be copied, and proves every few minutes that it has it, so that a
+   * stolen cookie opens nothing. Needs https, cookies, and a store with indexes. @default false
+   */
+  deviceBound?: boolean | DeviceBoundOptions;
+  /**
+   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers to which no session can be bound: with
+   * the next page that the user opens. A token that comes a minute after its successor is in use is a security event,
+   * `reused-token`: two have it. The session goes on. @default never
+   */
+  rotateEvery?: Duration;
   /**
    * Returns true for requests without a session, such as those for static files. They never call the store. It must not
    * be async.
@@ -200,9 +215,11 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   const visitorAttributes = Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]);
   const maxSessions = readMaxSessions(reader);
   const bounds = readBounds(reader);
-  const indexes = readIndexes(reader);
+  const deviceBound = readDeviceBoundOptions(reader);
+  const indexes = readIndexes(reader, deviceBound !== undefined);
   const csrf = readCsrfOptions(reader.section('csrf'));
   const devices = readDeviceOptions(reader);
+  const rotateEvery = reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 });
   const exclude = reader.value('exclude', isExclusion, EXCLUSION);
   const mayCreate = reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE);
   reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
@@ -227,6 +244,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     indexes,
     csrf,
     devices,
+    deviceBound,
+    rotateEvery,
     exclude,
     mayCreate,
     serializer,
@@ -349,15 +368,20 @@ function boundsOfVisitors(options: BoundsOptions): SessionBounds | undefined {
   };
 }
 
-function readIndexes(reader: OptionReader): SessionIndexes {
+/** `isBound`: also the one that finds a session by what its browser calls it. */
+function readIndexes(reader: OptionReader, isBound: boolean): SessionIndexes {
   const indexes = reader.value('indexes', isRecordOfFunctions, 'an object of functions, by the names of the indexes');
   const problems = Object.entries(indexes ?? {}).flatMap(([name, index]) => {
     const problem = indexProblem(name, index);
     return problem === undefined ? [] : [`Option \`indexes\`: the index ${JSON.stringify(name)} ${problem}.`];
   });
   for (const problem of problems) reader.problem(problem);
-  return new SessionIndexes(problems.length > 0 ? {} : indexes);
+  const ofDevices: Record<string, SessionIndex> = isBound ? { [DEVICE_INDEX]: nameOfBinding } : {};
+  return new SessionIndexes({ ...(problems.length > 0 ? {} : indexes), ...ofDevices });
 }
+
+/** Under no name where none is bound. */
+const nameOfBinding: SessionIndex = (session) => bindingIn(session.getAttribute(DEVICE_ATTRIBUTE))?.id;
 
 function isRecordOfFunctions(value: unknown): value is Record<string, SessionIndex> {
   return isRecord(value) && Object.values(value).every((each) => typeof each === 'function');
@@ -392,7 +416,3 @@ function readDeviceOptions(parent: OptionReader) {
 }
 
 const NO_ADDRESS = "Option `devices.addressOf` has no effect with `devices.address` 'none': remove one of them.";
-
-function isBooleanOrObject(value: unknown): value is boolean | object {
-  return typeof value === 'boolean' || isRecord(value);
-}

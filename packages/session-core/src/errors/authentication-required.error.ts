@@ -3,9 +3,10 @@ import { HttpStatus, UnauthorizedException } from '@nestjs/common';
 /**
  * Why `AuthenticatedGuard` refused a request:
  * - `'not-authenticated'`: its session has no signed-in user;
- * - `'not-recently-authenticated'`: the sign-in was too long ago, so the user has to enter the password again.
+ * - `'not-recently-authenticated'`: the sign-in was too long ago, so the user has to enter the password again;
+ * - `'device-proof-missing'`: its session is bound to a browser, and the request does not prove that it comes from there.
  */
-export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated';
+export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated' | 'device-proof-missing';
 
 /**
  * Thrown by `AuthenticatedGuard`. Nest turns it into a 401 response with `{ statusCode, message, error, reason }`
@@ -19,7 +20,7 @@ export class AuthenticationRequiredError extends UnauthorizedException {
     /** How long ago the sign-in may be, in seconds; undefined if any sign-in will do. */
     readonly maxAge?: number,
   ) {
-    const message = reason === 'not-authenticated' ? 'Sign in first' : 'Sign in again';
+    const message = reason === 'not-recently-authenticated' ? 'Sign in again' : 'Sign in first';
     super({
       statusCode: HttpStatus.UNAUTHORIZED,
       message,

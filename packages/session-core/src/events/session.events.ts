@@ -26,7 +26,7 @@ export interface SessionEventInit {
 }
 
 /** The name under which the EventEmitter emits events of a type. */
-export function sessionEventName(type: SessionEventType): string {
+export function sessionEventName(type: SessionEvent['type']): string {
   return `session.${type}`;
 }
 
@@ -74,7 +74,7 @@ export abstract class SessionEvent {
 
   constructor(
     /** What happened to the session. */
-    readonly type: SessionEventType,
+    readonly type: SessionEventType | 'bound',
     init: SessionEventInit,
   ) {
     this.id = sessionEventId(type, init.sessionId);
@@ -154,6 +154,16 @@ export class SessionIdChangedEvent extends SessionEvent {
   constructor(init: SessionEventInit & { readonly previousSessionId: string }) {
     super('id-changed', init);
     this.previousSessionId = init.previousSessionId;
+  }
+}
+
+/**
+ * A session was bound to the browser of its user, see the option `deviceBound`. Unlike the others, it is told once, on
+ * the instance where the browser registered: what a handler throws is logged.
+ */
+export class SessionBoundEvent extends SessionEvent {
+  constructor(init: SessionEventInit) {
+    super('bound', init);
   }
 }
 

@@ -77,7 +77,7 @@ export class AuthenticatedGuard implements CanActivate {
     session?.applyOutagePolicy('reject');
     const existing = session?.existing;
     if (!session || existing?.principalName === undefined)
-      throw new AuthenticationRequiredError('not-authenticated', required);
+      throw session?.refusal ?? new AuthenticationRequiredError('not-authenticated', required);
     const isAlive = session.isStillAlive();
     if (isAlive === true && required === undefined) return session;
     return this.#checkLater(isAlive, required, existing.authenticatedAt).then(() => session);

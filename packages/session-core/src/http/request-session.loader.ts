@@ -11,6 +11,8 @@ import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';
+import type { BoundDevices } from '../device/bound-devices.js';
+import type { RotatingTokens } from '../device/rotating-tokens.js';
 import type { FoundSession } from './request-session.js';
 import type { SessionExtension } from './session-extension.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
@@ -40,6 +42,10 @@ export class RequestSessionLoader {
     private readonly extension: Pick<SessionExtension, 'takeover'> = {},
     /** The text of the client of a request; undefined: none is recorded. */
     private readonly deviceOf?: ((request: IncomingMessage) => string) | undefined,
+    /** What binds sessions to browsers. */
+    private readonly devices?: BoundDevices | undefined,
+    /** What changes tokens by time. */
+    private readonly tokens?: RotatingTokens | undefined,
   ) {
     // Made once: every request passes it on.
     this.#reportRefusal = (request, reason) => {
@@ -131,9 +137,15 @@ export class RequestSessionLoader {
         : await this.#takeOver(all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
+      const { devices, tokens } = this;
+      const device = loaded ? devices?.check(request, TrackedSession.of(loaded)) : undefined;
+      if (device?.reason !== undefined && devices?.options.mode === 'enforce') {
+        return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
+      }
+      const turn = loaded ? tokens?.check(request, TrackedSession.of(loaded), token) : undefined;
       const touch = loaded ? this.#touchOf(TrackedSession.of(loaded), presented, foreign) : undefined;
       const companions = all.length > 1 ? this.#endsOf(all, sessions, id) : undefined;
-      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign };
+      return { presented, presentedIds, askedAt, loaded, companions, touch, foreign, device, turn };
     } catch (loadError) {
       return { presented: first.token, presentedIds, loadError };
     }

@@ -1,5 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { ConflictException } from '@nestjs/common';
+import { ConflictException, type HttpException, ServiceUnavailableException } from '@nestjs/common';
+import type { DeviceCheck } from '../device/bound-devices.js';
+import { turnTextOf } from '../device/rotating-tokens.js';
+import type { TurnVerdict } from '../device/token-turns.js';
+import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
 import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
@@ -40,6 +44,12 @@ export interface FoundSession {
   readonly touch?: SessionTouch;
   /** What the request presented of another library, when that decided. */
   readonly foreign?: ForeignSession | undefined;
+  /** What the request shows of the browser that the session is bound to. */
+  readonly device?: DeviceCheck | undefined;
+  /** What the turn of its token shows; undefined without the option `rotateEvery`. */
+  readonly turn?: TurnVerdict | undefined;
+  /** The session, where it lacks the proof that it needs. */
+  readonly withheld?: Session | null | undefined;
 }
 
 /** The session of one request or message: the one that its token opened, or a new one. */
@@ -48,6 +58,12 @@ export class RequestSession implements SessionCaller {
   readonly presented: SessionToken | undefined;
   /** What the request presented of another library, when that decided; `wasFound`: it led to a session. */
   readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
+  /** What the request shows of the browser that its session is bound to; undefined where it is bound to none. */
+  readonly device: DeviceCheck | undefined;
+  /** What the turn of its token shows; undefined without the option `rotateEvery`. */
+  readonly turn: TurnVerdict | undefined;
+  #withheld: Session | undefined;
+  #isTurnDue = false;
   readonly #presentedIds: readonly string[];
   readonly #loadError: unknown;
   #session: TrackedSession | undefined;
@@ -57,6 +73,7 @@ export class RequestSession implements SessionCaller {
   /** Those with which the session was loaded; undefined also when a change of them renews nothing. */
   #timeouts: SessionTimeouts | undefined;
   #touch: SessionTouch | undefined;
+  #companions: readonly SessionEnd[] | undefined;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
   /** When the store was last asked whether the session lives, by the monotonic clock. */
@@ -83,11 +100,54 @@ export class RequestSession implements SessionCaller {
     this.foreign = foreign && { session: foreign, wasFound: Boolean(loaded) };
     this.#presentedIds = presentedIds;
     this.#loadError = loadError;
-    if (!loaded) return;
-    const session = TrackedSession.of(loaded);
-    session.bindTo(response, { companions, caller: this });
-    this.#session = session;
-    this.#timeouts = session.timeouts;
+    this.device = found.device;
+    this.turn = found.turn;
+    this.#withheld = found.withheld ?? undefined;
+    this.#companions = companions;
+    if (loaded) this.#open(loaded);
+  }
+
+  #open(loaded: Session): void {
+    this.#session = TrackedSession.of(loaded);
+    this.#session.bindTo(this.response, { companions: this.#companions, caller: this });
+    this.#timeouts = this.#session.timeouts;
+  }
+
+  /** Lets a route have the session whose proof is missing. */
+  admit(): void {
+    if (this.#withheld && (!this.#session || !this.#session.isDirty)) this.#open(this.#withheld);
+    this.#withheld = undefined;
+  }
+
+  /** Why the session that the request presents is not opened; undefined when it is, or somebody signs in anew. */
+  get refusal(): HttpException | undefined {
+    if (!this.#withheld || this.#session?.principalName !== undefined) return undefined;
+    const isOurs = this.device?.reason === 'server_error' || this.device?.reason === 'unreachable';
+    return isOurs || this.device?.reason === 'quota_exceeded'
+      ? new ServiceUnavailableException(UNPROVEN)
+      : new AuthenticationRequiredError('device-proof-missing');
+  }
+
+  /** Sends the client its token with the present turn. */
+  bringTurn(): void {
+    this.#isTurnDue = true;
+  }
+
+  /** Whether this request ended its session, so that the token no longer opens anything. */
+  get hasEnded(): boolean {
+    const session = this.#session;
+    return session?.isDeleted === true || (this.#withheld !== undefined && session?.isOver === true);
+  }
+
+  /** Whether the session that the request presents is not opened, because its proof is missing. */
+  get isWithheld(): boolean {
+    return this.#withheld !== undefined;
+  }
+
+  /** @throws the refusal */
+  requireProof(): void {
+    const { refusal } = this;
+    if (refusal) throw refusal;
   }
 
   /** The session; if none was loaded, the first read creates one. @throws the error of a load that failed */
@@ -136,7 +196,7 @@ export class RequestSession implements SessionCaller {
 
   /** The client that the response goes to. */
   get client(): SessionClient {
-    return { presented: this.presented, ...cookieLifetimeOf(this.#session) };
+    return { presented: this.presented, ...cookieLifetimeOf(this.#session), turn: turnTextOf(this.#session) };
   }
 
   begunAt(principal: string): number {
@@ -193,8 +253,8 @@ export class RequestSession implements SessionCaller {
    * failed, because no other token opens the session. Or the presented token again, to renew a cookie with a lifetime.
    */
   get tokenToSend(): SessionToken | undefined {
-    const renewed = this.#touch?.isRolling && this.#touch.hasRenewed ? this.presented : undefined;
-    return this.#session?.tokenToSend ?? renewed;
+    const isRenewed = this.#isTurnDue || (this.#touch?.isRolling && this.#touch.hasRenewed);
+    return this.#session?.tokenToSend ?? (isRenewed ? this.presented : undefined);
   }
 
   /**
@@ -292,7 +352,9 @@ export class RequestSession implements SessionCaller {
   #createSession(): TrackedSession {
     const session = TrackedSession.of(this.parts.repository.createSession(this.#presentedIds));
     const reason = this.isUnavailable ? refusal(this.#loadError) : undefined;
-    session.bindTo(this.response, { refusal: reason, caller: this });
+    // Whoever signs out without a proof ends what the token opened.
+    const companions = this.#withheld && this.#companions;
+    session.bindTo(this.response, { refusal: reason, caller: this, companions });
     this.#askedAt = performance.now();
     return session;
   }
@@ -302,3 +364,5 @@ export class RequestSession implements SessionCaller {
 function refusal(cause: unknown): SessionStoreError {
   return new SessionStoreError('The session cannot be changed, because it could not be loaded', { cause });
 }
+
+const UNPROVEN = 'The browser could not prove that this session is its own: try again in a moment';

@@ -4,16 +4,24 @@ import { type AbstractHttpAdapter, HttpAdapterHost, ModuleRef } from '@nestjs/co
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedDeviceOptions, ResolvedSessionOptions } from '../configuration/session.options.js';
 import { InvalidSessionOptionsError, SessionCreationRefusedError } from '../errors/session.errors.js';
-import { shownError } from '../logging/shown-error.js';
+import { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
+import { SessionBoundEvent } from '../events/session.events.js';
+import { logger } from '../logging/session.logger.js';
+import { shownError, shownStack } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { SessionRepository } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
+import { BoundDevices } from '../device/bound-devices.js';
+import { RotatingTokens } from '../device/rotating-tokens.js';
+import { DeviceEndpoints } from '../device/device-endpoints.js';
+import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { DetachedSession } from './detached-session.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { GuardedConnections, OpenConnections, SessionEndListener } from './open-connections.js';
 import { SharedResponseFunctions } from './response-hold.js';
+import type { TrackedSession } from '../session/tracked-session.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
@@ -28,7 +36,13 @@ const applications = new WeakMap<object, RequestSessions>();
 @Injectable()
 export class RequestSessions implements OnModuleInit {
   readonly #log = new WarnOnce();
-  #store: { readonly loader: RequestSessionLoader; readonly parts: ResponseCommitParts } | undefined;
+  #store:
+    | {
+        readonly loader: RequestSessionLoader;
+        readonly parts: ResponseCommitParts;
+        readonly endpoints: DeviceEndpoints | undefined;
+      }
+    | undefined;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -46,6 +60,7 @@ export class RequestSessions implements OnModuleInit {
     @Inject(GuardedConnections) readonly guarded: GuardedConnections,
     /** What closes them. */
     @Inject(SessionEndListener) readonly ends: SessionEndListener,
+    @Inject(SessionEventDispatcher) private readonly events: SessionEventDispatcher,
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
   ) {}
 
@@ -73,6 +88,11 @@ export class RequestSessions implements OnModuleInit {
   /** What all requests share. */
   get parts(): ResponseCommitParts {
     return this.#opened.parts;
+  }
+
+  /** Where browsers bind sessions; undefined without the option `deviceBound`. */
+  get endpoints(): DeviceEndpoints | undefined {
+    return this.#opened.endpoints;
   }
 
   /** Finds the session of a request. */
@@ -152,11 +172,50 @@ export class RequestSessions implements OnModuleInit {
     const { resolver, options, extension, telemetry } = this;
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
-    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest);
+    const bound = this.#devicesIn(repository);
+    const { rotateEvery, securityEvents } = options;
+    const tokens = rotateEvery === undefined ? undefined : new RotatingTokens(rotateEvery, securityEvents);
+    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound, tokens);
+    const endpoints =
+      bound &&
+      new DeviceEndpoints(
+        bound,
+        (request) => loader.presentedIds(request),
+        (session, { key }) => this.#tellBound(session, key!.since),
+      );
     const functions = new SharedResponseFunctions();
     const mayCreate = creationRule(options);
-    const parts = { repository, resolver, functions, mayCreate, deviceOf: deviceOfRequest, extension, telemetry };
-    return { loader, parts };
+    const parts = {
+      repository,
+      resolver,
+      functions,
+      mayCreate,
+      deviceOf: deviceOfRequest,
+      devices: bound,
+      tokens,
+      extension,
+      telemetry,
+    };
+    return { loader, parts, endpoints };
+  }
+
+  /** @throws InvalidSessionOptionsError where no session can be bound */
+  #devicesIn(repository: SessionRepository): BoundDevices | undefined {
+    const { resolver, options } = this;
+    const { deviceBound, securityEvents } = options;
+    if (!deviceBound) return undefined;
+    if (!(repository instanceof IndexedSessionRepository)) {
+      throw new InvalidSessionOptionsError('SessionModule', [NOT_INDEXED]);
+    }
+    return new BoundDevices(repository, resolver, deviceBound, securityEvents);
+  }
+
+  #tellBound(session: TrackedSession, at: number): void {
+    const event = new SessionBoundEvent({ sessionId: session.id, at, session });
+    void this.events.broadcast(event);
+    this.events
+      .dispatch(event)
+      .catch((error: unknown) => logger.error('A SessionBoundEvent was not handled', shownStack(error)));
   }
 
   /** Nobody fails to sign in because of what only describes the session. */
@@ -198,6 +257,9 @@ function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): Re
 const NO_REPOSITORY =
   'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
   'MapSessionModule.forRoot() to keep them in the memory of a single process.';
+
+const NOT_INDEXED =
+  'Option `deviceBound` needs a store that finds sessions by an index, and this one has none: use RedisSessionModule or MapSessionModule, or extend IndexedSessionRepository.';
 
 const NO_ADDRESS =
   'The option `devices.addressOf` threw, so sessions are stored without the address of their client. This is logged once';

@@ -6,6 +6,8 @@ import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
 import { appendVary, forbidStoring } from '../resolvers/response-headers.js';
 import type { SessionToken } from '../session/session-token.js';
+import type { BoundDevices } from '../device/bound-devices.js';
+import type { RotatingTokens } from '../device/rotating-tokens.js';
 import { LateChanges } from './late-changes.js';
 import { type FoundSession, RequestSession } from './request-session.js';
 import type { ExtendedSessionParts } from './session-extension.js';
@@ -32,6 +34,10 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
   readonly functions: SharedResponseFunctions;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
+  /** What binds sessions to browsers; undefined without the option `deviceBound`. */
+  readonly devices?: BoundDevices | undefined;
+  /** What changes tokens by time; undefined without the option `rotateEvery`. */
+  readonly tokens?: RotatingTokens | undefined;
   /** The text of the client of a request; undefined: none is recorded. */
   readonly deviceOf?: ((request: IncomingMessage) => string) | undefined;
 }
@@ -121,6 +127,8 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   /** Asks whether a new session may be stored; undefined: no session is refused. */
   get mayCreate(): (() => Promise<void>) | undefined {
     const { mayCreate } = this.parts;
+    const { refusal } = this.session;
+    if (refusal) return () => Promise.reject(refusal);
     return mayCreate && (() => mayCreate(this.request));
   }
 
@@ -148,11 +156,6 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   /** Whether the application has begun to respond. From then on, only `begin()` waits for a save. */
   get hasBegun(): boolean {
     return this.#headers !== 'open';
-  }
-
-  /** Whether this request ended its session, so that the token no longer opens anything. */
-  get isSessionDeleted(): boolean {
-    return this.session.existing?.isDeleted === true;
   }
 
   /** True for the first caller only: of several interceptors, the outermost saves. */
@@ -300,7 +303,9 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
         this.#failure.isTold = true;
         throw this.#failure.error;
       }
-      return this.parts.extension.beforeResponse?.(this.session);
+      const { devices, tokens, extension } = this.parts;
+      const changed = devices?.beforeResponse(this) ?? tokens?.beforeResponse(this);
+      return changed ?? extension.beforeResponse?.(this.session);
     } catch (error) {
       return Promise.reject(error as Error);
     }

@@ -10,24 +10,25 @@ import { sessionProperty } from './session-property.js';
 /** Serves requests, as the filter of Spring Session does: what each goes through stands in this file, in its order. */
 export class RequestServer {
   /** Undefined until the module of the store is constructed. */
-  #store: Pick<RequestSessions, 'loader' | 'parts' | 'exclusion'> | undefined;
+  #store: Pick<RequestSessions, 'loader' | 'parts' | 'exclusion' | 'endpoints'> | undefined;
   /** Whether a touch need not wait until the route is known. */
   #touchesAtOnce = false;
 
   constructor(private readonly sessions: RequestSessions) {}
 
   open(touchesAtOnce: boolean): void {
-    const { loader, parts, exclusion } = this.sessions;
-    this.#store = { loader, parts, exclusion };
+    const { loader, parts, exclusion, endpoints } = this.sessions;
+    this.#store = { loader, parts, exclusion, endpoints };
     this.#touchesAtOnce = touchesAtOnce;
   }
 
   /** Finds the tokens, loads the session that they open, and passes the request on. */
   readonly serve = (request: IncomingMessage, response: ServerResponse, next: () => void): void => {
     if (!this.#store) return next();
-    const { loader, parts, exclusion } = this.#store;
+    const { loader, parts, exclusion, endpoints } = this.#store;
     // A request that is routed again keeps its session.
     if (ResponseCommit.of(request)?.parts === parts || exclusion?.(request)) return next();
+    if (endpoints?.serves(request, response)) return;
     const enter = (found?: FoundSession) => this.#enter(new ServedRequest(request, response, parts, found), next);
     const loading = loader.load(request);
     if (!loading) return enter();
@@ -35,6 +36,7 @@ export class RequestServer {
     const wasReadable = socket.readable;
     void loading.then((found) => {
       const isThere = socket.readable && !request.aborted && !isDestroyed(response);
+      if (isThere && found.withheld && parts.devices?.sendsPage(request, response)) return;
       if (isThere) enter(found);
       else serveWithoutClient(request, response, wasReadable, () => enter(found));
     });
@@ -68,10 +70,11 @@ export class ServedRequest extends ResponseCommit {
 
   /** With the headers: sends the token, and tells caches what the response depends on. */
   protected override addHeaders(): void {
-    const { session, response } = this;
+    const { session, response, parts } = this;
     const { tokenToSend, isUsed } = session;
-    const isDeleted = session.existing?.isDeleted === true;
+    const isDeleted = session.hasEnded;
     this.sendToken(tokenToSend, isDeleted);
+    parts.devices?.addHeaders(this);
     // A cache that kept the response would give the session to others, or end it, once more.
     if (tokenToSend || isDeleted) forbidStoring(response);
     else if (isUsed) forbidSharing(response);

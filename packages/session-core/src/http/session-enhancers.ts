@@ -1,6 +1,7 @@
 import { type CanActivate, Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
 import { WarnOnce } from '../logging/warn-once.js';
+import { DEVICE_BOUND } from '../device/device-bound.guard.js';
 import { hasForeignGuard, isMetadataKnown, putFirst, putLast } from './handler-metadata.js';
 import { GuardedConnections } from './open-connections.js';
 import { RevocationGuard, RevocationInterceptor } from './revocation.js';
@@ -43,7 +44,8 @@ export class SessionEnhancers implements OnModuleInit {
     for (const { method } of this.routes.interceptedHandlers()) putLast(revocation, method);
     if (isIntercepted) config?.useGlobalInterceptors(revocation);
     const guards: CanActivate[] = [new RevocationGuard(this.connections, this.#hasForeignGuard)];
-    if (this.routes.has(KEEP_SESSION_IDLE) || this.routes.has(SESSION_OUTAGE_POLICY)) guards.unshift(this.guard);
+    const marks = [KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, DEVICE_BOUND];
+    if (marks.some((mark) => this.routes.has(mark))) guards.unshift(this.guard);
     if (config)
       putBefore(
         () => config.getGlobalGuards(),

@@ -35,7 +35,7 @@ const told = new WeakSet<ResponseCommitParts>();
 function assignSession(this: IncomingMessage, value: unknown): void {
   const commit = ResponseCommit.of(this);
   const existing = commit?.session.existing;
-  const isSignOut = (value === null || value === undefined) && !commit?.isSessionDeleted && existing?.principalName;
+  const isSignOut = (value === null || value === undefined) && !commit?.session.hasEnded && existing?.principalName;
   if (isSignOut) throw new SessionStateError(UNSET);
   Object.defineProperty(this, 'session', { configurable: true, writable: true, value });
   if (!commit || told.has(commit.parts)) return;

@@ -1,5 +1,6 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import { DEVICE_BOUND } from '../device/device-bound.guard.js';
 import { callOf } from './call.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
@@ -15,6 +16,8 @@ export class SessionRouteGuard implements CanActivate {
     const session = callOf(context).commit?.session;
     if (!session) return true;
     const route = [context.getHandler(), context.getClass()];
+    if (session.refusal && this.reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, route) === false)
+      session.admit();
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
     session.touch?.sendEarly();
     if (session.isUnavailable) {

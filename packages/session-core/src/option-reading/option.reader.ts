@@ -136,3 +136,8 @@ function durationProblem(value: Duration, ms: number, rules: DurationRules): str
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** Whether a value switches something on or off, or says how it is to be. */
+export function isBooleanOrObject(value: unknown): value is boolean | object {
+  return typeof value === 'boolean' || isRecord(value);
+}

@@ -65,6 +65,11 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return this.#resolverFor(request).visitorCookie(request);
   }
 
+  /** @internal */
+  override deviceCookie(request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return this.#resolverFor(request).deviceCookie(request);
+  }
+
   override maxAge(client: SessionClient): number | undefined {
     return this.#cookieOf(DEFAULT_ALIAS).maxAge(client);
   }

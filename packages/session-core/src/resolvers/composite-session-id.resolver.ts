@@ -70,6 +70,11 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
     return this.#resolvers[0].visitorCookie(request);
   }
 
+  /** @internal */
+  override deviceCookie(request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return this.#resolvers.map((each) => each.deviceCookie(request)).find((cookie) => cookie !== undefined);
+  }
+
   override meets(security: SecurityLevel): boolean {
     return this.#resolvers.every((each) => each.meets(security));
   }

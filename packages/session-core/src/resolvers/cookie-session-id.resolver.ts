@@ -5,7 +5,7 @@ import { shownText } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { OptionReader } from '../option-reading/option.reader.js';
 import type { SecurityLevel } from '../option-reading/security-level.js';
-import { type SessionToken, sessionTokenOf } from '../session/session-token.js';
+import { SessionToken, sessionTokenOf } from '../session/session-token.js';
 import {
   attributesForRequest,
   type CookieOptions,
@@ -69,7 +69,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
 
   send(request: IncomingMessage, response: ServerResponse, token: SessionToken, client: SessionClient): void {
     this.#diagnosis.ofSent(request, this.#cookie);
-    this.#setCookie(response, this.cookieFor(request), this.#codec.encode(token), this.maxAge(client));
+    this.#setCookie(response, this.cookieFor(request), this.#codec.encode(token, client.turn), this.maxAge(client));
   }
 
   expire(request: IncomingMessage, response: ServerResponse): void {
@@ -86,6 +86,20 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     const { secure, path } = this.#cookie;
     const prefix = secure === true && path === '/' ? '__Host-' : '';
     return { ...attributes, name: `${prefix}${this.name.replace(PREFIX, '')}.csrf`, httpOnly: true };
+  }
+
+  /** @internal With each link from outside: what is `Strict` would be missing there, and no browser would renew it. */
+  override deviceCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
+    const attributes = this.cookieFor(request);
+    const sameSite = attributes.sameSite === 'none' ? 'none' : 'lax';
+    return {
+      ...attributes,
+      name: `${this.name}-device`,
+      httpOnly: true,
+      secure: true,
+      sameSite,
+      partitioned: false,
+    };
   }
 
   override meets(security: SecurityLevel): boolean {
@@ -116,6 +130,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
 
 // Neither tokens nor signatures contain it.
 const SEPARATOR = '.';
+const BEFORE_TURN = '~';
 // The length of 32 bytes in base64url.
 const SIGNATURE_LENGTH = 43;
 
@@ -129,18 +144,18 @@ export class CookieCodec {
     this.#keys = signingKeys;
   }
 
-  encode(token: SessionToken): string {
+  encode(token: SessionToken, turn = ''): string {
     const [key] = this.#keys;
-    const text = token.reveal();
+    const text = turn === '' ? token.reveal() : `${token.reveal()}${BEFORE_TURN}${turn}`;
     return key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
   }
 
   /** The token in a value that a client presented, or why the value was refused. */
   decode(value: string): SessionToken | TokenRefusal {
     if (value.length > LONGEST_VALUE) return 'malformed';
-    if (this.#keys.length === 0) return sessionTokenOf(value) ?? 'malformed';
+    if (this.#keys.length === 0) return tokenIn(value) ?? 'malformed';
     const [text = '', ...signature] = value.split(SEPARATOR);
-    const token = sessionTokenOf(text);
+    const token = tokenIn(text);
     if (!token || signature.length > 1) return 'malformed';
     if (signature[0] === undefined) return 'unsigned';
     return this.#isSigned(text, signature[0]) ? token : 'badly signed';
@@ -158,6 +173,12 @@ export class CookieCodec {
   #sign(token: string, key: KeyObject): string {
     return createHmac('sha256', key).update(`nest-session cookie ${this.#name}=${token}`).digest('base64url');
   }
+}
+
+function tokenIn(text: string): SessionToken | undefined {
+  const [value, turn = '', ...more] = text.split(BEFORE_TURN);
+  const token = more.length === 0 && /^[\w-]*$/.test(turn) ? sessionTokenOf(value) : undefined;
+  return token && turn !== '' ? new SessionToken(token.reveal(), turn) : token;
 }
 
 /** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */

@@ -14,6 +14,8 @@ export interface SessionClient {
    * lifetime applies.
    */
   readonly maxAge?: number | undefined;
+  /** @internal What its cookie has behind the token. */
+  readonly turn?: string | undefined;
 }
 
 /** How many tokens of a request are looked up. */
@@ -60,6 +62,11 @@ export abstract class SessionIdResolver {
 
   /** @internal Where a browser without a session keeps its CSRF token; undefined when tokens are in no cookie. */
   visitorCookie(_request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+    return undefined;
+  }
+
+  /** @internal Where a browser has the proof that a session is its own; undefined when tokens are in no cookie. */
+  deviceCookie(_request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
     return undefined;
   }
 

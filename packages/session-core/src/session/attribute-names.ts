@@ -22,6 +22,12 @@ export const COOKIE_MAX_AGE_ATTRIBUTE = 'nest-session.cookieMaxAge';
 /** The attribute of a session that is stored although the application set none: an option of express-session. */
 export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 
+/** The attribute with the browser that the session is bound to; false where it is to be bound to none. */
+export const DEVICE_ATTRIBUTE = 'nest-session.device';
+
+/** The attribute with how often the token has changed by time. */
+export const TURN_ATTRIBUTE = 'nest-session.turn';
+
 /** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
   [
@@ -31,6 +37,8 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [CSRF_ATTRIBUTE, 'is the CSRF token: call csrfTokenOf(session)'],
   [REMEMBER_ME_ATTRIBUTE, 'is set by remember-me: call session.signIn(name, { remember: true })'],
   [COOKIE_MAX_AGE_ATTRIBUTE, 'is the lifetime of the cookie: assign req.session.cookie.maxAge'],
+  [TURN_ATTRIBUTE, 'is how often the token has changed: set the option rotateEvery of SessionModule'],
+  [DEVICE_ATTRIBUTE, 'is the browser that the session is bound to: set the option deviceBound of SessionModule'],
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
 
@@ -42,6 +50,11 @@ export function isUninitialized(names: Iterable<string>): boolean {
 /** Whether only the library sets an attribute. The prefix does not tell: applications may choose names with it, too. */
 export function isOwnAttribute(name: string): boolean {
   return OWN.has(name);
+}
+
+/** Whether an application may read an attribute: no log, event or page of its own must hold the secret of a binding. */
+export function isShown(name: string): boolean {
+  return name !== DEVICE_ATTRIBUTE && name !== TURN_ATTRIBUTE;
 }
 
 /**

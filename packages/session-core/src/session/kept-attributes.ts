@@ -1,4 +1,10 @@
-import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE, VISITOR_PREFIX } from './attribute-names.js';
+import {
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  DEVICE_ATTRIBUTE,
+  REMEMBER_ME_ATTRIBUTE,
+  TURN_ATTRIBUTE,
+  VISITOR_PREFIX,
+} from './attribute-names.js';
 
 /** Which attributes a session keeps when somebody signs in. */
 export interface KeptAttributes {
@@ -8,8 +14,13 @@ export interface KeptAttributes {
   readonly butNot: readonly string[];
 }
 
-/** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
-const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
+/** How long the client keeps its token, and what shows whose it is. Each sign-in decides that anew. */
+const ATTRIBUTES_OF_SIGN_IN: readonly string[] = [
+  REMEMBER_ME_ATTRIBUTE,
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  DEVICE_ATTRIBUTE,
+  TURN_ATTRIBUTE,
+];
 
 /**
  * What a sign-in keeps: exactly `only`, or without that nothing of another principal, and of the same one and of a
@@ -23,7 +34,7 @@ export function keptAttributes(
   if (only !== undefined && !Array.isArray(only))
     throw new TypeError('Option `keep` of signIn() is a list of names of attributes');
   const listed = only ?? (isOfAnother ? [] : undefined);
-  return { only: listed && [...listed], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
+  return { only: listed && [...listed], butNot: [...visitorAttributes, ...ATTRIBUTES_OF_SIGN_IN] };
 }
 
 /** Whether a sign-in keeps an attribute. Saves of the old id that are forwarded later may write only these. */

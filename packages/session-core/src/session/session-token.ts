@@ -15,9 +15,17 @@ export interface SessionKey {
  */
 export class SessionToken {
   readonly #value: string;
+  readonly #turn: string;
 
-  constructor(value: string) {
+  /** @param turn what a cookie has behind the token: see the option `rotateEvery` */
+  constructor(value: string, turn = '') {
     this.#value = value;
+    this.#turn = turn;
+  }
+
+  /** @internal What the cookie had behind the token; empty for nothing. */
+  get turn(): string {
+    return this.#turn;
   }
 
   /** The token itself. Send it to the client that owns the session, and nowhere else. */

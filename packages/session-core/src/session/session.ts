@@ -55,6 +55,8 @@ export interface ReadonlySession {
 export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
   readonly isNew: boolean;
+  /** The browser that the session is bound to; undefined where it is bound to none. See the option `deviceBound`. */
+  readonly device: BoundDevice | undefined;
   /**
    * Whether a save of this object, `updateAttribute()` included, has found that the session is gone: it has expired, or
    * another request has ended it, changed its id or signed another user in. The store takes no more changes of this
@@ -181,6 +183,18 @@ export interface SessionSignIn {
   readonly remember?: boolean;
   /** Keeps exactly these attributes. @default all but those bound to the visitor, and none of another user */
   readonly keep?: readonly SessionAttributeName[];
+  /** Whether the session may be bound to the browser, with the option `deviceBound`: not in a kiosk. @default true */
+  readonly deviceBound?: boolean;
+}
+
+/** The browser that a session is bound to. */
+export interface BoundDevice {
+  /** Whether the browser is known to have learned that it is: until then, its requests need no proof. */
+  readonly bound: boolean;
+  /** When it registered: epoch milliseconds by the clock of the store. */
+  readonly since: number;
+  /** How it signs, such as `'ES256'`. */
+  readonly algorithm: string;
 }
 
 /** The result of a save. `gone` means that the session had ended, so that nothing was stored. */

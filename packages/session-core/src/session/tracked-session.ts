@@ -12,6 +12,8 @@ import {
   assertName,
   assertPrincipalName,
   assertRemember,
+  DEVICE_ATTRIBUTE,
+  isShown,
   PRINCIPAL_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
@@ -63,7 +65,15 @@ import {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
+import { deviceIn } from '../device/device-binding.js';
+import {
+  type BoundDevice,
+  type SaveOutcome,
+  type Session,
+  type SessionAttributeName,
+  type SessionSignIn,
+  shownBy,
+} from './session.js';
 import { StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
@@ -179,6 +189,10 @@ export class TrackedSession implements Session {
     this.#become(name, isOther && takesToken(this.response));
   }
 
+  get device(): BoundDevice | undefined {
+    return deviceIn(this.peekAttribute(DEVICE_ATTRIBUTE));
+  }
+
   get authenticatedAt(): number | undefined {
     return this.isOver ? undefined : authenticatedAt(this.#state);
   }
@@ -193,6 +207,10 @@ export class TrackedSession implements Session {
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
+    return isShown(name) ? this.#valueOf<T>(name) : undefined;
+  }
+
+  #valueOf<T>(name: string): T | undefined {
     return this.isOver ? undefined : (this.#attributes.get(name) as T | undefined);
   }
 
@@ -237,11 +255,12 @@ export class TrackedSession implements Session {
     return SafePromise.of(this.#updateAttribute(name, update, false));
   }
 
-  signIn(name: string, { remember, keep }: SessionSignIn = {}): void {
+  signIn(name: string, { remember, keep, deviceBound = true }: SessionSignIn = {}): void {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
     this.#assertRotatable();
     this.#rotate(() => this.#signIn(name, remember, keep));
+    if (!deviceBound) this.#attributes.set(DEVICE_ATTRIBUTE, false);
   }
 
   signOut(): void {
@@ -342,6 +361,12 @@ export class TrackedSession implements Session {
   /** Milliseconds since the store last renewed the session; undefined for a session that is new or never expires. */
   get idleTime(): number | undefined {
     return this.#state.stored.idleTime;
+  }
+
+  /** When the store loaded the session, by its clock: epoch milliseconds. */
+  get loadedAt(): number {
+    const { idleTime } = this;
+    return idleTime === undefined ? Date.now() : this.lastAccessedTime + idleTime;
   }
 
   /** An attribute for the library's own reads: undefined, never an error, when the value cannot be decoded. */
@@ -579,6 +604,8 @@ export class TrackedSession implements Session {
     const { timeouts, anonymousTimeout } = this.#writer;
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
+    // What the browser of the one has proven says nothing of the other.
+    if (isAnother && this.device) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
@@ -734,11 +761,11 @@ export class TrackedSession implements Session {
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || attributes.stored.isLeft(name)) {
       attributes.update(name, (value) => this.setOwnAttribute(name, change(value)));
-      return this.getAttribute<T>(name);
+      return this.#valueOf<T>(name);
     }
     // In a turn: a save of this session could change the value, or the id, in between.
     const outcome = await this.#inTurn(() => this.#compareAndSet(name, change));
-    return outcome === 'saved' ? this.getAttribute<T>(name) : undefined;
+    return outcome === 'saved' ? this.#valueOf<T>(name) : undefined;
   }
 
   /**

@@ -91,7 +91,7 @@ export class SessionEncryption {
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const update = session.updateOf(change);
       try {
-        const reply = session.settle(change, update, await send(update));
+        const reply = session.settle(change, update, await send(update), attempt === MOST_ATTEMPTS);
         if (reply) return reply;
       } catch (error) {
         if (!(error instanceof DataKeyConflictError)) throw error;
@@ -175,14 +175,15 @@ class EncryptedSession {
 
   /**
    * Records the result of an update, and returns the reply with plain texts. Returns undefined if the update has to be
-   * repeated with what the reply has shown.
+   * repeated with what the reply has shown. `isLast`: the caller waits before the next attempt.
    */
   settle<R extends EncryptedReply>(
     change: UpdateSession,
     { attributes, dataKeys }: EncryptedUpdate,
     reply: R,
+    isLast: boolean,
   ): R | undefined {
-    if (reply.outcome === 'conflict') return this.#settleConflict(change, reply);
+    if (reply.outcome === 'conflict') return this.#settleConflict(change, reply, isLast);
     if (reply.outcome !== 'saved' && reply.outcome !== 'forwarded') return reply;
     this.#noteAll(attributes);
     // A forwarded save does not change a data key that Redis already has.
@@ -240,7 +241,7 @@ class EncryptedSession {
     return this.#keyId === ring.current ? undefined : this.#wrappedFor([id]);
   }
 
-  #settleConflict<R extends EncryptedReply>({ expected }: UpdateSession, reply: R): R | undefined {
+  #settleConflict<R extends EncryptedReply>({ expected }: UpdateSession, reply: R, isLast: boolean): R | undefined {
     const { name, text: expectedText } = expected!;
     const { current } = reply;
     if (current !== undefined && isEncrypted(current) && !this.#known) {
@@ -253,7 +254,7 @@ class EncryptedSession {
     if (current === undefined) return reply;
     const text = this.#decrypt(name, current);
     // If the plain texts are equal, another instance has only encrypted the same text again.
-    return text === expectedText ? undefined : { ...reply, current: text };
+    return text === expectedText && !isLast ? undefined : { ...reply, current: text };
   }
 
   #decrypt(name: string, stored: string): string {

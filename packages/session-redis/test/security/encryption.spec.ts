@@ -395,6 +395,14 @@ describe('requests at once', () => {
   });
 });
 
+it('many instances may store what is there already, at once', async () => {
+  const instances = Array.from({ length: 12 }, () => instanceOf(store, encryptionOf(A)));
+  const { id } = await stored(instances[0]!, { n: 1 });
+  const sessions = await Promise.all(instances.map((each) => load(each, id)));
+  const updates = sessions.map((each) => each.updateAttribute<number>('n', (n) => n));
+  expect(new Set(await Promise.all(updates))).toEqual(new Set([1]));
+});
+
 describe('a new first key', () => {
   it('is used at the next save, and then the old one is needed no more', async () => {
     const { id } = await stored(instanceOf(store, encryptionOf(A)), { a: 1, b: 1 });

@@ -535,11 +535,15 @@ describe('the JSON of Spring', () => {
 });
 
 it('refuses what Spring does not have, at the start and later', async () => {
-  const startWith = (session: SessionModuleOptions) =>
-    startWithSpring({ url: server.url, mode: 'shared' }, { session: { ...springSessions(), ...session } });
+  const startWith = (session: SessionModuleOptions, mode: 'shared' | 'read' = 'shared') =>
+    startWithSpring({ url: server.url, mode }, { session: { ...springSessions(), ...session } });
   await expect(startWith({ absoluteTimeout: '1d' })).rejects.toThrow(
     /`absoluteTimeout`.*is not possible with `mode: 'shared'`/,
   );
+  for (const mode of ['shared', 'read'] as const) {
+    const binding = startWith({ deviceBound: true, rotateEvery: '15m' }, mode);
+    await expect(binding).rejects.toThrow(/`deviceBound`.*is not possible with `mode: '\w+'`.*`rotateEvery`/s);
+  }
   await expect(startWith({ timeout: 'never' })).rejects.toThrow(/must be set with `mode: 'shared'`/);
   const nodes = [{ host: '127.0.0.1', port: 1 }];
   for (const address of [{ cluster: { nodes } }, { client: new Cluster(nodes, { lazyConnect: true }) }]) {

@@ -1,0 +1,193 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { stringifySetCookie } from 'cookie';
+import type { RequestSession } from '../http/request-session.js';
+import { WarnOnce } from '../logging/warn-once.js';
+import { shownError } from '../logging/shown-error.js';
+import type { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
+import { AliasedSessionIdResolver, withAlias } from '../resolvers/aliased-session-id.resolver.js';
+import { cookieValues } from '../resolvers/cookie-session-id.resolver.js';
+import { isSecure } from '../resolvers/proxied-request.js';
+import { appendHeader, forbidStoring } from '../resolvers/response-headers.js';
+import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
+import type { SecurityEvents } from '../security-events/security-events.js';
+import { DEVICE_ATTRIBUTE, PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
+import { TrackedSession } from '../session/tracked-session.js';
+import type { ResolvedDeviceBoundOptions } from './device-bound.options.js';
+import {
+  bindingIn,
+  boundValue,
+  confirmed,
+  type DeviceBinding,
+  type DeviceEvidence,
+  evidenceIn,
+  handleOf,
+  mayOfferAgain,
+  newBinding,
+  offeredAgain,
+  registrationChallenge,
+} from './device-binding.js';
+import { ALGORITHMS } from './device-proof.js';
+import { sendRenewalPage } from './renewal-page.js';
+
+/** Bound cookies of one name that are looked at: each costs an HMAC. */
+const MOST_COOKIES = 8;
+
+/** What the bound cookie of a request shows of its session. */
+export interface DeviceCheck {
+  readonly evidence: DeviceEvidence;
+  /** Why there is no proof, as far as the request tells; undefined when none is missing. */
+  readonly reason: string | undefined;
+}
+
+/** The response to a request whose session may be bound. */
+interface BoundResponse {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly session: RequestSession;
+}
+
+/** Binds sessions to browsers: tells them to register, and looks at what their requests prove. */
+export class BoundDevices {
+  readonly #log = new WarnOnce();
+  /** What a response tells its browser to register for. */
+  readonly #offers = new WeakMap<BoundResponse, DeviceBinding | undefined>();
+
+  constructor(
+    readonly repository: IndexedSessionRepository,
+    readonly resolver: SessionIdResolver,
+    readonly options: ResolvedDeviceBoundOptions,
+    readonly securityEvents: SecurityEvents,
+  ) {}
+
+  /** The binding of a session; undefined where it has none, or is to have none. */
+  static bindingOf(session: TrackedSession): DeviceBinding | undefined {
+    return bindingIn(session.peekAttribute(DEVICE_ATTRIBUTE));
+  }
+
+  /** Looks at the proof of a request, and reports that it is missing. Undefined for a session that is not bound. */
+  check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
+    const binding = BoundDevices.bindingOf(session);
+    if (!binding?.key) return undefined;
+    const name = this.resolver.deviceCookie(request)?.name ?? '';
+    const evidence = evidenceIn(binding, cookieValues(request.headers.cookie, name, MOST_COOKIES), session.loadedAt);
+    if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
+      return { evidence, reason: undefined };
+    }
+    const reason = evidence === 'forged' ? evidence : (skippedBy(request, binding) ?? fetchedFrom(request));
+    const { id: sessionId, storedPrincipal: principalName } = session;
+    this.securityEvents.report('missing-proof', { request, sessionId, principalName, reason });
+    return { evidence, reason };
+  }
+
+  /**
+   * Before a response: tells its browser to register, where that may help, and remembers that it has. What it changes is
+   * saved with the rest. Waits for nothing in most requests, and never fails one.
+   */
+  beforeResponse(commit: BoundResponse): Promise<unknown> | undefined {
+    const session = commit.session.existing;
+    if (!session || session.isOver || this.#offers.has(commit)) return undefined;
+    const isProven = commit.session.device?.evidence === 'proven';
+    const binding = BoundDevices.bindingOf(session);
+    if (isProven && binding?.key?.isConfirmed === false) {
+      return this.#changed(commit, session, (current) => (current.id === binding.id ? confirmed(current) : current));
+    }
+    if (isProven || !this.#mayOffer(commit.request, session, binding)) return undefined;
+    return this.#offer(commit, session);
+  }
+
+  /** Once the session is stored: what the browser needs in order to register, or to forget. */
+  addHeaders(commit: BoundResponse): void {
+    const { request, response, session } = commit;
+    if (session.hasEnded) {
+      const cookie = this.resolver.deviceCookie(request);
+      if (cookie && cookieValues(request.headers.cookie, cookie.name, 1).length > 0) {
+        appendHeader(response, 'Set-Cookie', stringifySetCookie({ ...cookie, value: '', maxAge: 0 }));
+      }
+    }
+    const offered = this.#offers.get(commit);
+    const stored = session.existing?.peekStored(DEVICE_ATTRIBUTE) as DeviceBinding | undefined;
+    if (!offered || stored?.id !== offered.id || stored.offers !== offered.offers) return;
+    const path = this.pathFor(request, `register/${handleOf(offered)}`);
+    const challenge = registrationChallenge(offered);
+    response.setHeader(
+      'Secure-Session-Registration',
+      `(${ALGORITHMS.join(' ')});path="${path}";challenge="${challenge}"`,
+    );
+    forbidStoring(response);
+  }
+
+  /** Answers a navigation without a proof by a page that loads again; false for any other request. */
+  sendsPage(request: IncomingMessage, response: ServerResponse): boolean {
+    return sendRenewalPage(request, response, this.resolver.deviceCookie(request)!);
+  }
+
+  /** The path of an endpoint, for the session that a request is for where its browser has several. */
+  pathFor(request: IncomingMessage, name: string): string {
+    const path = `${this.options.paths}/${name}`;
+    const { resolver } = this;
+    return resolver instanceof AliasedSessionIdResolver ? withAlias(path, resolver.aliasOf(request)) : path;
+  }
+
+  /** The bound cookie that counts from now on, and how it is to be described. */
+  cookieFor(request: IncomingMessage, binding: DeviceBinding, now: number) {
+    const { lifetime } = this.options;
+    const cookie = this.resolver.deviceCookie(request)!;
+    const [, ...attributes] = stringifySetCookie({ ...cookie, value: '' }).split('; ');
+    const value = boundValue(binding, now + lifetime);
+    const header = stringifySetCookie({ ...cookie, value, maxAge: lifetime / 1000 });
+    return { name: cookie.name, attributes: attributes.join('; '), header };
+  }
+
+  #mayOffer(request: IncomingMessage, session: TrackedSession, binding: DeviceBinding | undefined): boolean {
+    if (typeof session.peekAttribute(PRINCIPAL_ATTRIBUTE) !== 'string') return false;
+    if (session.peekAttribute(DEVICE_ATTRIBUTE) === false) return false;
+    // Only a browser says so, and it registers over https alone.
+    if (request.headers['sec-fetch-site'] === undefined || !isSecure(request)) return false;
+    return !binding || mayOfferAgain(binding, session.loadedAt);
+  }
+
+  async #offer(commit: BoundResponse, session: TrackedSession): Promise<void> {
+    const now = await this.repository.now().catch(() => undefined);
+    if (now === undefined) return void this.#offers.set(commit, undefined);
+    await this.#changed(commit, session, (current) => {
+      if (!current) return newBinding(now);
+      return mayOfferAgain(current, now) ? offeredAgain(current, now) : current;
+    });
+  }
+
+  /** Nobody fails to sign in because of it: the next response tries again. */
+  async #changed(
+    commit: BoundResponse,
+    session: TrackedSession,
+    change: (current: DeviceBinding) => DeviceBinding,
+  ): Promise<void> {
+    this.#offers.set(commit, undefined);
+    let before: DeviceBinding | undefined;
+    try {
+      const after = await session.updateOwnAttribute<DeviceBinding>(DEVICE_ATTRIBUTE, (current) => {
+        before = current;
+        return change(current!);
+      });
+      if (after && after.offers !== before?.offers) this.#offers.set(commit, after);
+    } catch (error) {
+      this.#log.warn('offer', `A session could not be bound to its browser: ${shownError(error)}. This is logged once`);
+    }
+  }
+
+  #isExcluded({ url = '' }: IncomingMessage): boolean {
+    const [path = ''] = url.split(/[?#]/, 1);
+    return this.options.exclude.some((each) => path === each || path.startsWith(`${each}/`));
+  }
+}
+
+/** Why the browser itself says that it comes without a proof. Anybody can say so. */
+function skippedBy({ headers }: IncomingMessage, { id }: DeviceBinding): string | undefined {
+  const all = [headers['secure-session-skipped'] ?? []].flat().join(',').slice(0, 2000);
+  const own = all.split(',').find((each) => !each.includes('session_identifier') || each.includes(`"${id}"`));
+  return /^\s*(unreachable|server_error|quota_exceeded)\b/.exec(own ?? '')?.[1];
+}
+
+function fetchedFrom({ headers }: IncomingMessage): string {
+  const site = headers['sec-fetch-site'];
+  return site === 'cross-site' || site === 'same-site' ? site : 'missing';
+}

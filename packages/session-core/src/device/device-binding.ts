@@ -1,0 +1,187 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { BoundDevice } from '../session/session.js';
+import { algorithmOf, type DeviceProof, type PublicKey } from './device-proof.js';
+
+/**
+ * What a session knows of the browser that it is bound to: the value of one attribute, so that it is written in one
+ * step with the session, moves with its id and ends with it. An index finds the session by `id`.
+ */
+export interface DeviceBinding {
+  /** What the browser calls the session, whatever id it has here. Another sign-in makes another one. */
+  readonly id: string;
+  /** What challenges, handles and bound cookies are proven by. */
+  readonly secret: string;
+  /** How often the browser was told to register. */
+  readonly offers: number;
+  /** When it was told the last time: epoch ms by the clock of the store, like all times here. */
+  readonly offeredAt: number;
+  /** What the browser registered. */
+  readonly key?: BoundKey;
+}
+
+/** The key of a browser. */
+export interface BoundKey {
+  /** The public key. */
+  readonly publicKey: PublicKey;
+  /** When it was registered. */
+  readonly since: number;
+  /** The offer that it was the answer to. */
+  readonly offer: number;
+  /** Whether the browser is known to have learned that it is registered: the reply may have been lost. */
+  readonly isConfirmed: boolean;
+  /** The time of the latest challenge that was answered. */
+  readonly answered: number;
+}
+
+/** The index that finds a session by what its browser calls it. */
+export const DEVICE_INDEX = 'nest-session.device';
+
+/** The binding that an attribute has; undefined where the session has none, or is to have none. */
+export function bindingIn(value: unknown): DeviceBinding | undefined {
+  return typeof value === 'object' && value !== null ? (value as DeviceBinding) : undefined;
+}
+
+/** What an application may know of it. */
+export function deviceIn(value: unknown): BoundDevice | undefined {
+  const key = bindingIn(value)?.key;
+  return key && { bound: key.isConfirmed, since: key.since, algorithm: algorithmOf(key.publicKey)! };
+}
+
+const MINUTE = 60_000;
+/** Milliseconds for which a browser may register. */
+const OFFERED_FOR = 5 * MINUTE;
+/** Milliseconds between two offers: each costs the browser one of 6 signatures in 9 minutes. */
+const BETWEEN_OFFERS = MINUTE;
+const MOST_OFFERS = 5;
+/** Milliseconds for which a challenge may be answered: longer than the longest pause between two refreshes. */
+const CHALLENGE_LIFE = 75 * MINUTE;
+/** Milliseconds for which an answered challenge may be answered again: the reply may have been lost. */
+const REPEATABLE = MINUTE;
+/** Milliseconds by which the clock of an instance may differ from that of the store. */
+const CLOCK_ROOM = 30_000;
+/** Milliseconds after a registration for which requests may be under way that left before. */
+const UNDER_WAY = MINUTE;
+
+/** A binding that is offered for the first time. */
+export function newBinding(now: number): DeviceBinding {
+  const [id, secret] = [0, 1].map(() => randomBytes(32).toString('base64url')) as [string, string];
+  return { id, secret, offers: 1, offeredAt: now };
+}
+
+/** Whether the browser may be told to register once more: it has not, or may not know that it has. */
+export function mayOfferAgain({ key, offers, offeredAt }: DeviceBinding, now: number): boolean {
+  return !key?.isConfirmed && offers < MOST_OFFERS && now - offeredAt >= BETWEEN_OFFERS;
+}
+
+/** The binding, offered once more. */
+export function offeredAgain(binding: DeviceBinding, now: number): DeviceBinding {
+  return { ...binding, offers: binding.offers + 1, offeredAt: now };
+}
+
+/** What the path of a registration carries: no cookie comes with it when another site has caused the sign-in. */
+export function handleOf(binding: DeviceBinding): string {
+  return `${binding.id}.${mac(binding, 'register', binding.offers)}`;
+}
+
+/** The id of the binding in a handle; undefined for anything else. */
+export function bindingIdIn(handle: string): string | undefined {
+  return /^([\w-]{43})\.[\w-]{43}$/.exec(handle)?.[1];
+}
+
+/** The challenge of a registration. Like its handle, it counts until the next offer. */
+export function registrationChallenge(binding: DeviceBinding): string {
+  return mac(binding, 'registration', binding.offers);
+}
+
+/** Why a registration is refused. */
+type RegistrationRefusal = 'unknown-handle' | 'foreign-challenge' | 'second-key';
+
+/**
+ * The binding with the key of a browser; the same when it has that key already. `proof` is signed by its key.
+ * A key that may not have been confirmed gives way to one that a later offer brought.
+ */
+export function registered(
+  binding: DeviceBinding,
+  handle: string,
+  { publicKey, challenge }: DeviceProof & { readonly publicKey: PublicKey },
+  now: number,
+): DeviceBinding | RegistrationRefusal {
+  const { key, offers, offeredAt } = binding;
+  if (now - offeredAt > OFFERED_FOR + CLOCK_ROOM || !isSame(handle, handleOf(binding))) return 'unknown-handle';
+  if (!isSame(challenge, registrationChallenge(binding))) return 'foreign-challenge';
+  if (key && JSON.stringify(key.publicKey) === JSON.stringify(publicKey)) return binding;
+  if (key && (key.isConfirmed || key.offer === offers)) return 'second-key';
+  return { ...binding, key: { publicKey, since: now, offer: offers, isConfirmed: false, answered: 0 } };
+}
+
+/** A challenge for the next proof. Nothing of it is stored. */
+export function challengeAt(binding: DeviceBinding, now: number): string {
+  const time = now.toString(36);
+  return `${time}.${mac(binding, 'challenge', time)}`;
+}
+
+/** The time of a challenge that was made for this binding; undefined of any other. */
+export function timeOfChallenge(binding: DeviceBinding, challenge: string): number | undefined {
+  return provenTime(binding, 'challenge', challenge);
+}
+
+/**
+ * The binding after a proof that its key has signed; undefined when the challenge is too old, or older than one that was
+ * answered, so that a recorded proof opens nothing.
+ */
+export function refreshed(binding: DeviceBinding, challengedAt: number, now: number): DeviceBinding | undefined {
+  const { key } = binding;
+  if (!key || challengedAt < now - CHALLENGE_LIFE || challengedAt < key.answered - REPEATABLE) return undefined;
+  return { ...binding, key: { ...key, isConfirmed: true, answered: Math.max(key.answered, challengedAt) } };
+}
+
+/** The binding of a browser that is known to be registered. */
+export function confirmed(binding: DeviceBinding): DeviceBinding {
+  return binding.key ? { ...binding, key: { ...binding.key, isConfirmed: true } } : binding;
+}
+
+/** The value of a bound cookie that counts until then. */
+export function boundValue(binding: DeviceBinding, end: number): string {
+  const time = end.toString(36);
+  return `${time}.${mac(binding, 'cookie', time)}`;
+}
+
+/**
+ * What the bound cookies of a request show of the session:
+ * - `unbound`: no browser is bound to it;
+ * - `proven`: one of them counts;
+ * - `under-way`: none, but the request may have left before the browser knew its cookie;
+ * - `missing`: none; `forged`: there is one that this session never had.
+ */
+export type DeviceEvidence = 'unbound' | 'proven' | 'under-way' | 'missing' | 'forged';
+
+/** `values`: those of all bound cookies, because others of another path may come first. */
+export function evidenceIn(binding: DeviceBinding, values: readonly string[], now: number): DeviceEvidence {
+  const { key } = binding;
+  if (!key) return 'unbound';
+  const ends = values.map((value) => provenTime(binding, 'cookie', value));
+  if (ends.some((end) => end !== undefined && now <= end + CLOCK_ROOM)) return 'proven';
+  // The reply to the registration may have been lost, and with it the cookie.
+  if (!key.isConfirmed) return 'unbound';
+  if (now - key.since < UNDER_WAY) return 'under-way';
+  return ends.includes(undefined) ? 'forged' : 'missing';
+}
+
+/** The time in `<time>.<mac>`, if it was made for this purpose and this binding. */
+function provenTime(binding: DeviceBinding, purpose: Purpose, text: string): number | undefined {
+  const [, time] = /^([\da-z]{1,10})\.[\w-]{43}$/.exec(text) ?? [];
+  if (time === undefined || !isSame(text, `${time}.${mac(binding, purpose, time)}`)) return undefined;
+  return Number.parseInt(time, 36);
+}
+
+type Purpose = 'register' | 'registration' | 'challenge' | 'cookie';
+
+/** What one of them is made of opens nothing as another, nor for another session. */
+function mac({ id, secret }: DeviceBinding, purpose: Purpose, text: string | number): string {
+  return createHmac('sha256', secret).update(`nest-session device ${purpose} ${id} ${text}`).digest('base64url');
+}
+
+function isSame(presented: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(presented), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}

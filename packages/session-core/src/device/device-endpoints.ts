@@ -1,0 +1,214 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { appendHeader } from '../resolvers/response-headers.js';
+import { hostOf } from '../resolvers/proxied-request.js';
+import { DEVICE_ATTRIBUTE } from '../session/attribute-names.js';
+import { TrackedSession } from '../session/tracked-session.js';
+import { BoundDevices } from './bound-devices.js';
+import {
+  bindingIdIn,
+  challengeAt,
+  DEVICE_INDEX,
+  type DeviceBinding,
+  refreshed,
+  registered,
+  timeOfChallenge,
+} from './device-binding.js';
+import { type DeviceProof, hasProof, isSignedBy, proofOf, type PublicKey } from './device-proof.js';
+
+/** What a browser is answered. It takes any other status for the end of its binding. */
+type Answer =
+  | { readonly status: 200; readonly binding: DeviceBinding; readonly now: number; readonly isRegistration: boolean }
+  /** With a challenge where there is a binding: without one, the browser gives up. */
+  | { readonly status: 403; readonly binding?: DeviceBinding; readonly now?: number }
+  /** There is no such binding any more. */
+  | { readonly status: 'over'; readonly id: string };
+
+/** An attempt more than a rotation in between needs. */
+const MOST_ATTEMPTS = 3;
+
+const UNCHANGED = new Error('The binding is as it was');
+
+/** Null for an update that has found nothing to change. */
+function unlessUnchanged(error: unknown): null {
+  if (error === UNCHANGED) return null;
+  throw error;
+}
+
+/**
+ * Where browsers register, and renew their proofs. Nothing of the application runs before: a status that one of its
+ * guards, pipes or limiters chose would end the binding for good.
+ */
+export class DeviceEndpoints {
+  readonly #register: string;
+  readonly #refresh: string;
+
+  constructor(
+    private readonly devices: BoundDevices,
+    /** The ids that belong to the tokens of a request. */
+    private readonly presentedIds: (request: IncomingMessage) => readonly string[],
+    /** Told of each session that was bound, once it is stored. */
+    private readonly onBound: (session: TrackedSession, binding: DeviceBinding) => void,
+  ) {
+    const { paths } = devices.options;
+    this.#register = `${paths}/register/`;
+    this.#refresh = `${paths}/refresh`;
+  }
+
+  /** Whether a request is for one of the endpoints: then it is answered here. */
+  serves(request: IncomingMessage, response: ServerResponse): boolean {
+    const [path = ''] = (request.url ?? '').split(/[?#]/, 1);
+    const isRegistration = path.startsWith(this.#register);
+    if (!isRegistration && path !== this.#refresh) return false;
+    // Whatever the method: a proxy that redirects turns POST into GET.
+    const answer = isRegistration
+      ? this.#registration(request, path.slice(this.#register.length))
+      : this.#renewal(request);
+    void answer.then(
+      (each) => this.#send(request, response, each),
+      // The browser keeps its binding then, and tries again.
+      () => void response.writeHead(503, { 'Cache-Control': 'no-store', 'Retry-After': '5' }).end(),
+    );
+    return true;
+  }
+
+  async #registration(request: IncomingMessage, handle: string): Promise<Answer> {
+    const id = bindingIdIn(handle);
+    const session = id === undefined ? undefined : await this.#find(id);
+    if (!session) return this.#refuse(request, undefined, 'unknown-handle');
+    const proof = proofOf(request);
+    if (!proof?.publicKey) return this.#refuse(request, session, 'malformed');
+    if (!isSignedBy(proof, proof.publicKey)) return this.#refuse(request, session, 'wrong-key');
+    const ofKey: DeviceProof & { readonly publicKey: PublicKey } = { ...proof, publicKey: proof.publicKey };
+    const now = await this.devices.repository.now();
+    let refusal: string | undefined;
+    let isNew = false;
+    const binding = await this.#change(id!, session, (current) => {
+      const next = registered(current, handle, ofKey, now);
+      refusal = typeof next === 'string' ? next : undefined;
+      isNew = refusal === undefined && next !== current;
+      return typeof next === 'string' ? current : next;
+    });
+    if (!binding || refusal !== undefined) return this.#refuse(request, session, refusal ?? 'unknown-handle');
+    if (isNew) this.onBound(session, binding);
+    return { status: 200, binding, now, isRegistration: true };
+  }
+
+  async #renewal(request: IncomingMessage): Promise<Answer> {
+    const [, id] = /^"?([\w-]{43})"?$/.exec(String(request.headers['sec-secure-session-id'])) ?? [];
+    // No browser asks so.
+    if (id === undefined) return { status: 403 };
+    const session = await this.#find(id);
+    const known = session && BoundDevices.bindingOf(session);
+    if (!session || !known?.key || (await this.#isOfAnother(request, session))) return { status: 'over', id };
+    const now = await this.devices.repository.now();
+    if (!hasProof(request)) return { status: 403, binding: known, now };
+    const proof = proofOf(request);
+    // A key that comes along must never be taken for that of the session.
+    if (!proof || proof.publicKey) return this.#refuse(request, session, 'malformed', now);
+    const challengedAt = timeOfChallenge(known, proof.challenge);
+    // First, because it costs less than the signature.
+    if (challengedAt === undefined) return this.#refuse(request, session, 'foreign-challenge', now);
+    if (!isSignedBy(proof, known.key.publicKey)) return this.#refuse(request, session, 'wrong-key', now);
+    let isAccepted = false;
+    const binding = await this.#change(id, session, (current) => {
+      const next = refreshed(current, challengedAt, now);
+      isAccepted = next !== undefined;
+      return next ?? current;
+    });
+    if (!binding) return { status: 'over', id };
+    return isAccepted ? { status: 200, binding, now, isRegistration: false } : { status: 403, binding, now };
+  }
+
+  async #find(id: string): Promise<TrackedSession | undefined> {
+    const sessions = await this.devices.repository.findByIndex(DEVICE_INDEX, id);
+    return sessions.map((each) => TrackedSession.of(each)).find((each) => BoundDevices.bindingOf(each)?.id === id);
+  }
+
+  /** Whether the browser has signed in to another bound session since: what it had before is over for it. */
+  async #isOfAnother(request: IncomingMessage, { id }: TrackedSession): Promise<boolean> {
+    const ids = this.presentedIds(request);
+    if (ids.length === 0 || ids.includes(id)) return false;
+    const others = await this.devices.repository.findByIds(ids);
+    return others.some((each) => each !== null && BoundDevices.bindingOf(TrackedSession.of(each)) !== undefined);
+  }
+
+  /**
+   * Changes the binding in one step of the store, which is not asked when nothing changes. The binding from then on;
+   * undefined when the session has ended, or has another one.
+   */
+  async #change(
+    id: string,
+    found: TrackedSession,
+    change: (current: DeviceBinding) => DeviceBinding,
+  ): Promise<DeviceBinding | undefined> {
+    let session: TrackedSession | undefined = found;
+    for (let attempt = 1; session && attempt <= MOST_ATTEMPTS; attempt++) {
+      // A tab that nobody looks at must not keep the session alive.
+      session.keepIdle();
+      let binding: DeviceBinding | undefined;
+      const update = (current: DeviceBinding | undefined) => {
+        binding = current?.id === id ? change(current) : undefined;
+        if (!binding || binding === current) throw UNCHANGED;
+        return binding;
+      };
+      const isChanged = await session.updateOwnAttribute(DEVICE_ATTRIBUTE, update).catch(unlessUnchanged);
+      if (isChanged || isChanged === null) return binding;
+      // Another request has given it another id.
+      session = await this.#find(id);
+    }
+    return undefined;
+  }
+
+  #refuse(request: IncomingMessage, session: TrackedSession | undefined, reason: string, now?: number): Answer {
+    const { id: sessionId, storedPrincipal: principalName } = session ?? {};
+    this.devices.securityEvents.report('refused-proof', { request, sessionId, principalName, reason });
+    const binding = now === undefined ? undefined : BoundDevices.bindingOf(session!);
+    return { status: 403, ...(binding && { binding, now: now! }) };
+  }
+
+  #send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+    response.setHeader('Cache-Control', 'no-store');
+    response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+    if (answer.status === 'over') {
+      return sendJson(response, { session_identifier: answer.id, continue: false });
+    }
+    const { status, binding, now } = answer;
+    if (binding && now !== undefined) {
+      response.setHeader('Secure-Session-Challenge', `"${challengeAt(binding, now)}";id="${binding.id}"`);
+    }
+    if (status === 403) return void response.writeHead(403).end();
+    const cookie = this.devices.cookieFor(request, binding, answer.now);
+    appendHeader(response, 'Set-Cookie', cookie.header);
+    if (!answer.isRegistration) return void response.writeHead(200).end();
+    sendJson(response, this.#configuration(request, binding, cookie));
+  }
+
+  /** What the browser does from now on. Unchanged until the next registration. */
+  #configuration(
+    request: IncomingMessage,
+    { id }: DeviceBinding,
+    cookie: { name: string; attributes: string },
+  ): object {
+    const { exclude, refreshFrom, paths } = this.devices.options;
+    const rules = [paths, ...exclude].map((path) => ({ type: 'exclude', domain: '*', path }));
+    return {
+      session_identifier: id,
+      refresh_url: this.devices.pathFor(request, 'refresh'),
+      scope: { origin: originOf(request), include_site: false, scope_specification: rules },
+      credentials: [{ type: 'cookie', name: cookie.name, attributes: cookie.attributes }],
+      ...(refreshFrom.length > 0 && { allowed_refresh_initiators: refreshFrom }),
+    };
+  }
+}
+
+/** The origin as the browser knows it: behind a proxy, only the browser knows the port. */
+function originOf(request: IncomingMessage): string {
+  const { origin, host, ':authority': authority } = request.headers;
+  const own = hostOf(request);
+  const page = typeof origin === 'string' && URL.canParse(origin) ? new URL(origin) : undefined;
+  return page?.protocol === 'https:' && page.hostname === own ? page.origin : `https://${host ?? String(authority)}`;
+}
+
+function sendJson(response: ServerResponse, body: object): void {
+  response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+}

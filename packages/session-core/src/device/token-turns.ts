@@ -1,0 +1,63 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+/**
+ * The turns of the token of a session, which changes by time: the value of one attribute. Turn 0 is the token as it was
+ * drawn, the others have a text behind it. Whoever copied the cookies of a browser has one turn, and the browser another
+ * one soon: then a former turn comes although the present one is in use, which is what two holders look like.
+ */
+export interface TokenTurns {
+  /** What the texts are proven by. */
+  readonly secret: string;
+  /** The present turn. */
+  readonly turn: number;
+  /** When it began: epoch ms by the clock of the store, like all times here. */
+  readonly begunAt: number;
+  /** When a request came with it for the first time; unset: none has, so its response may have been lost. */
+  readonly usedAt?: number;
+}
+
+/**
+ * Milliseconds for which a former turn is nothing to report once the present one is in use: requests of other tabs, and
+ * those on a slow line, left before.
+ */
+const GRACE = 60_000;
+
+/** The first turns of a session whose token has not changed by time yet. */
+export function firstTurns(now: number): TokenTurns {
+  return { secret: randomBytes(32).toString('base64url'), turn: 1, begunAt: now };
+}
+
+/** The text of the present turn: the same for all requests that are given it. */
+export function turnText({ secret, turn }: TokenTurns): string {
+  const mac = createHmac('sha256', secret).update(`nest-session turn ${turn}`).digest('base64url');
+  return `${turn.toString(36)}-${mac.slice(0, 22)}`;
+}
+
+/**
+ * What a request shows with the text of a turn, empty for none:
+ * - `present`: the present turn;
+ * - `former`: the one before, which nobody need explain: the response with the present one may have been lost, or came
+ *   less than 60 s ago;
+ * - `reused`: an earlier one, or what no turn ever was.
+ */
+export type TurnVerdict = 'present' | 'former' | 'reused';
+
+/** `turns`: undefined while the token has not changed. */
+export function verdictOf(turns: TokenTurns | undefined, text: string, now: number): TurnVerdict {
+  if (!turns) return text === '' ? 'present' : 'reused';
+  if (text === turnText(turns)) return 'present';
+  const before = turns.turn - 1;
+  const isBefore = text === (before === 0 ? '' : turnText({ ...turns, turn: before }));
+  return isBefore && (turns.usedAt === undefined || now - turns.usedAt <= GRACE) ? 'former' : 'reused';
+}
+
+/** The turns once a request came with the present one. */
+export function used(turns: TokenTurns, now: number): TokenTurns {
+  return turns.usedAt === undefined ? { ...turns, usedAt: now } : turns;
+}
+
+/** The turns with another one, if the present one is in use and old enough. */
+export function advanced(turns: TokenTurns, every: number, now: number): TokenTurns {
+  if (turns.usedAt === undefined || now - turns.begunAt < every) return turns;
+  return { secret: turns.secret, turn: turns.turn + 1, begunAt: now };
+}

@@ -1,0 +1,241 @@
+import { Controller, Get, Post } from '@nestjs/common';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { ManualClock } from '@nest-session/testing';
+import {
+  Authenticated,
+  DeviceBound,
+  OnSecurityEvent,
+  OnSessionEvent,
+  type SecurityEvent,
+  Session,
+  SessionBoundEvent,
+  type SessionModuleOptions,
+} from '../../src/index.js';
+import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
+import { GatedRepository } from '../support/gated.repository.js';
+import { DeviceBrowser } from './device.browser.js';
+
+LeakGuard.install();
+afterEach(closeApps);
+
+@Controller()
+class Routes {
+  @Post('sign-in')
+  signIn(@Session() session: Session) {
+    session.signIn('ann');
+  }
+
+  @Post('kiosk')
+  kiosk(@Session() session: Session) {
+    session.signIn('ann', { deviceBound: false });
+  }
+
+  @Post('sign-out')
+  signOut(@Session() session: Session) {
+    session.signOut();
+  }
+
+  @Post('rotate')
+  rotate(@Session() session: Session) {
+    session.changeSessionId();
+  }
+
+  @Get('who')
+  who(@Session() session: Session) {
+    return { name: session.principalName ?? null, device: session.device ?? null };
+  }
+
+  @Authenticated()
+  @Get('inside')
+  inside() {
+    return 'in';
+  }
+
+  @DeviceBound()
+  @Get('money')
+  money() {
+    return 'money';
+  }
+
+  @DeviceBound(false)
+  @Get('landing')
+  landing(@Session() session: Session) {
+    return { name: session.principalName ?? null };
+  }
+}
+
+const events: string[] = [];
+
+class Hears {
+  @OnSessionEvent(SessionBoundEvent)
+  bound({ eventName, principalName, session }: SessionBoundEvent) {
+    events.push(`${eventName} ${principalName} ${session.attributeNames.join()}`);
+  }
+
+  @OnSecurityEvent('missing-proof', 'refused-proof')
+  hear({ kind, reason }: SecurityEvent) {
+    events.push(`${kind} ${reason}`);
+  }
+}
+
+beforeEach(() => {
+  events.length = 0;
+});
+
+const MINUTE = 60_000;
+
+async function start(
+  deviceBound: SessionModuleOptions['deviceBound'] = { mode: 'enforce' },
+  options: Partial<SessionAppOptions> = {},
+) {
+  const session: SessionModuleOptions = { deviceBound: deviceBound!, timeout: '12h' };
+  const clock = new ManualClock(Date.now());
+  const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
+  const shared = { trustProxy: 'loopback', controllers: [Routes], providers: [Hears], session, store };
+  const app = await startApp({ ...shared, ...options });
+  return { ...app, clock, browser: new DeviceBrowser(app.origin) };
+}
+
+/** Signs in and registers, and waits until no request can be under way that left before. */
+async function signedIn(deviceBound?: SessionModuleOptions['deviceBound'], options?: Partial<SessionAppOptions>) {
+  const started = await start(deviceBound, options);
+  await started.browser.post('/sign-in');
+  await started.browser.get('/who');
+  started.clock.advance(MINUTE);
+  events.length = 0;
+  return started;
+}
+
+describe.each(['express', 'fastify'] as const)('a bound session on %s', (platform) => {
+  it('is offered at the sign-in, registered and proven', async () => {
+    const { browser } = await start(undefined, { platform });
+    expect((await browser.post('/sign-in')).status).toBe(201);
+    expect(browser.own).toEqual(['register 200']);
+    expect([...browser.jar.keys()].toSorted()).toEqual(['SESSION', 'SESSION-device']);
+    expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ name: 'ann', device: { algorithm: 'ES256' } });
+    expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ device: { bound: true } });
+    expect((await browser.get('/money')).body).toBe('money');
+    expect(events).toEqual(['session.bound ann nest-session.principal']);
+  });
+
+  it('is renewed when the cookie has run out, with a challenge that came before', async () => {
+    const { browser } = await start(undefined, { platform });
+    await browser.post('/sign-in');
+    await browser.get('/who');
+    for (let round = 1; round <= 3; round++) {
+      browser.jar.delete('SESSION-device');
+      expect((await browser.get('/inside')).body).toBe('in');
+    }
+    expect(browser.own).toEqual(['register 200', 'refresh 200', 'refresh 200', 'refresh 200']);
+    expect(browser.jar.has('SESSION-device')).toBe(true);
+  });
+
+  it('opens nothing for who has copied the session cookie', async () => {
+    const { browser } = await signedIn(undefined, { platform });
+    const thief = browser.thief();
+    thief.jar.delete('SESSION-device');
+    const seen = await thief.get('/inside');
+    expect([seen.status, JSON.parse(seen.body)]).toEqual([
+      401,
+      expect.objectContaining({ reason: 'device-proof-missing' }),
+    ]);
+    expect(JSON.parse((await thief.get('/who')).body)).toEqual({ name: null, device: null });
+    expect((await thief.get('/money')).status).toBe(401);
+    expect(events).toContain('missing-proof missing');
+    expect((await browser.get('/money')).body).toBe('money');
+    expect(browser.own).toEqual(['register 200']);
+  });
+
+  it('opens for who has copied the whole jar until the proof runs out, and no longer', async () => {
+    const { browser, clock } = await signedIn(undefined, { platform });
+    const thief = browser.thief();
+    expect((await thief.get('/money')).body).toBe('money');
+    clock.advance(10 * MINUTE);
+    expect((await thief.get('/money')).status).toBe(401);
+    browser.jar.delete('SESSION-device');
+    expect((await browser.get('/money')).body).toBe('money');
+  });
+
+  it('only reports what is missing unless it is enforced', async () => {
+    const { browser } = await signedIn({}, { platform });
+    const thief = browser.thief();
+    thief.jar.delete('SESSION-device');
+    expect((await thief.get('/inside')).body).toBe('in');
+    expect((await thief.get('/money')).body).toBe('money');
+    expect(events).toEqual(['missing-proof missing']);
+  });
+
+  it('opens without a proof for a route that asks for none', async () => {
+    const { browser } = await signedIn(undefined, { platform });
+    const thief = browser.thief();
+    thief.jar.delete('SESSION-device');
+    expect(JSON.parse((await thief.get('/landing')).body)).toEqual({ name: 'ann' });
+  });
+
+  it('is left by a new sign-in without a proof, and the old one cannot be renewed in its place', async () => {
+    const { browser, clock } = await signedIn(undefined, { platform });
+    const old = browser.binding!;
+    browser.binding = undefined;
+    browser.jar.delete('SESSION-device');
+    expect((await browser.post('/sign-in')).status).toBe(201);
+    expect(browser.own).toEqual(['register 200', 'register 200']);
+    await browser.get('/who');
+    clock.advance(2 * MINUTE);
+    expect((await browser.get('/money')).body).toBe('money');
+    const now = browser.binding;
+    browser.binding = old;
+    await browser.refresh();
+    expect(browser.binding).toBeUndefined();
+    browser.binding = now;
+    browser.jar.delete('SESSION-device');
+    expect((await browser.get('/money')).body).toBe('money');
+  });
+
+  it('ends with a sign-out, with or without a proof', async () => {
+    for (const isProven of [true, false]) {
+      const { browser, store } = await signedIn(undefined, { platform });
+      const copy = browser.thief();
+      if (!isProven) {
+        browser.binding = undefined;
+        browser.jar.delete('SESSION-device');
+      }
+      expect((await browser.post('/sign-out')).status).toBe(201);
+      expect([...browser.jar.keys()].filter((name) => !name.endsWith('csrf'))).toEqual([]);
+      expect(await store.countByIndex('principal', 'ann')).toBe(0);
+      expect(JSON.parse((await copy.get('/who')).body)).toEqual({ name: null, device: null });
+    }
+  });
+
+  it('keeps its binding through a rotation', async () => {
+    const { browser } = await signedIn(undefined, { platform });
+    const id = browser.jar.get('SESSION');
+    await browser.post('/rotate');
+    expect(browser.jar.get('SESSION')).not.toBe(id);
+    browser.jar.delete('SESSION-device');
+    expect((await browser.get('/money')).body).toBe('money');
+    expect(browser.own).toEqual(['register 200', 'refresh 200']);
+  });
+
+  it('loads again when another site has led there, and then with its proof', async () => {
+    const { browser } = await signedIn(undefined, { platform });
+    browser.jar.delete('SESSION-device');
+    const outside = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+    const page = await browser.get('/inside?a=1', outside);
+    expect([page.status, page.headers.refresh]).toEqual([200, '1;url=/inside?a=1']);
+    expect(page.body).toContain('location.reload()');
+    expect((await browser.get('/inside?a=1')).body).toBe('in');
+    browser.jar.delete('SESSION-device');
+    expect((await browser.get('/inside', outside)).status).toBe(401);
+  });
+
+  it('answers an outage so that the browser keeps its binding', async () => {
+    const { browser, store } = await signedIn(undefined, { platform });
+    browser.jar.delete('SESSION-device');
+    store.break('update');
+    await browser.refresh();
+    expect(browser.own).toEqual(['register 200', 'refresh 503']);
+    store.repair();
+    expect((await browser.get('/money')).body).toBe('money');
+  });
+});

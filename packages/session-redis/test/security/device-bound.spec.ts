@@ -1,0 +1,111 @@
+import { Controller, Get, Post } from '@nestjs/common';
+import { DeviceBound, OnSecurityEvent, type SecurityEvent, Session } from '@nest-session/core';
+import type { RedisSessionModuleOptions } from '@nest-session/redis';
+import { LeakGuard } from '@nest-session/test-infrastructure';
+import { DeviceBrowser } from '../../../session-core/test/device/device.browser.js';
+import { App } from '../support/app.fixture.js';
+import { keyOf } from '../support/encryption.fixture.js';
+import { dump } from '../support/store.dump.js';
+import { Store } from '../support/store.fixture.js';
+
+LeakGuard.install();
+
+let store: Store;
+const running: App[] = [];
+beforeAll(async () => {
+  store = await Store.open();
+});
+afterEach(async () => {
+  for (const each of running.splice(0)) await each.stop();
+  await store.client.flushall();
+});
+afterAll(() => store.close());
+
+@Controller()
+class Routes {
+  @Post('sign-in')
+  signIn(@Session() session: Session) {
+    session.signIn('ann');
+  }
+
+  @Post('sign-out')
+  signOut(@Session() session: Session) {
+    session.signOut();
+  }
+
+  @Post('rotate')
+  rotate(@Session() session: Session) {
+    session.changeSessionId();
+  }
+
+  @DeviceBound()
+  @Get('money')
+  money() {
+    return 'money';
+  }
+}
+
+async function start(redis: RedisSessionModuleOptions, providers: (new () => object)[] = []): Promise<App> {
+  const app = await App.start({
+    redis: { url: store.server.url, ...redis },
+    session: { deviceBound: { mode: 'enforce' } },
+    controllers: [Routes],
+    providers,
+    handlers: false,
+    configure: (nest: { set(name: string, value: string): void }) => nest.set('trust proxy', 'loopback'),
+  });
+  running.push(app);
+  return app;
+}
+
+const VARIANTS: [string, RedisSessionModuleOptions][] = [
+  ['as they are', {}],
+  ['in four partitions', { partitions: 4 }],
+  ['encrypted', { encryption: { keys: [keyOf('2026-10')] } }],
+  ['with a sorted set of ends', { expirations: 'sorted-set' } as RedisSessionModuleOptions],
+];
+
+describe.each(VARIANTS)('bound sessions in Redis, %s', (_, redis) => {
+  it('are bound by one instance, renewed by another, and leave nothing behind', async () => {
+    const [one, other] = [await start(redis), await start(redis)];
+    const clean = await dump(store.client);
+    const browser = new DeviceBrowser(one.url);
+    await browser.post('/sign-in');
+    expect(browser.own).toEqual(['register 200']);
+    const moved = browser.movedTo(other.url);
+    expect((await moved.get('/money')).body).toBe('money');
+    await moved.post('/rotate');
+    const back = moved.movedTo(one.url);
+    back.jar.delete('SESSION-device');
+    expect((await back.get('/money')).body).toBe('money');
+    expect(back.own).toEqual(['refresh 200']);
+    const content = (await dump(store.client)).join('\n');
+    if (redis.encryption) expect(content).not.toContain('secret');
+    await back.post('/sign-out');
+    expect(await store.client.keys('*device*')).toEqual([]);
+    expect((await dump(store.client)).length).toBeLessThanOrEqual(clean.length + 3);
+    // What the browser still has is over.
+    await back.refresh();
+    expect([back.own.at(-1), back.binding]).toEqual(['refresh 200', undefined]);
+  });
+
+  it('get one key, however many register at once', async () => {
+    const refused: string[] = [];
+    class Hears {
+      @OnSecurityEvent('refused-proof')
+      hear({ reason, suppressed }: SecurityEvent) {
+        refused.push(...Array.from({ length: suppressed + 1 }, () => String(reason)));
+      }
+    }
+    const apps = [await start(redis, [Hears]), await start(redis, [Hears])] as const;
+    const browser = new DeviceBrowser(apps[0].url);
+    const answer = await browser.send('POST', '/sign-in');
+    const offer = /path="([^"]+)";challenge="([^"]+)"/.exec(String(answer.headers['secure-session-registration']))!;
+    const browsers = Array.from({ length: 20 }, (_, i) => browser.movedTo(apps[i % 2]!.url));
+    const answers = await Promise.all(browsers.map((each) => each.register(offer[1]!, offer[2]!)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, ...Array.from({ length: 19 }, () => 403)]);
+    const [winner] = browsers.filter(({ binding }) => binding);
+    winner!.jar.delete('SESSION-device');
+    expect((await winner!.get('/money')).body).toBe('money');
+  });
+});
