@@ -23,10 +23,10 @@ export const COOKIE_MAX_AGE_ATTRIBUTE = 'nest-session.cookieMaxAge';
 export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 
 /** The attribute with the browser that the session is bound to; false where it is to be bound to none. */
-export const DEVICE_ATTRIBUTE = 'nest-session.device';
+export const DEVICE_ATTRIBUTE = `${VISITOR_PREFIX}device`;
 
 /** The attribute with how often the token has changed by time. */
-export const TURN_ATTRIBUTE = 'nest-session.turn';
+export const TURN_ATTRIBUTE = `${VISITOR_PREFIX}turn`;
 
 /** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
@@ -59,14 +59,14 @@ export function isShown(name: string): boolean {
 
 /**
  * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
- * toward no bound. All but the principal can be removed.
+ * toward no bound. All but the principal, and what shows whose the session is, can be removed.
  * @throws SessionAttributeError for an attribute that an application may not set to this value
  */
 export function assertFree(name: string, value: unknown): void {
   const instead = OWN.get(name);
   if (instead === undefined) return;
   const isRemoved = value === undefined || value === null;
-  if (!isRemoved || name === PRINCIPAL_ATTRIBUTE) throw new SessionAttributeError(name, instead);
+  if (!isRemoved || name === PRINCIPAL_ATTRIBUTE || !isShown(name)) throw new SessionAttributeError(name, instead);
 }
 
 /** @throws TypeError for a name that stores could not keep */

@@ -1,10 +1,4 @@
-import {
-  COOKIE_MAX_AGE_ATTRIBUTE,
-  DEVICE_ATTRIBUTE,
-  REMEMBER_ME_ATTRIBUTE,
-  TURN_ATTRIBUTE,
-  VISITOR_PREFIX,
-} from './attribute-names.js';
+import { COOKIE_MAX_AGE_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE, VISITOR_PREFIX } from './attribute-names.js';
 
 /** Which attributes a session keeps when somebody signs in. */
 export interface KeptAttributes {
@@ -14,13 +8,8 @@ export interface KeptAttributes {
   readonly butNot: readonly string[];
 }
 
-/** How long the client keeps its token, and what shows whose it is. Each sign-in decides that anew. */
-const ATTRIBUTES_OF_SIGN_IN: readonly string[] = [
-  REMEMBER_ME_ATTRIBUTE,
-  COOKIE_MAX_AGE_ATTRIBUTE,
-  DEVICE_ATTRIBUTE,
-  TURN_ATTRIBUTE,
-];
+/** The attributes that say how long the client keeps its token. Each sign-in decides that anew. */
+const LIFETIME_ATTRIBUTES: readonly string[] = [REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE];
 
 /**
  * What a sign-in keeps: exactly `only`, or without that nothing of another principal, and of the same one and of a
@@ -34,7 +23,7 @@ export function keptAttributes(
   if (only !== undefined && !Array.isArray(only))
     throw new TypeError('Option `keep` of signIn() is a list of names of attributes');
   const listed = only ?? (isOfAnother ? [] : undefined);
-  return { only: listed && [...listed], butNot: [...visitorAttributes, ...ATTRIBUTES_OF_SIGN_IN] };
+  return { only: listed && [...listed], butNot: [...visitorAttributes, ...LIFETIME_ATTRIBUTES] };
 }
 
 /** Whether a sign-in keeps an attribute. Saves of the old id that are forwarded later may write only these. */

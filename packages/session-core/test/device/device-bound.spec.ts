@@ -41,6 +41,11 @@ class Routes {
     session.changeSessionId();
   }
 
+  @Post('lose')
+  lose(@Session() session: Session) {
+    session.removeAttribute('nest-session.visitor.device');
+  }
+
   @Get('who')
   who(@Session() session: Session) {
     return { name: session.principalName ?? null, device: session.device ?? null };
@@ -205,6 +210,13 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
       expect(await store.countByIndex('principal', 'ann')).toBe(0);
       expect(JSON.parse((await copy.get('/who')).body)).toEqual({ name: null, device: null });
     }
+  });
+
+  it('cannot be unbound by an attribute whose name a client may choose', async () => {
+    const { browser, log } = await signedIn(undefined, { platform });
+    expect((await browser.post('/lose')).status).toBe(500);
+    expect(log.matching(/is the browser that the session is bound to/)).toHaveLength(1);
+    expect((await browser.get('/money')).body).toBe('money');
   });
 
   it('keeps its binding through a rotation', async () => {
