@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import {
+  type KeyspaceGap,
   type KeyspaceHealth,
   type KeyspaceNotification,
   KeyspaceNotificationListener,
@@ -10,6 +11,7 @@ import { KeptEntries, LeakGuard, TcpProxy } from '@nest-session/test-infrastruct
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { SingleNode } from '../../src/connection/redis-nodes.js';
+import { ListenerSubscription } from '../../src/notifications/keyspace-notification.listener.js';
 import { commandStats } from '../../../session-redis/test/support/command.stats.js';
 import { subscriberTo } from '../../../session-redis/test/support/key-event.fixture.js';
 import { withAllRights } from '../../../session-redis/test/support/with-all-rights.js';
@@ -569,6 +571,21 @@ describe('a gap', () => {
     for (const since of gaps.slice(1)) expect(since).toBeGreaterThanOrEqual(begin);
     await listener.stop();
     expect(gaps).toHaveLength(3);
+  });
+
+  it.each([
+    ['the earlier one', [5, 3, 4], 3],
+    ['that of which nothing was ever heard', [5, undefined], undefined],
+    ['that of which nothing was ever heard, which came first', [undefined, 5], undefined],
+  ])('of several nodes is told once, since %s', async (_, times, since) => {
+    const gaps: (number | undefined)[] = [];
+    const options = { events: 'set', handler, onGap: (gap: KeyspaceGap) => void gaps.push(gap.since) };
+    const subscription = new ListenerSubscription(options, 0, 100, () => undefined);
+    subscription.start();
+    for (const each of times) subscription.missed(each);
+    await eventually(() => expect(gaps).toHaveLength(1));
+    await subscription.stop();
+    expect(gaps).toStrictEqual([since]);
   });
 
   it('is logged when its handler fails', async () => {

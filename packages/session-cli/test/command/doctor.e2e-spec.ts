@@ -158,12 +158,16 @@ describe('doctor', () => {
     }
   });
 
-  it('finds clocks that differ', async () => {
-    const step = 30_000;
+  it.each([
+    ['ahead of', 30_000],
+    ['behind', -30_000],
+  ])('finds clocks that differ: that of Redis is %s ours', async (where, step) => {
     await server.stepClock(step);
     try {
       expect(await findings('--ignore instances,cleanup,overdue,groups')).toEqual([
-        expect.stringMatching(/^warning clock: The clock of .* is (29|30)\d{3} ms ahead of that of this machine$/),
+        expect.stringMatching(
+          new RegExp(`^warning clock: The clock of .* is (29|30)\\d{3} ms ${where} that of this machine$`),
+        ),
       ]);
     } finally {
       await server.stepClock(-step);

@@ -298,6 +298,18 @@ describe('the end of all sessions of an index', () => {
     expect((await store.eventTypesOf(ids)).filter(([, end]) => end === 'deleted')).toHaveLength(249);
   });
 
+  it('is not held up by more sessions that stray keys keep alive than it ends at once', async () => {
+    const ids = await openMany(130);
+    const kept = await store.client.zrange(indexOf('ann'), '0', '119');
+    for (const id of kept) {
+      await store.client.del(store.keys.shadow(id));
+      await store.client.rpush(store.keys.shadow(id), 'planted');
+    }
+    await expect(repository.deleteByIndex(PRINCIPAL, 'ann')).rejects.toThrow('WRONGTYPE');
+    expect(await store.client.zrange(indexOf('ann'), '0', '-1')).toEqual(kept);
+    expect((await store.eventTypesOf(ids)).filter(([, end]) => end === 'deleted')).toHaveLength(10);
+  });
+
   it('ends nothing when its event cannot be recorded', async () => {
     const id = await open();
     await store.client.del(store.keys.events);

@@ -28,7 +28,8 @@ import { SPRING_PRINCIPAL_NAME } from '../../src/values/spring-principal.js';
 import { SharedSessionSweeper } from '../../src/shared/shared-session.sweeper.js';
 import { SweepCounter } from '../../../redis-events/src/cleanup/due.sweeper.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
-import type { App } from '../../../session-redis/test/support/app.fixture.js';
+import type { App, AppOptions } from '../../../session-redis/test/support/app.fixture.js';
+import { LineRecorder } from '../../../session-redis/test/support/line.recorder.js';
 import { startWithSpring } from '../support/spring.app.js';
 import { calledCommand } from '../../../session-cli/test/support/called.command.js';
 import { SpringWriter } from '../support/spring-writer.js';
@@ -68,7 +69,7 @@ afterAll(async () => {
 /** Resolves when it hears what Spring does. */
 async function start(
   options?: Partial<SharedSpringSessionOptions>,
-  own?: { readonly handlers?: boolean },
+  own?: Pick<AppOptions, 'handlers' | 'configure'>,
 ): Promise<App> {
   const before = await hearing();
   const app = await startWithSpring(
@@ -258,6 +259,26 @@ it('finds what ended while no instance was there, within the grace period of Spr
   }
 });
 
+it('tells of a session that Spring creates while Redis lets nobody look at it, when it does again', async () => {
+  const log = new LineRecorder();
+  const app = await start({}, { configure: () => void log.install() });
+  const ends = 'spring:session:nest:ends';
+  try {
+    for (const color of ['red', 'blue']) {
+      await client.del(ends);
+      await client.set(ends, 'planted');
+      const id = await spring.create({ color });
+      const refused = () => log.matching(/^Sessions that Spring has changed could not be looked at/).length;
+      await eventually(() => expect(refused()).toBe(color === 'red' ? 1 : 2));
+      await client.del(ends);
+      const created = await app.events.next(SessionCreatedEvent, id);
+      expect(created.session.getAttribute('color')).toBe(color);
+    }
+  } finally {
+    await app.stop();
+  }
+});
+
 it('finds the sessions that Spring had before', async () => {
   const [old, young] = [
     await spring.create({}, 1800, { tells: false }),
@@ -399,6 +420,17 @@ describe('whom signInAs() signs in', () => {
     expect(await listed('ann')).toEqual([]);
     const deleted = await app.events.next(SessionDeletedEvent, other);
     expect([deleted.session.principalName, deleted.session.authenticatedAt]).toEqual(['ann', expect.any(Number)]);
+  });
+
+  it('leaves it also where a request of Spring that knew nothing of it has signed in somebody else since', async () => {
+    const context = (await client.hget(spring.session(id), 'sessionAttr:SPRING_SECURITY_CONTEXT'))!;
+    const later = context.replace('"username":"ann"', '"username":"zoe"');
+    await client.hset(spring.session(id), 'sessionAttr:SPRING_SECURITY_CONTEXT', later);
+    await client.sadd(spring.index('zoe'), `"${id}"`);
+    const session = (await sessions().findById(id))!;
+    session.principalName = 'bob';
+    await session.save();
+    expect([await listed('ann'), await listed('zoe'), await listed('bob')]).toEqual([[], [], [`"${id}"`]]);
   });
 
   it('leaves the index of its name for another one, also where our key of the sign-in is gone', async () => {
