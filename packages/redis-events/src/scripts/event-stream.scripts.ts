@@ -39,7 +39,7 @@ export interface RegisteredHandlers {
   readonly types: readonly string[];
 }
 
-/** A group in a partition: its name, and the numbers of `GroupLag` in the order of look-at-groups. */
+/** A group in a partition: its name, and the numbers of `GroupReading` in the order of look-at-groups. */
 export type LookReply = [name: string, ...numbers: number[]];
 export type ReadReply =
   | ['read', entries: StreamReply[]]
