@@ -80,14 +80,7 @@ export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
 export { EventBroadcaster } from './delivery/event.broadcaster.js';
 export { EventConsumer } from './delivery/event.consumer.js';
-export {
-  type GroupLag,
-  GroupLagReader,
-  type GroupState,
-  groupStates,
-  livenessOf,
-  RETRIES_CONSUMER,
-} from './delivery/group-states.js';
+export { GroupLagReader, type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-states.js';
 export {
   byPosition,
   type EntryKind,

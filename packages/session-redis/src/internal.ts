@@ -24,7 +24,7 @@ export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/sess
 export { tracedPass, tracedPoller } from './expiration/traced-sweep.js';
 export { countSessions } from './health/session-health.js';
 export { loadListed } from './keys/forwarding-marks.js';
-export { batchesOf, pages, type ReadPage } from './keys/scan-pages.js';
+export { batchesOf, pages, type ReadPage, storedSessionIds } from './keys/scan-pages.js';
 export { ATTRIBUTE_FIELD, ID_PATTERN, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';
 export { hashOfPrincipal, hashOfValue } from './keys/session-keys.js';

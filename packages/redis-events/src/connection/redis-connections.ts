@@ -206,14 +206,6 @@ export function createConnections(
   };
 }
 
-/** How the connections of a module are opened. */
-interface Openers {
-  readonly background: Redis;
-  /** One that waits for events. */
-  readonly waiting: (name: string) => Redis | undefined;
-  readonly nodes: (name: string, rules: RedisOptions) => RequestNodes;
-}
-
 /** Closes all connections for good that no other module uses any more. Resolves as closeConnection() does. */
 export async function closeConnections(connections: RedisConnections): Promise<void> {
   if (closed.has(connections)) return;
@@ -231,12 +223,13 @@ function distinct<T>(connections: Readonly<Record<string, T>>): T[] {
   return [...new Set(Object.values(connections))];
 }
 
+/** How the connections of a module are opened. `waiting`: one that waits for events. */
 function openersOfServer(
   address: ServerAddress,
   options: ConnectionOptions,
   log: OutageLog,
   shared: SharedConnections | undefined,
-): Openers {
+) {
   const login = loginSourceOf(address);
   const open = (name: string, rules: RedisOptions): Redis => {
     const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
@@ -245,11 +238,12 @@ function openersOfServer(
       if (isAnswer(error) && error.command?.name === 'select') client.disconnect(true);
     });
   };
-  const waiting = (name: string) => open(name, { socketTimeout: SILENCE });
-  const background = shared?.background ?? waiting('background');
+  const waiting = (name: string): Redis | undefined => open(name, { socketTimeout: SILENCE });
+  const background = shared?.background ?? open('background', { socketTimeout: SILENCE });
   // Events are read many at once, and so are their data read and their results recorded.
   WriteBatch.on(background);
-  return { background, waiting, nodes: (name, rules) => new SingleNode(open(name, rules)) };
+  const nodes = (name: string, rules: RedisOptions): RequestNodes => new SingleNode(open(name, rules));
+  return { background, waiting, nodes };
 }
 
 function openersOfCluster(
@@ -257,7 +251,7 @@ function openersOfCluster(
   options: ConnectionOptions,
   log: OutageLog,
   shared: SharedConnections | undefined,
-): Openers {
+): ReturnType<typeof openersOfServer> {
   // Both kinds of clients have all commands.
   const background = (shared?.background as unknown as Cluster | undefined) ?? clientOfCluster(address, options, log);
   const login = loginSourceOf(address);

@@ -80,12 +80,12 @@ export class ConsumerGroupMember {
 
   /** From now on the group wants events of these types as well. */
   async want(types: readonly string[]): Promise<void> {
-    await Promise.all(this.partitions.all.map((partition) => this.scripts.wantEvents(partition, this.member, types)));
+    await this.#inAll((partition) => this.scripts.wantEvents(partition, this.member, types));
   }
 
   /** The group wants no events, unless another instance of it has told otherwise. */
   async abstain(): Promise<void> {
-    await Promise.all(this.partitions.all.map((partition) => this.scripts.abstain(partition, this.member)));
+    await this.#inAll((partition) => this.scripts.abstain(partition, this.member));
   }
 
   /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
@@ -203,11 +203,11 @@ export class ConsumerGroupMember {
 
   /** Releases all pending entries but the kept ones to the other instances. Leaves the group when none is kept. */
   async leave(kept: readonly StreamEntry[] = []): Promise<void> {
-    await Promise.all(
-      this.partitions.all.map((partition) =>
-        this.scripts.releaseEvents(partition, this.member, positionsIn(partition, kept)),
-      ),
-    );
+    await this.#inAll((partition) => this.scripts.releaseEvents(partition, this.member, positionsIn(partition, kept)));
+  }
+
+  async #inAll(ask: (partition: PartitionKeys) => Promise<unknown>): Promise<void> {
+    await Promise.all(this.partitions.all.map(ask));
   }
 
   async #acknowledge(partition: PartitionKeys): Promise<void> {

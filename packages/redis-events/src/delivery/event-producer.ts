@@ -1,42 +1,31 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type { EventHandlingError, NamedEventDispatcher } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { dataKeyOf, type EntryKind, fieldOf, type StreamEntry, textsIn } from '../scripts/stream/stream-entry.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { isReply } from '../connection/server-faults.js';
 
-/** What an instance does with the events of a producer. */
-export interface EventHandlers<Event> {
-  /** Whether there are handlers for events of the group. Ask for it, as for names and types, after `ready()`. */
-  readonly hasHandlers: boolean;
-  /** The names of those handlers, in alphabetical order. */
-  readonly handlerNames: readonly string[];
-  /** Whether there are handlers that every instance calls. */
-  readonly hasBroadcastHandlers: boolean;
-  /** Calls the function, once, when there is the first of them after all. Unset: there will be none. */
+/** What an instance does with the events of a producer: what the delivery uses of a dispatcher. */
+export type EventHandlers<Event> = Pick<
+  NamedEventDispatcher<Event>,
+  | 'hasHandlers'
+  | 'handlerNames'
+  | 'hasBroadcastHandlers'
+  | 'wantedTypes'
+  | 'ready'
+  | 'dispatch'
+  | 'broadcast'
+  | 'reportGap'
+  | 'reportDeadLetter'
+  | 'idle'
+  | 'giveUp'
+> & {
+  /** Calls the function, once, when there is the first broadcast handler after all. Unset: there will be none. */
   whenBroadcastIsWanted?(begin: () => Promise<void>): void;
-  /** The types of the events that handlers want. */
-  wantedTypes(options?: { readonly broadcast?: boolean }): readonly string[];
-  /** Resolves when handlers can be called; never if the application does not start. */
-  ready(): Promise<void>;
-  /** Calls the handlers for the group that are not `done`. Rejects as `EventProducer.failureOf()` says. */
-  dispatch(event: Event, options: { readonly redelivered: boolean; readonly done: readonly string[] }): Promise<void>;
-  /** Calls the handlers that every instance calls. Never rejects. */
-  broadcast(event: Event): Promise<void>;
-  /** Tells handlers that broadcast events recorded after `since`, epoch ms, were missed. Never rejects. */
-  reportGap(gap: { readonly since: number }): Promise<void>;
-  /** An event of this type has become a dead letter because of this handler. */
-  reportDeadLetter(type: string, handler: string): void;
-  /** Resolves when no handler runs, or after `giveUp()`. */
-  idle(): Promise<void>;
-  /** Stops waiting for handlers. */
-  giveUp(): void;
-}
+};
 
 /** The handlers of an event that failed, each with its error, and the names of those that succeeded. */
-export interface HandlersFailure {
-  readonly failed: readonly { readonly name: string; readonly cause: unknown }[];
-  readonly succeeded: readonly string[];
-}
+export type HandlersFailure = Pick<EventHandlingError, 'failed' | 'succeeded'>;
 
 /**
  * One kind of events. Its scripts add entries to the stream of a partition; this says what the entries are, and who

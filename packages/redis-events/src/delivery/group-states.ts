@@ -1,4 +1,4 @@
-import type { ConsumerState } from '@nest-session/core/internal';
+import type { ConsumerState, GroupReading } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { Inject, Injectable } from '@nestjs/common';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
@@ -96,26 +96,6 @@ async function infoOf(asked: Promise<unknown>): Promise<ReadonlyMap<unknown, unk
   return rows.map((row) => new Map(row.flatMap((name, i) => (i % 2 === 0 ? [[name, row[i + 1]]] : []))));
 }
 
-/** How far a group is with its events, and what it has lost, in all partitions together. */
-export interface GroupLag {
-  /** The option `events.group` of its instances. */
-  readonly name: string;
-  /** Number of events that it has not read. In each partition, at most 100 are counted. */
-  readonly lag: number;
-  /** The age of the oldest of them in milliseconds, by Redis' clock; 0 when it has read all. */
-  readonly oldestUnreadAge: number;
-  /** Number of events that it has read and not finished, including those that wait for a retry. */
-  readonly pending: number;
-  /** Number of events that wait for a retry. */
-  readonly retrying: number;
-  /** Number of its dead letters. */
-  readonly deadLetters: number;
-  /** Number of events that were removed before it had handled them. */
-  readonly dropped: number;
-  /** Number of its dead letters that were removed before anybody had dealt with them. */
-  readonly lostDeadLetters: number;
-}
-
 /** Unread events of a group that are counted in each partition: 1,000 would block Redis for 4 ms. */
 const MOST_COUNTED = 100;
 
@@ -129,7 +109,7 @@ export class GroupLagReader {
   ) {}
 
   /** All groups, ordered by name. */
-  async read(): Promise<GroupLag[]> {
+  async read(): Promise<GroupReading[]> {
     const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
       this.scripts(client).lookAtGroups(keys, MOST_COUNTED),
     );
@@ -140,14 +120,14 @@ export class GroupLagReader {
         i === AGE ? Math.max(number, known[i] ?? 0) : number + (known[i] ?? 0);
       groups.set(name, numbers.map(together));
     }
-    return [...groups.keys()].toSorted().map((name) => toGroupLag(name, groups.get(name)!));
+    return [...groups.keys()].toSorted().map((name) => toReading(name, groups.get(name)!));
   }
 }
 
 /** The place of `oldestUnreadAge` in the reply of look-at-groups. */
 const AGE = 1;
 
-function toGroupLag(name: string, numbers: readonly number[]): GroupLag {
+function toReading(name: string, numbers: readonly number[]): GroupReading {
   const [lag = 0, oldestUnreadAge = 0, pending = 0, retrying = 0, deadLetters = 0, dropped = 0, lost = 0] = numbers;
   return { name, lag, oldestUnreadAge, pending, retrying, deadLetters, dropped, lostDeadLetters: lost };
 }

@@ -37,9 +37,7 @@ export abstract class StoreStartLog implements BackgroundService {
   protected abstract tell(server: string): void;
 
   /** What the line waits for besides. */
-  protected async ask(): Promise<void> {
-    // Nothing.
-  }
+  protected async ask(): Promise<void> {}
 
   async #tell(): Promise<void> {
     const { background } = this.connections;

@@ -83,9 +83,7 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
   }
 
   /** Everything but the handling of events has begun. */
-  protected begun(): void {
-    // There is nothing to say.
-  }
+  protected begun(): void {}
 
   #all(services: readonly Service[]): BackgroundService[] {
     return services.map((service) => this.providers.get<BackgroundService>(service));

@@ -64,10 +64,8 @@ export class LivingInstances implements BackgroundService {
 
   /** Whether Redis did not know this instance. */
   async sign(): Promise<boolean> {
-    const { instances } = this.partitions;
     const now = await this.#now();
-    const sign = (client: Redis) => namespaceScripts(client).signInstance(1, instances, now, this.name);
-    const added = await this.connection.run(sign, instances);
+    const added = await this.#run((client, signs) => namespaceScripts(client).signInstance(1, signs, now, this.name));
     await this.#forget(now - KEPT);
     return Number(added) > 0;
   }
@@ -80,14 +78,10 @@ export class LivingInstances implements BackgroundService {
 
   /** The names of the others that are alive. */
   async others(): Promise<string[]> {
-    const { instances } = this.partitions;
     const now = await this.#now();
     // Another one may have signed in the second after this time.
-    await this.connection.run((client) => namespaceScripts(client).setBackSigns(1, instances, now + 1000), instances);
-    const names = await this.connection.run(
-      (client) => client.zrangebyscore(instances, now - ALIVE, '+inf'),
-      instances,
-    );
+    await this.#run((client, signs) => namespaceScripts(client).setBackSigns(1, signs, now + 1000));
+    const names = await this.#run((client, signs) => client.zrangebyscore(signs, now - ALIVE, '+inf'));
     return names.filter((name) => name !== this.name);
   }
 
@@ -97,16 +91,17 @@ export class LivingInstances implements BackgroundService {
   }
 
   async #forget(until: number): Promise<void> {
-    const { instances } = this.partitions;
-    const dead = await this.connection.run((client) => client.zrangebyscore(instances, '-inf', until), instances);
-    if (dead.length > 0) await this.connection.run((client) => client.zrem(instances, ...dead), instances);
+    const dead = await this.#run((client, signs) => client.zrangebyscore(signs, '-inf', until));
+    if (dead.length > 0) await this.#run((client, signs) => client.zrem(signs, ...dead));
   }
 
   async #now(): Promise<number> {
-    const [seconds] = await this.connection.run(
-      (client) => nodeWith(client, this.partitions.instances).time(),
-      this.partitions.instances,
-    );
+    const [seconds] = await this.#run((client, signs) => nodeWith(client, signs).time());
     return Number(seconds) * 1000;
+  }
+
+  #run<T>(command: (client: Redis, signs: string) => Promise<T>): Promise<T> {
+    const { instances } = this.partitions;
+    return this.connection.run((client) => command(client, instances), instances);
   }
 }

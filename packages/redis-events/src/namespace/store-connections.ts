@@ -72,7 +72,8 @@ export class StoreConnections implements BackgroundService {
     const { request, writes, background } = this.connections;
     const own = [...new Set([request, writes])].filter((nodes) => !isShared(nodes)).flatMap((nodes) => [...nodes.all]);
     if (!isShared(background)) own.push(background);
-    await Promise.all(own.map(quit));
+    // Without a connection there are no replies.
+    await Promise.all(own.map(async (client) => client.status === 'ready' && client.quit()));
   }
 
   async #connect(): Promise<void> {
@@ -150,11 +151,6 @@ function refusal(cause: SessionStoreError, module: string): SessionStoreError {
 /** Where Redis allows no sign of life, an instance starts all the same. */
 function unlessAnswered(error: unknown): void {
   if (!(error instanceof SessionStoreError) || !isAnswer(error.cause)) throw error;
-}
-
-/** Waits for the replies to what was sent; without a connection there are none. */
-async function quit(client: Redis): Promise<void> {
-  if (client.status === 'ready') await client.quit();
 }
 
 // Milliseconds between two looks. A connection is silent for twice as long at most.

@@ -139,7 +139,10 @@ async function recordLimits(connection: Connection, { meta, owner }: Partitions,
 }
 
 async function recorded(connection: Connection, { meta }: Partitions) {
-  const reply = await connection.run((client) => client.hmget(meta, 'ids', LIMITED_SINCE, ...RECORD), meta);
+  const reply = await connection.run(
+    (client) => client.hmget(meta, 'ids', LIMITED_SINCE, 'partitions', 'holds', ...FORMAT_FIELDS),
+    meta,
+  );
   const [ids = null, limitedSince = null, record = null, holds = null, ...format] = reply;
   return { record, holds, ids, limitedSince, format };
 }
@@ -189,22 +192,19 @@ export async function settledPartitions(
   return Number(record);
 }
 
-const RECORD = ['partitions', 'holds', ...FORMAT_FIELDS] as const;
-
 /** The field of `meta` with the time since when instances have the option `maxSessions`, in epoch milliseconds. */
 export const LIMITED_SINCE = 'limitedSince';
 
 async function recordedIn(connection: Connection, partitions: Partitions, access: Access): Promise<string> {
-  const { meta, namespace, owner } = partitions;
-  const [count = null, holds = null, ...format] = await connection.run((client) => client.hmget(meta, ...RECORD), meta);
-  if (count === null) {
+  const { record, holds, format } = await recorded(connection, partitions);
+  if (record === null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
-      `No application has started in namespace ${JSON.stringify(namespace)} yet.`,
+      `No application has started in namespace ${JSON.stringify(partitions.namespace)} yet.`,
     ]);
   }
   refuseFor(partitions, formatProblem(format, FORMAT, access));
-  if (holds !== null && holds !== owner.holds) refuse(partitions, holdsProblem(holds, owner));
-  return count;
+  if (holds !== null && holds !== partitions.owner.holds) refuse(partitions, holdsProblem(holds, partitions.owner));
+  return record;
 }
 
 /** A number of partitions, for a sentence. */

@@ -13,7 +13,7 @@ export interface ConsumerIdentity {
   readonly consumer: string;
 }
 
-export type PickedUpEntry = [
+type PickedUpEntry = [
   position: string,
   fields: string[],
   /** The number of earlier deliveries. */
@@ -39,28 +39,28 @@ export interface RegisteredHandlers {
   readonly types: readonly string[];
 }
 
-/** A group in a partition: its name, and the numbers of `GroupLag` in the order of look-at-groups. */
-export type LookReply = [name: string, ...numbers: number[]];
+/** A group in a partition: its name, and the numbers of `GroupReading` in the order of look-at-groups. */
+type LookReply = [name: string, ...numbers: number[]];
 export type ReadReply =
   | ['read', entries: StreamReply[]]
   | ['begin', position: string, time: number]
   | ['gap', position: string]
   | ['thinned', position: string];
-export type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
-export type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
-export type CountReply = ['all', count: number] | ['more', count: number, position: string];
+type TrimReply = [word: 'done' | 'more', removed: number, dropped: (string | number)[]];
+type TrimLettersReply = [word: 'done' | 'more', lost: string[]];
+type CountReply = ['all', count: number] | ['more', count: number, position: string];
 export type RegisterReply = ['registered'] | ['differing', names: string];
 export type TakeCleanupTurnReply = 'due' | 'clean' | 'taken';
-export type CreateGroupReply = 'created' | 'exists';
-export type RemoveConsumerReply = 'removed' | 'pending';
-export type DiscardReply = 'discarded' | 'gone';
+type CreateGroupReply = 'created' | 'exists';
+type RemoveConsumerReply = 'removed' | 'pending';
+type DiscardReply = 'discarded' | 'gone';
 export type WishReply = 'renewed' | 'begun';
-export type WantReply = 'wanted';
-export type AcknowledgeReply = 'acknowledged';
+type WantReply = 'wanted';
+type AcknowledgeReply = 'acknowledged';
 export type FailReply = 'retry' | 'dead' | 'lost';
 export type PassOnReply = 'passed' | 'unwanted' | 'lost';
-export type RenewReply = 'renewed' | 'lost';
-export type ReleaseReply = 'left' | 'staying';
+type RenewReply = 'renewed' | 'lost';
+type ReleaseReply = 'left' | 'staying';
 
 /** A position after all entries; see note_instance() in scripts/library/groups.lua. */
 const BEHIND_ALL = '18446744073709551614-0';

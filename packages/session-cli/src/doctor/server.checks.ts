@@ -1,6 +1,7 @@
+import type { Redis } from 'ioredis';
 import { shownText } from '@nest-session/core/internal';
 import { ALL_CLASSES, isOfCluster, lossOf, serverIn, tooOldProblem } from '@nest-session/redis-events/internal';
-import { SessionPartitions } from '@nest-session/redis/internal';
+import { type SessionKeys, SessionPartitions, storedSessionIds } from '@nest-session/redis/internal';
 import { counted, shownBytes } from '../command/shown.js';
 import type { OpenStore } from '../command/store-access.js';
 import { type Check, type Diagnosis, error, ofNodes, ofStore, ok, orOk, seePage, warning } from './diagnosis.js';
@@ -80,8 +81,10 @@ export const LATENCY: Check = ofNodes(function* ({ address, pings, silence }) {
 const MUCH_MEMORY = 0.75;
 const ALMOST_ALL_MEMORY = 0.95;
 
-/** Whether Redis evicts sessions, or is about to refuse them. */
-export const MEMORY: Check = ofNodes(function* ({ address, info }, { store }) {
+/** Whether Redis evicts sessions, or is about to refuse them; and whether they would take less room in another form. */
+export const MEMORY: Check = async (examined) => [...(await room(examined)), ...(await compactness(examined))];
+
+const room: Check = ofNodes(function* ({ address, info }, { store }) {
   if (info.size === 0) return;
   const number = (name: string) => Number(info.get(name) ?? 0);
   const [used, most] = [number('used_memory') - number('mem_not_counted_for_evict'), number('maxmemory')];
@@ -102,6 +105,50 @@ export const MEMORY: Check = ofNodes(function* ({ address, info }, { store }) {
   else if (share >= MUCH_MEMORY) yield warning(`${address} is almost full: it uses ${size}`, advice);
   else yield ok(`${address} uses ${size}`);
 });
+
+// Redis keeps a hash in its compact form while none of its values is longer than the setting, in bytes.
+const COMPACT_VALUE = 512;
+const SAMPLE = 50;
+// Other applications may have many keys in this Redis.
+const MOST_PAGES = 20;
+const WORTH_IT = 0.2;
+
+/** Whether many sessions of a server are not in the compact form only for values of a few hundred bytes. */
+const compactness: Check = ofStore(async ({ connections, partitions }, { nodes }) => {
+  if (!(partitions instanceof SessionPartitions)) return [];
+  const looks = nodes.map(async (node) => {
+    const keys = partitions.all.find(({ prefix }) => connections.request.of(prefix) === node.client);
+    const [value, entries] = await Promise.all(
+      ['value', 'entries'].map(async (name) => Number(await settingOf(node, `hash-max-listpack-${name}`))),
+    );
+    if (!keys || !(value! < COMPACT_VALUE)) return [];
+    const sampled = await inTime(sampledSessions(node.client, keys)).catch(() => []);
+    const gaining = sampled.filter(
+      ({ fields, longest }) => fields <= entries! && longest > value! && longest <= COMPACT_VALUE,
+    );
+    if (gaining.length === 0 || gaining.length < WORTH_IT * sampled.length) return [];
+    const what = `${gaining.length} of ${counted(sampled.length, 'sampled session')}`;
+    const message = `${what} of ${node.address} would take less memory, and time of Redis, in its compact form`;
+    const advice = `CONFIG SET hash-max-listpack-value ${COMPACT_VALUE}, also in its configuration file.`;
+    return [{ ...ok(message), advice: `${advice} ${seePage('Scaling')}` }];
+  });
+  return (await Promise.all(looks)).flat();
+});
+
+/** Of some sessions, how many fields they have, and the bytes of the longest of their names and values. */
+async function sampledSessions(client: Redis, keys: SessionKeys) {
+  const sampled: { readonly fields: number; readonly longest: number }[] = [];
+  let left = MOST_PAGES;
+  for await (const ids of storedSessionIds(client, keys)) {
+    for (const id of ids.slice(0, SAMPLE - sampled.length)) {
+      const texts = Object.entries(await client.hgetall(keys.session(id))).flat();
+      const longest = Math.max(0, ...texts.map((text) => Buffer.byteLength(text)));
+      sampled.push({ fields: texts.length / 2, longest });
+    }
+    if (sampled.length === SAMPLE || --left === 0) break;
+  }
+  return sampled;
+}
 
 const MANY_CLIENTS = 0.8;
 

@@ -121,6 +121,45 @@ describe('doctor', () => {
     }
   });
 
+  it('recommends the compact form of hashes where sessions of the namespace would gain by it', async () => {
+    const session = (bytes: number) => ['creationTime', '1', 'sessionAttr:cart', 'x'.repeat(bytes)];
+    const advised = async () => {
+      const { json } = await jsonOf<{ checks: Checked[] }>('doctor --ignore latency', env);
+      expect(json.checks.filter(({ status }) => status !== 'ok')).toEqual([]);
+      return json.checks.filter(({ check, advice }) => check === 'memory' && advice !== undefined);
+    };
+    const ids = Array.from({ length: 10 }, (_, n) => `${n}`.repeat(43));
+    const fill = async (bytes: number) => {
+      for (const id of ids) await client.del(keys.session(id));
+      for (const id of ids) await client.hset(keys.session(id), ...session(bytes));
+    };
+    try {
+      // Compact by default, and not even with the setting.
+      for (const bytes of [64, 513]) {
+        await fill(bytes);
+        expect(await advised()).toEqual([]);
+      }
+      await fill(100);
+      expect(await client.object('ENCODING', keys.session(ids[0]!))).toBe('hashtable');
+      const [advice] = await advised();
+      expect(advice).toMatchObject({
+        message: expect.stringMatching(
+          /^10 of 10 sampled sessions of 127\.0\.0\.1:\d+ would take less memory/,
+        ) as string,
+        advice: expect.stringMatching(
+          /^CONFIG SET hash-max-listpack-value 512, also in its configuration file\./,
+        ) as string,
+      });
+      await client.config('SET', 'hash-max-listpack-value', 512);
+      await fill(100);
+      expect(await client.object('ENCODING', keys.session(ids[0]!))).toBe('listpack');
+      expect(await advised()).toEqual([]);
+    } finally {
+      await client.config('SET', 'hash-max-listpack-value', 64);
+      await client.del(...ids.map((id) => keys.session(id)));
+    }
+  });
+
   it('finds nothing where Redis announces the expired keys of all applications', async () => {
     const [, before] = (await client.config('GET', 'notify-keyspace-events')) as [string, string];
     await client.config('SET', 'notify-keyspace-events', 'Ex');

@@ -1,6 +1,12 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SessionRepository, SessionStoreError } from '@nest-session/core';
-import type { HealthLook, SessionHealthReport, SessionReader, SessionReading } from '@nest-session/core/internal';
+import type {
+  GroupReading,
+  HealthLook,
+  SessionHealthReport,
+  SessionReader,
+  SessionReading,
+} from '@nest-session/core/internal';
 import {
   CleanupJob,
   type Connection,
@@ -8,7 +14,6 @@ import {
   type ConnectionOptions,
   DELIVERY_OPTIONS,
   type DeliveryOptions,
-  type GroupLag,
   GroupLagReader,
   isAnswer,
   nodeMemory,
@@ -76,7 +81,7 @@ export class SessionHealth implements HealthLook {
     await this.sessions.findById(this.sessions.createSession().id);
   }
 
-  #problemsOf(groups: readonly GroupLag[], late: number): Record<string, boolean> {
+  #problemsOf(groups: readonly GroupReading[], late: number): Record<string, boolean> {
     const sum = (count: 'dropped' | 'lostDeadLetters') => groups.reduce((total, each) => total + each[count], 0);
     return {
       'A group is late': groups.some(({ oldestUnreadAge }) => oldestUnreadAge > late),
@@ -95,7 +100,7 @@ export class SessionHealth implements HealthLook {
   }
 }
 
-function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupLag): object {
+function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupReading): object {
   return { name, lag, oldestUnreadAge: Math.round(oldestUnreadAge / 1000), dropped, lostDeadLetters };
 }
 

@@ -20,7 +20,7 @@ import { SessionEpochs } from './session-epochs.js';
 import { toListedInfo } from './session-hash.js';
 
 // A call blocks Redis for about 0.8 ms.
-const ENDED_AT_ONCE = 50;
+const ENDED_PER_CALL = 50;
 // A page of 100 sessions blocks Redis for about 0.7 ms.
 const PAGE_SIZE = 100;
 const SMALLEST_PAGE = 25;
@@ -69,7 +69,7 @@ export class ListedSessions {
       // A session that a stray key protects is skipped.
       const stays = except.filter((id) => this.partitions.of(id) === keys);
       const end = (client: Redis, latest: string | undefined) =>
-        this.scripts(client).endListed(keys, keys.index(indexName, value), ENDED_AT_ONCE, { latest, stays });
+        this.scripts(client).endListed(keys, keys.index(indexName, value), ENDED_PER_CALL, { latest, stays });
       let latest: string | undefined;
       do {
         const batch = await this.connection.write((client) => end(client, latest), keys.prefix);

@@ -207,16 +207,14 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
-    if (change.kind !== 'create' && change.kind !== 'update') return this.#writeOnce(change);
+    const write = () =>
+      (this.#isLimited(change) ? this.#writeLimited(change) : this.#write(change)) as Promise<WriteReply>;
+    if (change.kind !== 'create' && change.kind !== 'update') return write();
     const { indexes, limit } = change;
-    if (indexes.size === 0 && !limit) return this.#writeOnce(change);
+    if (indexes.size === 0 && !limit) return write();
     // The ledger of a principal is made from the index, also for a session that only changes its id.
     const read = limit ? new Map([[PRINCIPAL_NAME_INDEX_NAME, limit.principal], ...indexes]) : indexes;
-    return this.#listed.withoutStrayIndexes(read, () => this.#writeOnce(change));
-  }
-
-  #writeOnce(change: SessionChange): Promise<WriteReply> {
-    return (this.#isLimited(change) ? this.#writeLimited(change) : this.#write(change)) as Promise<WriteReply>;
+    return this.#listed.withoutStrayIndexes(read, write);
   }
 
   /**

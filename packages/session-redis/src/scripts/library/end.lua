@@ -3,7 +3,7 @@
 -- deletion, a SessionDeletedReason of session-core; `at`, the time; `retention` of the data in ms; and whether the
 -- event `is_wanted`, which is asked with the first session of a script. The event is the first write.
 local function end_session(partition, session, ending)
-  local prefix, id, entries, size, score = partition.prefix, session.id, nil, 0, nil
+  local prefix, id, entries, size, score = partition.prefix, session.id, {}, 0, nil
   if ending.is_wanted == nil then ending.is_wanted = is_wanted(partition.events, ending.how) end
   local bucket = prefix .. 'expirations:' .. (session.bucket or '')
   if tonumber(session.bucket) then size = redis.pcall('SCARD', bucket) else score = redis.pcall('ZSCORE', prefix .. 'ends', id) end
@@ -18,7 +18,7 @@ local function end_session(partition, session, ending)
     entries = recorded_entries(prefix, session.index)
   end
   record(partition, ending.how, id, ending.at, 'cause', ending.cause or '')
-  for _, entry in ipairs(entries or {}) do redis.call('ZREM', entry.set, id) end
+  for _, entry in ipairs(entries) do redis.call('ZREM', entry.set, id) end
   if size > 0 and redis.call('SREM', bucket, 'expires:' .. id) == size then redis.call('ZREM', partition.bucket_list, session.bucket) end
   if score then redis.call('ZREM', prefix .. 'ends', id) end
   redis.call('DEL', session.shadow)

@@ -17,15 +17,16 @@ local function begin_session(partition, new, now)
   end
 end
 
--- Adds to what a new session sets the other fields of its session hash.
-local function add_fields(new, now)
-  local set, n, at = new.set, #new.set, string.format('%.0f', now)
-  set[n + 1], set[n + 2], set[n + 3], set[n + 4] = 'creationTime', at, 'lastAccessedTime', at
-  set[n + 5], set[n + 6], n = 'maxInactiveInterval', new.interval, n + 6
-  if new.place and new.place.bucket then set[n + 1], set[n + 2], n = 'bucket', new.place.bucket, n + 2 end
-  if new.absolute_expiry then set[n + 1], set[n + 2], n = 'absoluteExpiry', new.absolute_expiry, n + 2 end
-  if new.who then set[n + 1], set[n + 2], n = 'authenticatedAt', at, n + 2 end
-  if new.index then set[n + 1], set[n + 2] = 'index', new.index end
+-- The fields of the session hash, with up to 4000 of the attributes: Lua passes at most 8000 values.
+local function fields_of(new, now)
+  local at = string.format('%.0f', now)
+  local list = { 'creationTime', at, 'lastAccessedTime', at, 'maxInactiveInterval', new.interval, unpack(new.set, 1, math.min(#new.set, 4000)) }
+  local n = #list
+  if new.place and new.place.bucket then list[n + 1], list[n + 2], n = 'bucket', new.place.bucket, n + 2 end
+  if new.absolute_expiry then list[n + 1], list[n + 2], n = 'absoluteExpiry', new.absolute_expiry, n + 2 end
+  if new.who then list[n + 1], list[n + 2], n = 'authenticatedAt', at, n + 2 end
+  if new.index then list[n + 1], list[n + 2] = 'index', new.index end
+  return list
 end
 
 -- Stores the session, and records its `created` event, and that somebody has signed in, unless nobody wants it.
@@ -37,12 +38,10 @@ local function store_session(partition, new, grace, now)
     if is_heard then record(partition, 'created', new.id, now) end
     if signs_in then record(partition, 'signed-in', new.id, now, 'who', new.who) end
   end
-  add_fields(new, now)
+  redis.call('HSET', new.key, unpack(fields_of(new, now)))
   if #new.set > 4000 then
     -- include: hash-fields
     write_fields(new.key, new.set)
-  else
-    redis.call('HSET', new.key, unpack(new.set))
   end
   if new.ends_at then
     -- As set_end() does it, with one command less.

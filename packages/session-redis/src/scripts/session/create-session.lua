@@ -35,8 +35,9 @@
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local mark_key, grace, retention, limit, age, first_attribute = KEYS[5], ARGV[4], ARGV[5], ARGV[9], tonumber(ARGV[10]), 12 + 2 * ARGV[11]
 local new = {
+  -- With those that begin_session() adds: a table that grows is made anew.
   id = ARGV[3], key = KEYS[3], shadow = KEYS[4], interval = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
-  who = ARGV[8] ~= '' and ARGV[8] or nil,
+  who = ARGV[8] ~= '' and ARGV[8] or nil, ends_at = nil, place = nil, absolute_expiry = nil, entries = nil, index = nil,
   indexes = part_of(ARGV, 12, first_attribute - 1), set = part_of(ARGV, first_attribute, #ARGV),
 }
 

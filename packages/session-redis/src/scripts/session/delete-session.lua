@@ -20,7 +20,7 @@
     {'gone', word}  there is no live session, or the index does not list it. `word`: that of the forwarding mark that leads
                    nowhere, missing without one
 ]]
--- include: live-session, clock, end
+-- include: live-session, clock, wanted, end
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
 local id, retention, cause, index = ARGV[3], ARGV[4], ARGV[5], KEYS[5]
 
@@ -28,5 +28,6 @@ local fields, live_id, key, shadow = live_session(partition.prefix, id, KEYS[3],
 if not fields then return { 'gone', live_id } end
 if index and not redis.call('ZSCORE', index, live_id) then return { 'gone' } end
 local session = { id = live_id, key = key, shadow = shadow, bucket = fields[4], index = fields[5] }
-end_session(partition, session, { how = 'deleted', cause = cause, at = now_in_ms(), retention = retention })
+local ending = { how = 'deleted', cause = cause, at = now_in_ms(), retention = retention, is_wanted = is_wanted(partition.events, 'deleted') }
+end_session(partition, session, ending)
 return { live_id == id and 'deleted' or 'forwarded' }

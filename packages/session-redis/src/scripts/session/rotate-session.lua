@@ -40,13 +40,10 @@
 ]]
 -- include: whole-session, change, clock, times, set-end, member, size-estimate, data-keys, record, wanted, epoch, write-change
 -- include: index-moves, lost-attributes, mark-of-rotation
-local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
-local id, grace, retention, forwarded_for, change = ARGV[3], ARGV[4], ARGV[5], ARGV[7], change_in(ARGV, 9)
-local new, mark_key = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }, KEYS[5]
-change.clears, change.closes = ARGV[8] == '1', ARGV[8] == '2'
+-- The functions get what they need: one that takes it from outside costs each call more.
 
 -- The reply to a rotation that may not be made; nil when it may.
-local function refusal_of(session, now)
+local function refusal_of(partition, session, new, change, now)
   -- A request that was open while every session was ended must not let one of them begin anew.
   local epoch = change.sign_in and epoch_at(partition.prefix .. 'epoch')
   if epoch and is_ended_by(epoch, session.created_at, session.authenticated_at) then return { 'gone' } end
@@ -59,49 +56,49 @@ local function refusal_of(session, now)
   return refusal or is_late(change.limit, now) and { 'late' } or nil
 end
 
--- The reply where the id finds no session, or one that has another id by now (`later`). A rotation that was sent twice
--- finds the forwarding mark that it left itself.
-local function reply_without(later, word)
-  -- include: forwarding-marks
-  local mark, begins, session = redis.call('GET', mark_key), change.sign_in or change.clears, nil
-  if not mark or target_of(mark) ~= new.id then return { 'gone', later and begins and 'closed' or word } end
-  session, word = whole_session(partition.prefix, new.id, new.key, new.shadow)
-  return { (session or word) and 'saved' or 'gone', session and change.sign_in and session.authenticated_at or nil }
-end
-
--- Renews the session, and records its new id.
-local function renew_and_record(session, ends_at, sets_end, now)
+-- Renews the session, until `ends_at` unless that is not `set`, and records its new id.
+local function renew_and_record(partition, session, new_id, change, set, ends_at, now, grace)
   local is_elsewhere
   is_elsewhere, session.is_in_bucket, session.due = is_misplaced(partition.prefix, session.id, session.bucket, ends_at, now)
-  if sets_end and is_elsewhere then
+  if set and is_elsewhere then
     -- include: keys, rebucket
     read_typed('stream', 'XLEN', partition.events)
     rebucket(partition, session, ends_at, now)
   end
-  record(partition, 'id-changed', new.id, now, 'previous', session.id)
-  if change.sign_in and is_wanted(partition.events, 'signed-in') then record(partition, 'signed-in', new.id, now, 'who', change.who) end
-  if sets_end then set_end(session.key, session.shadow, ends_at, grace) end
+  record(partition, 'id-changed', new_id, now, 'previous', session.id)
+  if change.sign_in and is_wanted(partition.events, 'signed-in') then record(partition, 'signed-in', new_id, now, 'who', change.who) end
+  if set then set_end(session.key, session.shadow, ends_at, grace) end
 end
 
--- Gives the session the new id everywhere but in its indexes, and leaves the forwarding mark.
-local function rename(session, principal)
-  local bucket, set = partition.prefix .. 'expirations:' .. (session.bucket or ''), partition.prefix .. 'ends'
+-- Gives the session the new id everywhere but in its indexes.
+local function rename(prefix, session, new)
   if session.is_in_bucket then
+    local bucket = prefix .. 'expirations:' .. session.bucket
     redis.call('SADD', bucket, 'expires:' .. new.id)
     redis.call('SREM', bucket, 'expires:' .. session.id)
   elseif session.due then
-    redis.call('ZADD', set, session.due, new.id)
-    redis.call('ZREM', set, session.id)
+    redis.call('ZADD', prefix .. 'ends', session.due, new.id)
+    redis.call('ZREM', prefix .. 'ends', session.id)
   end
   redis.call('RENAME', session.key, new.key)
   redis.call('RENAME', session.shadow, new.shadow)
-  redis.call('SET', mark_key, mark_of_rotation(new.id, change, principal.was, principal.is), 'PX', forwarded_for)
 end
 
+local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }
+local id, grace, retention, forwarded_for, change = ARGV[3], ARGV[4], ARGV[5], ARGV[7], change_in(ARGV, 9)
+local new, mark_key = { id = ARGV[6], key = KEYS[6], shadow = KEYS[7], mark_key = KEYS[8] }, KEYS[5]
+change.clears, change.closes = ARGV[8] == '1', ARGV[8] == '2'
 local session, word = whole_session(partition.prefix, id, KEYS[3], KEYS[4])
-if not session or session.id ~= id then return reply_without(session, word) end
+if not session or session.id ~= id then
+  -- include: forwarding-marks
+  -- The session has another id by now, or there is none. A rotation that was sent twice finds its own forwarding mark.
+  local mark, begins = redis.call('GET', mark_key), change.sign_in or change.clears
+  if not mark or target_of(mark) ~= new.id then return { 'gone', session and begins and 'closed' or word } end
+  session, word = whole_session(partition.prefix, new.id, new.key, new.shadow)
+  return { (session or word) and 'saved' or 'gone', session and change.sign_in and session.authenticated_at or nil }
+end
 local now, size, entries = now_in_ms(), nil, nil
-local refusal = refusal_of(session, now)
+local refusal = refusal_of(partition, session, new, change, now)
 if refusal then return refusal end
 change.lost = lost_attributes(session.key, change)
 local ends_at, absolute_expiry, sets_end, is_over = times_after(session, change, now)
@@ -119,10 +116,11 @@ if session.index or change.indexes[1] then
   entries, refusal = index_changes(partition, session, change, retention, now)
   if refusal then return refusal end
 end
-
-renew_and_record(session, ends_at, sets_end, now)
+renew_and_record(partition, session, new.id, change, sets_end, ends_at, now, grace)
 if entries then move_entries(session, new.id, entries, change, now) end
 add_renewal(session, change, size, now)
 write_change(session.key, change)
-rename(session, entries or {})
+rename(partition.prefix, session, new)
+local mark = mark_of_rotation(new.id, change, entries and entries.was, entries and entries.is)
+redis.call('SET', mark_key, mark, 'PX', forwarded_for)
 return { 'saved', change.sign_in and now or nil }
