@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type HttpException, HttpStatus } from '@nestjs/common';
 import { stringifySetCookie } from 'cookie';
-import type { RequestSession } from '../http/request-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { shownError } from '../logging/shown-error.js';
 import type { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
@@ -42,7 +42,11 @@ export interface DeviceCheck {
 interface BoundResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly session: RequestSession;
+  readonly session: {
+    readonly existing: TrackedSession | undefined;
+    readonly device: DeviceCheck | undefined;
+    readonly refusal: HttpException | undefined;
+  };
   readonly isSessionDeleted: boolean;
 }
 
@@ -51,6 +55,8 @@ export class BoundDevices {
   readonly #log = new WarnOnce();
   /** What a response tells its browser to register for. */
   readonly #offers = new WeakMap<BoundResponse, DeviceBinding | undefined>();
+  /** What requests have shown: a connection that one has opened outlasts its proof. */
+  readonly #checks = new WeakMap<IncomingMessage, DeviceCheck | undefined>();
 
   constructor(
     readonly repository: IndexedSessionRepository,
@@ -66,10 +72,16 @@ export class BoundDevices {
 
   /** Looks at the proof of a request, and reports that it is missing. Undefined for a session that is not bound. */
   check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
+    if (!this.#checks.has(request)) this.#checks.set(request, this.#check(request, session));
+    return this.#checks.get(request);
+  }
+
+  #check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
     const binding = BoundDevices.bindingOf(session);
     if (!binding?.key) return undefined;
-    const name = this.resolver.deviceCookie(request)?.name ?? '';
-    const evidence = evidenceIn(binding, cookieValues(request.headers.cookie, name, MOST_COOKIES), timeAt(session));
+    const name = this.resolver.deviceCookie(request)?.name;
+    const values = name === undefined ? [] : cookieValues(request.headers.cookie, name, MOST_COOKIES);
+    const evidence = evidenceIn(binding, values, timeAt(session));
     if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
       return { evidence, reason: undefined };
     }
@@ -98,6 +110,11 @@ export class BoundDevices {
   /** Once the session is stored: what the browser needs in order to register, or to forget. */
   addHeaders(commit: BoundResponse): void {
     const { request, response, session, isSessionDeleted } = commit;
+    if (
+      session.refusal?.getStatus() === HttpStatus.SERVICE_UNAVAILABLE &&
+      response.statusCode === HttpStatus.SERVICE_UNAVAILABLE
+    )
+      response.setHeader('Retry-After', session.device?.reason === 'quota_exceeded' ? '60' : '5');
     if (isSessionDeleted) {
       const cookie = this.resolver.deviceCookie(request);
       if (cookie && cookieValues(request.headers.cookie, cookie.name, 1).length > 0) {
@@ -138,6 +155,7 @@ export class BoundDevices {
     if (session.peekAttribute(DEVICE_ATTRIBUTE) === false) return false;
     // Only a browser says so, and it registers over https alone.
     if (request.headers['sec-fetch-site'] === undefined || !isSecure(request)) return false;
+    if (!this.resolver.deviceCookie(request)) return false;
     return !binding || mayOfferAgain(binding, timeAt(session));
   }
 

@@ -30,8 +30,10 @@ export class RequestServer {
     if (!this.#store) return next();
     const { loader, parts, endpoints } = this.#store;
     // A request that is routed again keeps its session.
-    if (ResponseCommit.of(request)?.parts === parts || this.sessions.excludes(request)) return next();
+    if (ResponseCommit.of(request)?.parts === parts) return next();
+    // First, because a 404 would end the binding of a browser.
     if (endpoints?.serves(request, response)) return;
+    if (this.sessions.excludes(request)) return next();
     const loading = loader.load(request);
     if (!loading) return this.#enter(new ServedRequest(request, response, parts), next);
     const isBodyLost = bodyWatchOf(request);

@@ -16,7 +16,7 @@ interface Key {
   readonly jwk: object;
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -35,6 +35,18 @@ export function proofBy({ privateKey, jwk }: Key, challenge: string, withKey: bo
   const signed = `${head}.${encode({ jti: challenge })}`;
   const signature = createSign('sha256').update(signed).sign({ key: privateKey, dsaEncoding: 'ieee-p1363' });
   return `${signed}.${signature.toString('base64url')}`;
+}
+
+/** What an answer tells its browser to register for; undefined when it tells nothing. */
+export function offerIn({ headers }: Answer): { readonly path: string; readonly challenge: string } | undefined {
+  const offer = /;path="([^"]+)";challenge="([^"]+)"/.exec(String(headers['secure-session-registration']));
+  return offer ? { path: offer[1]!, challenge: offer[2]! } : undefined;
+}
+
+/** The challenge of an answer, and of which session; undefined without one. */
+export function challengeIn({ headers }: Answer): { readonly challenge: string; readonly id: string } | undefined {
+  const found = /^"([^"]+)";id="([^"]+)"$/.exec(String(headers['secure-session-challenge']));
+  return found ? { challenge: found[1]!, id: found[2]! } : undefined;
 }
 
 /**
@@ -61,8 +73,8 @@ export class DeviceBrowser {
     const isOwn = (headers['sec-fetch-site'] ?? 'same-origin') === 'same-origin';
     if (this.binding && isOwn && !this.jar.has(this.binding.cookie)) await this.refresh();
     const answer = await this.send(method, path, headers);
-    const offer = /;path="([^"]+)";challenge="([^"]+)"/.exec(String(answer.headers['secure-session-registration']));
-    if (offer) await this.register(offer[1]!, offer[2]!);
+    const offer = offerIn(answer);
+    if (offer) await this.register(offer.path, offer.challenge);
     return answer;
   }
 
@@ -103,9 +115,19 @@ export class DeviceBrowser {
     this.binding = undefined;
   }
 
+  /** Sends what a browser sends to renew a proof, with what it has signed, and takes note of nothing. */
+  sendRefresh(headers: Record<string, string> = {}, method = 'POST'): Promise<Answer> {
+    return this.send(method, this.binding!.refreshUrl, { 'sec-secure-session-id': this.binding!.id, ...headers });
+  }
+
+  /** The header of a proof. */
+  proof(challenge = this.binding!.challenge!, key = this.binding!.key, withKey = false) {
+    return { 'secure-session-response': proofBy(key, challenge, withKey) };
+  }
+
   /** A copy of the cookies in a browser without the key. */
-  thief(): DeviceBrowser {
-    const thief = new DeviceBrowser(this.origin);
+  thief(origin = this.origin): DeviceBrowser {
+    const thief = new DeviceBrowser(origin);
     for (const [name, value] of this.jar) thief.jar.set(name, value);
     return thief;
   }
@@ -131,10 +153,10 @@ export class DeviceBrowser {
     return { status: response.statusCode!, headers: response.headers, body: await text(response) };
   }
 
-  #takeChallenge({ headers }: Answer): boolean {
-    const [, challenge, id] = /^"([^"]+)";id="([^"]+)"$/.exec(String(headers['secure-session-challenge'])) ?? [];
-    if (!this.binding || challenge === undefined || id !== this.binding.id) return false;
-    this.binding.challenge = challenge;
+  #takeChallenge(answer: Answer): boolean {
+    const found = challengeIn(answer);
+    if (!this.binding || found?.id !== this.binding.id) return false;
+    this.binding.challenge = found.challenge;
     return true;
   }
 }
