@@ -98,9 +98,10 @@ export class BoundDevices {
   beforeResponse(commit: BoundResponse): Promise<unknown> | undefined {
     const session = commit.session.existing;
     if (!session || session.isOver || this.#offers.has(commit)) return undefined;
-    const isProven = commit.session.device?.evidence === 'proven';
     const binding = BoundDevices.bindingOf(session);
-    if (isProven && binding?.key?.isConfirmed === false) {
+    // Of another binding, if somebody has signed in since.
+    const isProven = binding?.key && commit.session.device?.evidence === 'proven';
+    if (isProven && !binding.key.isConfirmed) {
       return this.#changed(commit, session, (current) => (current.id === binding.id ? confirmed(current) : current));
     }
     if (isProven || !this.#mayOffer(commit.request, session, binding)) return undefined;

@@ -90,6 +90,18 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     expect((await browser.get('/money')).body).toBe('money');
   });
 
+  it('is followed by another at a sign-in with a proof, offered in its response', async () => {
+    const { browser, clock } = await signedIn(undefined, { platform });
+    const old = browser.binding!;
+    await browser.post('/sign-in');
+    expect(browser.own).toEqual(['register 200', 'register 200']);
+    expect(browser.binding!.id).not.toBe(old.id);
+    await browser.get('/who');
+    clock.advance(MINUTE);
+    browser.jar.delete('SESSION-device');
+    expect((await browser.get('/money')).body).toBe('money');
+  });
+
   it('ends with a sign-out, with or without a proof', async () => {
     for (const isProven of [true, false]) {
       const { browser, store } = await signedIn(undefined, { platform });

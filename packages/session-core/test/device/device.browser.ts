@@ -59,7 +59,7 @@ export class DeviceBrowser {
   /** What it did by itself: `register 200`, `refresh 403`, and so on. */
   readonly own: string[] = [];
 
-  constructor(private readonly origin: string) {}
+  constructor(readonly origin: string) {}
 
   get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
     return this.request('GET', path, headers);
@@ -132,7 +132,13 @@ export class DeviceBrowser {
     return thief;
   }
 
-  async send(method: string, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+  send(method: string, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    const { pathname, search } = new URL(path, this.origin);
+    return this.sendTo(pathname + search, headers, method);
+  }
+
+  /** Sends what is to stand in the request line as it is. */
+  async sendTo(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ');
     const all = {
       ...(cookie && { cookie }),
@@ -143,7 +149,7 @@ export class DeviceBrowser {
       ...headers,
     };
     // Not by `fetch`, which sets some of these headers itself.
-    const sent = request(new URL(path, this.origin), { method, headers: all, agent: false }).end();
+    const sent = request(this.origin, { path, method, headers: all, agent: false }).end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     for (const line of response.headers['set-cookie'] ?? []) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!;
