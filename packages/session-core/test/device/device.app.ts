@@ -63,7 +63,7 @@ export class DeviceRoutes {
 /** What `@OnSecurityEvent()` has heard since the application was started: the kind and the reason of each. */
 export const heard: string[] = [];
 
-class Hears {
+export class Hears {
   @OnSecurityEvent('missing-proof', 'refused-proof')
   hear({ kind, reason }: SecurityEvent) {
     heard.push(`${kind} ${reason}`);
