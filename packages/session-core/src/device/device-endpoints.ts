@@ -162,6 +162,8 @@ export class DeviceEndpoints {
   }
 
   #send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+    // On Fastify, a plug-in may have set what the application allows elsewhere.
+    for (const name of response.getHeaderNames()) if (/^access-control-/i.test(name)) response.removeHeader(name);
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
     if (answer.status === 503) return void response.writeHead(503, { 'Retry-After': '5' }).end();

@@ -66,8 +66,15 @@ import {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { deviceIn } from '../device/device-binding.js';
-import { type BoundDevice, type SaveOutcome, type Session, type SessionAttributeName, type SessionSignIn, shownBy } from './session.js';
+import { bindingIn, deviceIn } from '../device/device-binding.js';
+import {
+  type BoundDevice,
+  type SaveOutcome,
+  type Session,
+  type SessionAttributeName,
+  type SessionSignIn,
+  shownBy,
+} from './session.js';
 import { StoredAttributes, TrackedAttributes } from './tracked-attributes.js';
 
 type Update<T> = (current: T | undefined) => T | undefined;
@@ -587,7 +594,7 @@ export class TrackedSession implements Session {
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
     // What the browser of the one has proven says nothing of the other.
-    if (isAnother && this.device) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    if (isAnother && bindingIn(this.peekAttribute(DEVICE_ATTRIBUTE))) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];

@@ -41,6 +41,11 @@ export class DeviceRoutes {
     return { name: session.principalName ?? null, device: session.device ?? null };
   }
 
+  @Post('become-bob')
+  becomeBob(@Session() session: Session) {
+    session.principalName = 'bob';
+  }
+
   @Authenticated()
   @Get('inside')
   inside() {
