@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpStatus } from '@nestjs/common';
 import { stringifySetCookie } from 'cookie';
 import type { RequestSession } from '../http/request-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
@@ -43,7 +44,7 @@ export interface DeviceCheck {
 interface BoundResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly session: RequestSession;
+  readonly session: Pick<RequestSession, 'existing' | 'device' | 'refusal' | 'hasEnded'>;
 }
 
 /** Binds sessions to browsers: tells them to register, and looks at what their requests prove. */
@@ -51,6 +52,8 @@ export class BoundDevices {
   readonly #log = new WarnOnce();
   /** What a response tells its browser to register for. */
   readonly #offers = new WeakMap<BoundResponse, DeviceBinding | undefined>();
+  /** What requests have shown: a connection that one has opened outlasts its proof. */
+  readonly #checks = new WeakMap<IncomingMessage, DeviceCheck | undefined>();
 
   constructor(
     readonly repository: IndexedSessionRepository,
@@ -66,10 +69,16 @@ export class BoundDevices {
 
   /** Looks at the proof of a request, and reports that it is missing. Undefined for a session that is not bound. */
   check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
+    if (!this.#checks.has(request)) this.#checks.set(request, this.#check(request, session));
+    return this.#checks.get(request);
+  }
+
+  #check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
     const binding = BoundDevices.bindingOf(session);
     if (!binding?.key) return undefined;
-    const name = this.resolver.deviceCookie(request)?.name ?? '';
-    const evidence = evidenceIn(binding, cookieValues(request.headers.cookie, name, MOST_COOKIES), session.loadedAt);
+    const name = this.resolver.deviceCookie(request)?.name;
+    const values = name === undefined ? [] : cookieValues(request.headers.cookie, name, MOST_COOKIES);
+    const evidence = evidenceIn(binding, values, session.loadedAt);
     if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
       return { evidence, reason: undefined };
     }
@@ -86,9 +95,10 @@ export class BoundDevices {
   beforeResponse(commit: BoundResponse): Promise<unknown> | undefined {
     const session = commit.session.existing;
     if (!session || session.isOver || this.#offers.has(commit)) return undefined;
-    const isProven = commit.session.device?.evidence === 'proven';
     const binding = BoundDevices.bindingOf(session);
-    if (isProven && binding?.key?.isConfirmed === false) {
+    // Of another binding, if somebody has signed in since.
+    const isProven = binding?.key && commit.session.device?.evidence === 'proven';
+    if (isProven && !binding.key.isConfirmed) {
       return this.#changed(commit, session, (current) => (current.id === binding.id ? confirmed(current) : current));
     }
     if (isProven || !this.#mayOffer(commit.request, session, binding)) return undefined;
@@ -98,6 +108,10 @@ export class BoundDevices {
   /** Once the session is stored: what the browser needs in order to register, or to forget. */
   addHeaders(commit: BoundResponse): void {
     const { request, response, session } = commit;
+    const { SERVICE_UNAVAILABLE } = HttpStatus;
+    if (session.refusal?.getStatus() === SERVICE_UNAVAILABLE && response.statusCode === SERVICE_UNAVAILABLE) {
+      response.setHeader('Retry-After', session.device?.reason === 'quota_exceeded' ? '60' : '5');
+    }
     if (session.hasEnded) {
       const cookie = this.resolver.deviceCookie(request);
       if (cookie && cookieValues(request.headers.cookie, cookie.name, 1).length > 0) {
@@ -143,6 +157,7 @@ export class BoundDevices {
     if (session.peekAttribute(DEVICE_ATTRIBUTE) === false) return false;
     // Only a browser says so, and it registers over https alone.
     if (request.headers['sec-fetch-site'] === undefined || !isSecure(request)) return false;
+    if (!this.resolver.deviceCookie(request)) return false;
     return !binding || mayOfferAgain(binding, session.loadedAt);
   }
 

@@ -31,6 +31,8 @@ export interface BoundKey {
   readonly isConfirmed: boolean;
   /** The time of the latest challenge that was answered. */
   readonly answered: number;
+  /** When it was answered first. */
+  readonly answeredAt: number;
 }
 
 /** The index that finds a session by what its browser calls it. */
@@ -55,7 +57,7 @@ const BETWEEN_OFFERS = MINUTE;
 const MOST_OFFERS = 5;
 /** Milliseconds for which a challenge may be answered: longer than the longest pause between two refreshes. */
 const CHALLENGE_LIFE = 75 * MINUTE;
-/** Milliseconds for which an answered challenge may be answered again: the reply may have been lost. */
+/** Milliseconds for which a challenge may be answered again, or one before it: the reply may have been lost. */
 const REPEATABLE = MINUTE;
 /** Milliseconds by which the clock of an instance may differ from that of the store. */
 const CLOCK_ROOM = 30_000;
@@ -68,9 +70,13 @@ export function newBinding(now: number): DeviceBinding {
   return { id, secret, offers: 1, offeredAt: now };
 }
 
-/** Whether the browser may be told to register once more: it has not, or may not know that it has. */
+/**
+ * Whether the browser may be told to register once more: it has not, or may not know that it has. Not for long after it
+ * has: whoever has copied the cookie could replace its key.
+ */
 export function mayOfferAgain({ key, offers, offeredAt }: DeviceBinding, now: number): boolean {
-  return !key?.isConfirmed && offers < MOST_OFFERS && now - offeredAt >= BETWEEN_OFFERS;
+  if (key && (key.isConfirmed || now - key.since > OFFERED_FOR)) return false;
+  return offers < MOST_OFFERS && now - offeredAt >= BETWEEN_OFFERS;
 }
 
 /** The binding, offered once more. */
@@ -97,8 +103,9 @@ export function registrationChallenge(binding: DeviceBinding): string {
 type RegistrationRefusal = 'unknown-handle' | 'foreign-challenge' | 'second-key';
 
 /**
- * The binding with the key of a browser; the same when it has that key already. `proof` is signed by its key.
- * A key that may not have been confirmed gives way to one that a later offer brought.
+ * The binding with the key of a browser; the same when it has that key already, and the browser may not know it: a
+ * recorded request must not get a bound cookie for ever. `proof` is signed by its key. A key that is not confirmed gives
+ * way to one that a later offer brought.
  */
 export function registered(
   binding: DeviceBinding,
@@ -109,9 +116,11 @@ export function registered(
   const { key, offers, offeredAt } = binding;
   if (now - offeredAt > OFFERED_FOR + CLOCK_ROOM || !isSame(handle, handleOf(binding))) return 'unknown-handle';
   if (!isSame(challenge, registrationChallenge(binding))) return 'foreign-challenge';
-  if (key && JSON.stringify(key.publicKey) === JSON.stringify(publicKey)) return binding;
+  if (key && JSON.stringify(key.publicKey) === JSON.stringify(publicKey))
+    return key.isConfirmed ? 'unknown-handle' : binding;
   if (key && (key.isConfirmed || key.offer === offers)) return 'second-key';
-  return { ...binding, key: { publicKey, since: now, offer: offers, isConfirmed: false, answered: 0 } };
+  const unanswered = { isConfirmed: false, answered: 0, answeredAt: 0 };
+  return { ...binding, key: { publicKey, since: now, offer: offers, ...unanswered } };
 }
 
 /** A challenge for the next proof. Nothing of it is stored. */
@@ -131,8 +140,13 @@ export function timeOfChallenge(binding: DeviceBinding, challenge: string): numb
  */
 export function refreshed(binding: DeviceBinding, challengedAt: number, now: number): DeviceBinding | undefined {
   const { key } = binding;
-  if (!key || challengedAt < now - CHALLENGE_LIFE || challengedAt < key.answered - REPEATABLE) return undefined;
-  return { ...binding, key: { ...key, isConfirmed: true, answered: Math.max(key.answered, challengedAt) } };
+  if (!key || challengedAt < now - CHALLENGE_LIFE) return undefined;
+  if (challengedAt > key.answered)
+    return { ...binding, key: { ...key, isConfirmed: true, answered: challengedAt, answeredAt: now } };
+  // The clock of the store may have been set back: no challenge of before would be the latest for a while.
+  const [answered, answeredAt] = [Math.min(key.answered, now), Math.min(key.answeredAt, now)];
+  if (challengedAt < answered - REPEATABLE || now - answeredAt > REPEATABLE) return undefined;
+  return confirmed(binding);
 }
 
 /** The binding of a browser that is known to be registered. */
@@ -143,7 +157,7 @@ export function confirmed(binding: DeviceBinding): DeviceBinding {
 /** The value of a bound cookie that counts until then. */
 export function boundValue(binding: DeviceBinding, end: number): string {
   const time = end.toString(36);
-  return `${time}.${mac(binding, 'cookie', time)}`;
+  return `${time}.${mac(binding, cookieOf(binding), time)}`;
 }
 
 /**
@@ -159,7 +173,7 @@ export type DeviceEvidence = 'unbound' | 'proven' | 'under-way' | 'missing' | 'f
 export function evidenceIn(binding: DeviceBinding, values: readonly string[], now: number): DeviceEvidence {
   const { key } = binding;
   if (!key) return 'unbound';
-  const ends = values.map((value) => provenTime(binding, 'cookie', value));
+  const ends = values.map((value) => provenTime(binding, cookieOf(binding), value));
   if (ends.some((end) => end !== undefined && now <= end + CLOCK_ROOM)) return 'proven';
   // The reply to the registration may have been lost, and with it the cookie.
   if (!key.isConfirmed) return 'unbound';
@@ -174,7 +188,12 @@ function provenTime(binding: DeviceBinding, purpose: Purpose, text: string): num
   return Number.parseInt(time, 36);
 }
 
-type Purpose = 'register' | 'registration' | 'challenge' | 'cookie';
+type Purpose = 'register' | 'registration' | 'challenge' | `cookie ${number}`;
+
+/** A bound cookie of a key that gave way to another one proves nothing. */
+function cookieOf({ key }: DeviceBinding): Purpose {
+  return `cookie ${key?.offer ?? 0}`;
+}
 
 /** What one of them is made of opens nothing as another, nor for another session. */
 function mac({ id, secret }: DeviceBinding, purpose: Purpose, text: string | number): string {

@@ -1,4 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SessionStoreError } from '../errors/session.errors.js';
+import { shownError } from '../logging/shown-error.js';
+import { WarnOnce } from '../logging/warn-once.js';
 import { appendHeader } from '../resolvers/response-headers.js';
 import { hostOf } from '../resolvers/proxied-request.js';
 import { DEVICE_ATTRIBUTE } from '../session/attribute-names.js';
@@ -6,6 +9,7 @@ import { TrackedSession } from '../session/tracked-session.js';
 import { BoundDevices } from './bound-devices.js';
 import {
   bindingIdIn,
+  bindingIn,
   challengeAt,
   DEVICE_INDEX,
   type DeviceBinding,
@@ -18,8 +22,10 @@ import { type DeviceProof, hasProof, isSignedBy, proofOf, type PublicKey } from 
 /** What a browser is answered. It takes any other status for the end of its binding. */
 type Answer =
   | { readonly status: 200; readonly binding: DeviceBinding; readonly now: number; readonly isRegistration: boolean }
-  /** With a challenge where there is a binding: without one, the browser gives up. */
+  /** With a challenge at a refresh: without one, the browser would give up. */
   | { readonly status: 403; readonly binding?: DeviceBinding; readonly now?: number }
+  /** The browser keeps its binding, and tries again. */
+  | { readonly status: 503 }
   /** There is no such binding any more. */
   | { readonly status: 'over'; readonly id: string };
 
@@ -39,6 +45,7 @@ function unlessUnchanged(error: unknown): null {
  * guards, pipes or limiters chose would end the binding for good.
  */
 export class DeviceEndpoints {
+  readonly #log = new WarnOnce();
   readonly #register: string;
   readonly #refresh: string;
 
@@ -63,11 +70,13 @@ export class DeviceEndpoints {
     const answer = isRegistration
       ? this.#registration(request, path.slice(this.#register.length))
       : this.#renewal(request);
-    void answer.then(
-      (each) => this.#send(request, response, each),
-      // The browser keeps its binding then, and tries again.
-      () => void response.writeHead(503, { 'Cache-Control': 'no-store', 'Retry-After': '5' }).end(),
-    );
+    void answer
+      .then((each) => this.#send(request, response, each))
+      .catch((error: unknown) => {
+        // Of an outage, the store tells itself.
+        if (!(error instanceof SessionStoreError)) this.#log.warn('failed', `${FAILED}: ${shownError(error)}`);
+        this.#send(request, response, { status: 503 });
+      });
     return true;
   }
 
@@ -94,9 +103,9 @@ export class DeviceEndpoints {
   }
 
   async #renewal(request: IncomingMessage): Promise<Answer> {
-    const [, id] = /^"?([\w-]{43})"?$/.exec(String(request.headers['sec-secure-session-id'])) ?? [];
-    // No browser asks so.
-    if (id === undefined) return { status: 403 };
+    const [, , id] = /^("?)([\w-]{43})\1$/.exec(String(request.headers['sec-secure-session-id'])) ?? [];
+    // No browser asks so, but a proxy may have taken the header away.
+    if (id === undefined) return { status: 503 };
     const session = await this.#find(id);
     const known = session && BoundDevices.bindingOf(session);
     if (!session || !known?.key || (await this.#isOfAnother(request, session))) return { status: 'over', id };
@@ -121,15 +130,20 @@ export class DeviceEndpoints {
 
   async #find(id: string): Promise<TrackedSession | undefined> {
     const sessions = await this.devices.repository.findByIndex(DEVICE_INDEX, id);
-    return sessions.map((each) => TrackedSession.of(each)).find((each) => BoundDevices.bindingOf(each)?.id === id);
+    return (
+      sessions
+        .map((each) => TrackedSession.of(each))
+        // Throws where the store cannot read it, such as without the key of the encryption: that is no end.
+        .find((each) => bindingIn(each.getOwnAttribute(DEVICE_ATTRIBUTE))?.id === id)
+    );
   }
 
-  /** Whether the browser has signed in to another bound session since: what it had before is over for it. */
+  /** Whether the browser has another session by now: what it was bound to before is over for it. */
   async #isOfAnother(request: IncomingMessage, { id }: TrackedSession): Promise<boolean> {
     const ids = this.presentedIds(request);
     if (ids.length === 0 || ids.includes(id)) return false;
     const others = await this.devices.repository.findByIds(ids);
-    return others.some((each) => each !== null && BoundDevices.bindingOf(TrackedSession.of(each)) !== undefined);
+    return others.some((each) => each !== null);
   }
 
   /**
@@ -167,8 +181,11 @@ export class DeviceEndpoints {
   }
 
   #send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+    // On Fastify, a plug-in may have set what the application allows elsewhere.
+    for (const name of response.getHeaderNames()) if (/^access-control-/i.test(name)) response.removeHeader(name);
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+    if (answer.status === 503) return void response.writeHead(503, { 'Retry-After': '5' }).end();
     if (answer.status === 'over') {
       return sendJson(response, { session_identifier: answer.id, continue: false });
     }
@@ -200,6 +217,8 @@ export class DeviceEndpoints {
     };
   }
 }
+
+const FAILED = 'A browser could not register, or renew its proof, and tries again. This is logged once';
 
 /** The origin as the browser knows it: behind a proxy, only the browser knows the port. */
 function originOf(request: IncomingMessage): string {

@@ -63,14 +63,15 @@ export function algorithmOf(key: PublicKey | undefined): DeviceProof['algorithm'
   return key && (key.kty === 'EC' ? 'ES256' : 'RS256');
 }
 
-/** Undefined for what is no key, or a weak one. */
+/** The key, spelled in one way; undefined for what is no key, or a weak one. */
 function publicKeyOf(jwk: unknown): PublicKey | undefined {
   const key = isRecord(jwk) ? known(jwk) : undefined;
+  if (!key) return undefined;
   try {
-    const { asymmetricKeyDetails: details } = key ? imported(key) : {};
-    const isStrong =
-      key?.kty === 'EC' || ((details?.modulusLength ?? 0) >= 2048 && details?.publicExponent === 65_537n);
-    return isStrong ? key : undefined;
+    const object = imported(key);
+    const { modulusLength = 0, publicExponent } = object.asymmetricKeyDetails ?? {};
+    const isStrong = key.kty === 'EC' || (modulusLength >= 2048 && publicExponent === 65_537n);
+    return isStrong ? known({ ...object.export({ format: 'jwk' }) }) : undefined;
   } catch {
     // Such as a point that is not on the curve.
     return undefined;

@@ -28,7 +28,9 @@ export function sendRenewalPage(
     headers['sec-fetch-mode'] === 'navigate' &&
     (site === 'cross-site' || site === 'same-site') &&
     // Through a service worker it is empty.
-    (destination === 'document' || destination === 'empty');
+    (destination === 'document' || destination === 'empty') &&
+    // What nobody looks at need not be loaded twice.
+    headers['sec-purpose'] === undefined;
   const marker = `${name}-asked`;
   const address = ownAddress(url);
   if (!isNavigation || address === undefined || cookieValues(headers.cookie, marker, 1).length > 0) return false;

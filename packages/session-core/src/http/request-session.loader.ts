@@ -85,11 +85,13 @@ export class RequestSessionLoader {
       // A sign-out means the others as well.
       const others = this.#presentedBy(request).filter((each) => each.id !== id);
       const companions = [() => Promise.all(others.map((each) => this.#endOf(each)()))];
+      const device = session ? this.devices?.check(request, session) : undefined;
       return found.map((loaded) => ({
         presentedIds,
         askedAt,
         loaded,
         companions,
+        device,
         // A message that does not renew the session cancels its own only.
         touch: touch && new SessionTouch(async () => (await touch.send()) ?? 'failed'),
       }));

@@ -27,8 +27,10 @@ export class RequestServer {
     if (!this.#store) return next();
     const { loader, parts, exclusion, endpoints } = this.#store;
     // A request that is routed again keeps its session.
-    if (ResponseCommit.of(request)?.parts === parts || exclusion?.(request)) return next();
+    if (ResponseCommit.of(request)?.parts === parts) return next();
+    // First, because a 404 would end the binding of a browser.
     if (endpoints?.serves(request, response)) return;
+    if (exclusion?.(request)) return next();
     const enter = (found?: FoundSession) => this.#enter(new ServedRequest(request, response, parts, found), next);
     const loading = loader.load(request);
     if (!loading) return enter();

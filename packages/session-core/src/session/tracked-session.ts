@@ -65,7 +65,7 @@ import {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { deviceIn } from '../device/device-binding.js';
+import { bindingIn, deviceIn } from '../device/device-binding.js';
 import {
   type BoundDevice,
   type SaveOutcome,
@@ -207,10 +207,11 @@ export class TrackedSession implements Session {
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
-    return isShown(name) ? this.#valueOf<T>(name) : undefined;
+    return isShown(name) ? this.getOwnAttribute<T>(name) : undefined;
   }
 
-  #valueOf<T>(name: string): T | undefined {
+  /** The same, also of attributes that no application may read. */
+  getOwnAttribute<T>(name: string): T | undefined {
     return this.isOver ? undefined : (this.#attributes.get(name) as T | undefined);
   }
 
@@ -605,7 +606,7 @@ export class TrackedSession implements Session {
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
     // What the browser of the one has proven says nothing of the other.
-    if (isAnother && this.device) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    if (isAnother && bindingIn(this.peekAttribute(DEVICE_ATTRIBUTE))) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
@@ -761,11 +762,11 @@ export class TrackedSession implements Session {
     // The store may still have an attribute that a sign-in did not keep.
     if (this.isNew || attributes.stored.isLeft(name)) {
       attributes.update(name, (value) => this.setOwnAttribute(name, change(value)));
-      return this.#valueOf<T>(name);
+      return this.getOwnAttribute<T>(name);
     }
     // In a turn: a save of this session could change the value, or the id, in between.
     const outcome = await this.#inTurn(() => this.#compareAndSet(name, change));
-    return outcome === 'saved' ? this.#valueOf<T>(name) : undefined;
+    return outcome === 'saved' ? this.getOwnAttribute<T>(name) : undefined;
   }
 
   /**

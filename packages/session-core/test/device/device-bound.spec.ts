@@ -1,131 +1,26 @@
-import { Controller, Get, Post } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { ManualClock } from '@nest-session/testing';
-import {
-  Authenticated,
-  DeviceBound,
-  OnSecurityEvent,
-  OnSessionEvent,
-  type SecurityEvent,
-  Session,
-  SessionBoundEvent,
-  type SessionModuleOptions,
-} from '../../src/index.js';
-import { closeApps, type SessionAppOptions, startApp } from '../support/session.app.js';
-import { resolveSessionOptions } from '../../src/configuration/session.options.js';
-import { GatedRepository } from '../support/gated.repository.js';
-import { DeviceBrowser } from './device.browser.js';
+import { closeApps } from '../support/session.app.js';
+import { bound, heard, MINUTE, signedIn, startDevices } from './device.app.js';
 
 LeakGuard.install();
 afterEach(closeApps);
 
-@Controller()
-class Routes {
-  @Post('sign-in')
-  signIn(@Session() session: Session) {
-    session.signIn('ann');
-  }
-
-  @Post('kiosk')
-  kiosk(@Session() session: Session) {
-    session.signIn('ann', { deviceBound: false });
-  }
-
-  @Post('sign-out')
-  signOut(@Session() session: Session) {
-    session.signOut();
-  }
-
-  @Post('rotate')
-  rotate(@Session() session: Session) {
-    session.changeSessionId();
-  }
-
-  @Post('lose')
-  lose(@Session() session: Session) {
-    session.removeAttribute('nest-session.visitor.device');
-  }
-
-  @Get('who')
-  who(@Session() session: Session) {
-    return { name: session.principalName ?? null, device: session.device ?? null };
-  }
-
-  @Authenticated()
-  @Get('inside')
-  inside() {
-    return 'in';
-  }
-
-  @DeviceBound()
-  @Get('money')
-  money() {
-    return 'money';
-  }
-
-  @DeviceBound(false)
-  @Get('landing')
-  landing(@Session() session: Session) {
-    return { name: session.principalName ?? null };
-  }
-}
-
-const events: string[] = [];
-
-class Hears {
-  @OnSessionEvent(SessionBoundEvent)
-  bound({ eventName, principalName, session }: SessionBoundEvent) {
-    events.push(`${eventName} ${principalName} ${session.attributeNames.join()}`);
-  }
-
-  @OnSecurityEvent('missing-proof', 'refused-proof')
-  hear({ kind, reason }: SecurityEvent) {
-    events.push(`${kind} ${reason}`);
-  }
-}
-
-beforeEach(() => {
-  events.length = 0;
-});
-
-const MINUTE = 60_000;
-
-async function start(
-  deviceBound: SessionModuleOptions['deviceBound'] = { mode: 'enforce' },
-  options: Partial<SessionAppOptions> = {},
-) {
-  const session: SessionModuleOptions = { deviceBound: deviceBound!, timeout: '12h' };
-  const clock = new ManualClock(Date.now());
-  const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
-  const shared = { trustProxy: 'loopback', controllers: [Routes], providers: [Hears], session, store };
-  const app = await startApp({ ...shared, ...options });
-  return { ...app, clock, browser: new DeviceBrowser(app.origin) };
-}
-
-/** Signs in and registers, and waits until no request can be under way that left before. */
-async function signedIn(deviceBound?: SessionModuleOptions['deviceBound'], options?: Partial<SessionAppOptions>) {
-  const started = await start(deviceBound, options);
-  await started.browser.post('/sign-in');
-  await started.browser.get('/who');
-  started.clock.advance(MINUTE);
-  events.length = 0;
-  return started;
-}
-
 describe.each(['express', 'fastify'] as const)('a bound session on %s', (platform) => {
   it('is offered at the sign-in, registered and proven', async () => {
-    const { browser } = await start(undefined, { platform });
+    const { browser } = await startDevices(undefined, { platform });
     expect((await browser.post('/sign-in')).status).toBe(201);
+    console.log(heard, JSON.stringify(browser.binding));
     expect(browser.own).toEqual(['register 200']);
     expect([...browser.jar.keys()].toSorted()).toEqual(['SESSION', 'SESSION-device']);
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ name: 'ann', device: { algorithm: 'ES256' } });
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ device: { bound: true } });
     expect((await browser.get('/money')).body).toBe('money');
-    expect(events).toEqual(['session.bound ann nest-session.principal']);
+    expect(bound).toEqual(['session.bound ann nest-session.principal']);
+    expect(heard).toEqual([]);
   });
 
   it('is renewed when the cookie has run out, with a challenge that came before', async () => {
-    const { browser } = await start(undefined, { platform });
+    const { browser } = await startDevices(undefined, { platform });
     await browser.post('/sign-in');
     await browser.get('/who');
     for (let round = 1; round <= 3; round++) {
@@ -147,8 +42,9 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     ]);
     expect(JSON.parse((await thief.get('/who')).body)).toEqual({ name: null, device: null });
     expect((await thief.get('/money')).status).toBe(401);
-    expect(events).toContain('missing-proof missing');
+    expect(heard).toContain('missing-proof missing');
     expect((await browser.get('/money')).body).toBe('money');
+    console.log(heard, JSON.stringify(browser.binding));
     expect(browser.own).toEqual(['register 200']);
   });
 
@@ -168,7 +64,7 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     thief.jar.delete('SESSION-device');
     expect((await thief.get('/inside')).body).toBe('in');
     expect((await thief.get('/money')).body).toBe('money');
-    expect(events).toEqual(['missing-proof missing']);
+    expect(heard).toEqual(['missing-proof missing']);
   });
 
   it('opens without a proof for a route that asks for none', async () => {
@@ -197,6 +93,18 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     expect((await browser.get('/money')).body).toBe('money');
   });
 
+  it('is followed by another at a sign-in with a proof, offered in its response', async () => {
+    const { browser, clock } = await signedIn(undefined, { platform });
+    const old = browser.binding!;
+    await browser.post('/sign-in');
+    expect(browser.own).toEqual(['register 200', 'register 200']);
+    expect(browser.binding!.id).not.toBe(old.id);
+    await browser.get('/who');
+    clock.advance(MINUTE);
+    browser.jar.delete('SESSION-device');
+    expect((await browser.get('/money')).body).toBe('money');
+  });
+
   it('ends with a sign-out, with or without a proof', async () => {
     for (const isProven of [true, false]) {
       const { browser, store } = await signedIn(undefined, { platform });
@@ -210,6 +118,18 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
       expect(await store.countByIndex('principal', 'ann')).toBe(0);
       expect(JSON.parse((await copy.get('/who')).body)).toEqual({ name: null, device: null });
     }
+  });
+
+  it('needs no proof on a path that is excluded, and below it, and on no other', async () => {
+    const { browser } = await signedIn({ mode: 'enforce', exclude: ['/who'] }, { platform });
+    browser.binding = undefined;
+    browser.jar.delete('SESSION-device');
+    for (const path of ['/who', '/who?a=1', '/who/deep']) await browser.get(path);
+    expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ name: 'ann' });
+    expect(heard).toEqual([]);
+    await browser.get('/whole');
+    expect((await browser.get('/inside')).status).toBe(401);
+    expect(heard).toContain('missing-proof missing');
   });
 
   it('cannot be unbound by an attribute whose name a client may choose', async () => {

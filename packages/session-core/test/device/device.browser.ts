@@ -16,7 +16,7 @@ interface Key {
   readonly jwk: object;
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -37,6 +37,20 @@ export function proofBy({ privateKey, jwk }: Key, challenge: string, withKey: bo
   return `${signed}.${signature.toString('base64url')}`;
 }
 
+/** What an answer tells its browser to register for; undefined when it tells nothing. */
+export function offerIn({
+  headers,
+}: Pick<Answer, 'headers'>): { readonly path: string; readonly challenge: string } | undefined {
+  const offer = /;path="([^"]+)";challenge="([^"]+)"/.exec(String(headers['secure-session-registration']));
+  return offer ? { path: offer[1]!, challenge: offer[2]! } : undefined;
+}
+
+/** The challenge of an answer, and of which session; undefined without one. */
+export function challengeIn({ headers }: Answer): { readonly challenge: string; readonly id: string } | undefined {
+  const found = /^"([^"]+)";id="([^"]+)"$/.exec(String(headers['secure-session-challenge']));
+  return found ? { challenge: found[1]!, id: found[2]! } : undefined;
+}
+
 /**
  * A browser that binds sessions as Chromium does: registers when told to, and renews its proof before a request that
  * would leave without it. It says that it came over https, as a proxy does.
@@ -49,7 +63,7 @@ export class DeviceBrowser {
 
   /** `canBind`: otherwise it ignores what it does not know, as browsers do. */
   constructor(
-    private readonly origin: string,
+    readonly origin: string,
     private readonly canBind = true,
   ) {}
 
@@ -71,8 +85,8 @@ export class DeviceBrowser {
 
   /** Registers if it is told to. */
   async takeOffer({ headers }: Answer): Promise<void> {
-    const offer = /;path="([^"]+)";challenge="([^"]+)"/.exec(String(headers['secure-session-registration']));
-    if (offer && this.canBind) await this.register(offer[1]!, offer[2]!);
+    const offer = offerIn({ headers });
+    if (offer && this.canBind) await this.register(offer.path, offer.challenge);
   }
 
   async register(path: string, challenge: string, key = newKey()): Promise<Answer> {
@@ -112,6 +126,16 @@ export class DeviceBrowser {
     this.binding = undefined;
   }
 
+  /** Sends what a browser sends to renew a proof, with what it has signed, and takes note of nothing. */
+  sendRefresh(headers: Record<string, string> = {}, method = 'POST'): Promise<Answer> {
+    return this.send(method, this.binding!.refreshUrl, { 'sec-secure-session-id': this.binding!.id, ...headers });
+  }
+
+  /** The header of a proof. */
+  proof(challenge = this.binding!.challenge!, key = this.binding!.key, withKey = false) {
+    return { 'secure-session-response': proofBy(key, challenge, withKey) };
+  }
+
   /** The same browser, which another instance serves from now on. */
   movedTo(origin: string): DeviceBrowser {
     const moved = new DeviceBrowser(origin);
@@ -121,13 +145,19 @@ export class DeviceBrowser {
   }
 
   /** A copy of the cookies in a browser without the key. */
-  thief(): DeviceBrowser {
-    const thief = new DeviceBrowser(this.origin, false);
+  thief(origin = this.origin, canBind = true): DeviceBrowser {
+    const thief = new DeviceBrowser(origin, canBind);
     for (const [name, value] of this.jar) thief.jar.set(name, value);
     return thief;
   }
 
-  async send(method: string, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+  send(method: string, path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    const { pathname, search } = new URL(path, this.origin);
+    return this.sendTo(pathname + search, headers, method);
+  }
+
+  /** Sends what is to stand in the request line as it is. */
+  async sendTo(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
     const cookie = [...this.jar].map(([name, value]) => `${name}=${value}`).join('; ');
     const all = {
       ...(cookie && { cookie }),
@@ -138,7 +168,7 @@ export class DeviceBrowser {
       ...headers,
     };
     // Not by `fetch`, which sets some of these headers itself.
-    const sent = request(new URL(path, this.origin), { method, headers: all, agent: false }).end();
+    const sent = request(this.origin, { path, method, headers: all, agent: false }).end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     for (const line of response.headers['set-cookie'] ?? []) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!;
@@ -148,10 +178,10 @@ export class DeviceBrowser {
     return { status: response.statusCode!, headers: response.headers, body: await text(response) };
   }
 
-  #takeChallenge({ headers }: Answer): boolean {
-    const [, challenge, id] = /^"([^"]+)";id="([^"]+)"$/.exec(String(headers['secure-session-challenge'])) ?? [];
-    if (!this.binding || challenge === undefined || id !== this.binding.id) return false;
-    this.binding.challenge = challenge;
+  #takeChallenge(answer: Answer): boolean {
+    const found = challengeIn(answer);
+    if (!this.binding || found?.id !== this.binding.id) return false;
+    this.binding.challenge = found.challenge;
     return true;
   }
 }

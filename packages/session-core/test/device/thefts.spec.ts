@@ -86,7 +86,7 @@ class Scene {
 
   /** A browser with the cookies of the owner: all of them, or that of the session alone. */
   thief(what: 'cookie' | 'jar'): DeviceBrowser {
-    const thief = this.owner.thief();
+    const thief = this.owner.thief(undefined, false);
     if (what === 'cookie') thief.jar.delete('SESSION-device');
     return thief;
   }

@@ -217,7 +217,9 @@ describe('TrackedSession', () => {
       expect(updates()).toEqual([
         expect.objectContaining({
           newId: session.id,
-          signIn: { butNot: ['captcha', 'nest-session.rememberMe', 'nest-session.cookieMaxAge'] },
+          signIn: {
+            butNot: ['captcha', 'nest-session.rememberMe', 'nest-session.cookieMaxAge'],
+          },
           maxInactiveInterval: 1800,
           absoluteTimeout: -1,
         }),

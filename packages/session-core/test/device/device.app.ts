@@ -1,0 +1,120 @@
+import { Controller, Get, Post } from '@nestjs/common';
+import { ManualClock } from '@nest-session/testing';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
+import {
+  Authenticated,
+  DeviceBound,
+  OnSecurityEvent,
+  OnSessionEvent,
+  type SecurityEvent,
+  Session,
+  SessionBoundEvent,
+  type SessionModuleOptions,
+} from '../../src/index.js';
+import { GatedRepository } from '../support/gated.repository.js';
+import { type SessionAppOptions, startApp } from '../support/session.app.js';
+import { DeviceBrowser } from './device.browser.js';
+
+/** Routes that ask for the session, for a user, for a proof, and for none. */
+@Controller()
+export class DeviceRoutes {
+  @Post('sign-in')
+  signIn(@Session() session: Session) {
+    session.signIn('ann');
+  }
+
+  @Post('kiosk')
+  kiosk(@Session() session: Session) {
+    session.signIn('ann', { deviceBound: false });
+  }
+
+  @Post('sign-out')
+  signOut(@Session() session: Session) {
+    session.signOut();
+  }
+
+  @Post('rotate')
+  rotate(@Session() session: Session) {
+    session.changeSessionId();
+  }
+
+  @Post('lose')
+  lose(@Session() session: Session) {
+    session.removeAttribute('nest-session.visitor.device');
+  }
+
+  @Get('who')
+  who(@Session() session: Session) {
+    return { name: session.principalName ?? null, device: session.device ?? null };
+  }
+
+  @Post('become-bob')
+  becomeBob(@Session() session: Session) {
+    session.principalName = 'bob';
+  }
+
+  @Authenticated()
+  @Get('inside')
+  inside() {
+    return 'in';
+  }
+
+  @DeviceBound()
+  @Get('money')
+  money() {
+    return 'money';
+  }
+
+  @DeviceBound(false)
+  @Get('landing')
+  landing(@Session() session: Session) {
+    return { name: session.principalName ?? null };
+  }
+}
+
+/** What `@OnSecurityEvent()` has heard since the application was started: the kind and the reason of each. */
+export const heard: string[] = [];
+
+/** What `SessionBoundEvent` has told since then: the name, the user and the attributes. */
+export const bound: string[] = [];
+
+export class Hears {
+  @OnSessionEvent(SessionBoundEvent)
+  bound({ eventName, principalName, session }: SessionBoundEvent) {
+    bound.push(`${eventName} ${principalName} ${session.attributeNames.join()}`);
+  }
+
+  @OnSecurityEvent('missing-proof', 'refused-proof')
+  hear({ kind, reason }: SecurityEvent) {
+    heard.push(`${kind} ${reason}`);
+  }
+}
+
+export const MINUTE = 60_000;
+
+/** Starts an application behind a proxy that ends TLS, whose store has a clock of its own, and a browser. */
+export async function startDevices(
+  deviceBound: SessionModuleOptions['deviceBound'] = { mode: 'enforce' },
+  options: Partial<SessionAppOptions> = {},
+) {
+  const session: SessionModuleOptions = { deviceBound: deviceBound!, timeout: '12h', ...options.session };
+  const clock = new ManualClock(Date.now());
+  const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
+  const shared = { trustProxy: 'loopback', controllers: [DeviceRoutes], providers: [Hears], session, store };
+  heard.length = bound.length = 0;
+  const app = await startApp({ ...shared, ...options, session });
+  return { ...app, clock, browser: new DeviceBrowser(app.origin) };
+}
+
+/** Signs in and registers, and waits until no request can be under way that left before. */
+export async function signedIn(
+  deviceBound?: SessionModuleOptions['deviceBound'],
+  options?: Partial<SessionAppOptions>,
+) {
+  const started = await startDevices(deviceBound, options);
+  await started.browser.post('/sign-in');
+  await started.browser.get('/who');
+  started.clock.advance(MINUTE);
+  heard.length = 0;
+  return started;
+}
