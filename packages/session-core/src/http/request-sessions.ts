@@ -70,12 +70,10 @@ export class RequestSessions implements OnModuleInit {
     if (handler) applications.set(handler, this);
   }
 
-  /** What all requests share. */
   get parts(): ResponseCommitParts {
     return this.#opened.parts;
   }
 
-  /** Finds the session of a request. */
   get loader(): RequestSessionLoader {
     return this.#opened.loader;
   }
