@@ -19,7 +19,6 @@ export interface HandlerKind<Event, Mark extends HandlerMark> {
   readonly marks: Pick<HandlerMarks<Mark>, 'of' | 'decorator'>;
   /** The types of the events that a method with this mark handles. */
   typesOf(mark: Mark): readonly string[];
-  /** Whether it handles this event. */
   handles(mark: Mark, event: Event): boolean;
   /** An event as log lines name it. */
   shown(event: Event): string;

@@ -50,7 +50,6 @@ export class OpenConnections {
     }
   }
 
-  /** Removes a connection from the connections of these sessions. */
   remove(connection: OpenConnection, ids: readonly string[]): void {
     for (const id of ids) {
       const connections = this.#byId.get(id);

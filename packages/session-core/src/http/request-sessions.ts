@@ -85,7 +85,6 @@ export class RequestSessions implements OnModuleInit {
     if (handler) applications.set(handler, this);
   }
 
-  /** What all requests share. */
   get parts(): ResponseCommitParts {
     return this.#opened.parts;
   }
@@ -95,7 +94,6 @@ export class RequestSessions implements OnModuleInit {
     return this.#opened.endpoints;
   }
 
-  /** Finds the session of a request. */
   get loader(): RequestSessionLoader {
     return this.#opened.loader;
   }

@@ -51,7 +51,6 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
  * returns instead of the response.
  */
 export abstract class ResponseCommit implements CommitGate, SessionResponse {
-  /** The session of the request. */
   readonly session: RequestSession;
   /** Whether the response is cut when its session ends. */
   isGuarded = false;
@@ -76,9 +75,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
 
   /** Without `found`, because the request presents no token, its response passes until something uses the session. */
   constructor(
-    /** The request of Node.js. */
     readonly request: IncomingMessage,
-    /** The response of Node.js. */
     readonly response: ServerResponse,
     /** The parts of the application that serves the request. */
     readonly parts: ResponseCommitParts,
@@ -283,11 +280,10 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   replace(error: unknown): ErrorResponse {
     const response = error instanceof HttpException ? responseOf(error) : undefined;
     if (response) return response;
-    if (this.session.hasFailed)
-      logger.error('The session could not be saved, so the response is a 500', shownStack(error));
-    else if (this.#failure?.error === error)
-      logger.error('A callback of the session threw an error, so the response is a 500', shownStack(error));
-    else logger.error('Node.js refused to send a response, so the response is a 500', shownStack(error));
+    const ofCallback = this.#failure?.error === error ? 'A callback of the session threw an error' : undefined;
+    const problem = ofCallback ?? 'Node.js refused to send a response';
+    const shown = this.session.hasFailed ? 'The session could not be saved' : problem;
+    logger.error(`${shown}, so the response is a 500`, shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, json: JSON.stringify({ statusCode: status, message: 'Internal server error' }) };
   }

@@ -7,13 +7,13 @@ import {
 } from '@nestjs/common';
 import { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
 import { SessionEventModule } from '../events/session-event.module.js';
-import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { type MapSessionModuleOptions, resolveMapSessionOptions } from './map-session.options.js';
 import { type Clock, MapSessionRepository } from './map-session.repository.js';
 import { PollingLoop } from '../background/polling.loop.js';
+import { importedAsClass, ofSessionModule } from '../option-reading/injected-dependencies.js';
 import { SessionRepository } from '../repository/session.repository.js';
 
 const SWEEP_INTERVAL = 1000;
@@ -54,9 +54,8 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
             clock: Clock,
           ) => {
             const own = resolveMapSessionOptions(options);
-            if (!session) throw new InvalidSessionOptionsError('MapSessionModule', [SESSION_MODULE_MISSING]);
-            const { serializer = session.serializer } = own;
-            return new MapSessionRepository({ ...session, serializer, clock, dispatcher });
+            const { serializer, ...others } = ofSessionModule(session, 'MapSessionModule');
+            return new MapSessionRepository({ ...others, serializer: own.serializer ?? serializer, clock, dispatcher });
           },
         },
         { provide: IndexedSessionRepository, useExisting: MapSessionRepository },
@@ -78,10 +77,5 @@ export class MapSessionModule implements OnApplicationBootstrap, BeforeApplicati
 }
 
 function refuseBareClass(): never {
-  throw new InvalidSessionOptionsError('MapSessionModule', [BARE_CLASS]);
+  throw importedAsClass('MapSessionModule');
 }
-
-const BARE_CLASS = 'It is imported as a class: write MapSessionModule.forRoot() in the imports of the root module.';
-
-const SESSION_MODULE_MISSING =
-  'SessionModule is missing: add SessionModule.forRoot() to the imports of the root module.';

@@ -284,7 +284,6 @@ export class MapSessionRepository extends IndexedSessionRepository {
     session.deadline = endOf(session.maxInactiveInterval, accessed, session.absoluteExpiry);
   }
 
-  /** `before`: the principal before the change. */
   #changeId(session: MapEntry, newId: string, change: UpdateSession, before?: string): void {
     const { clears, closes, signIn: kept, signsOut } = change;
     const previousSessionId = session.id;

@@ -3,7 +3,7 @@ import type { SecurityEvents } from '../security-events/security-events.js';
 import type { AttributeSerializer } from '../session/attribute.serializer.js';
 import { ConcurrentUpdates } from '../session/concurrent-updates.js';
 import { JsonAttributeSerializer } from '../session/json-attribute.serializer.js';
-import { type SessionBounds, sizesOf, UNBOUNDED } from '../session/session-bounds.js';
+import { type SessionBounds, sizesOf } from '../session/session-bounds.js';
 import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SaveOutcome, Session } from '../session/session.js';
 import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
@@ -59,9 +59,7 @@ export interface StorePrimitives {
   load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
   /** Makes one atomic change. Rejects with the error of the store itself, without a `SessionStoreError` around it. */
   write(change: SessionChange): Promise<WriteReply>;
-  /** Whether a session may be rotated from the id `replaced` to `id`. */
   mayReplace(id: string, replaced: string): boolean;
-  /** The session that a record describes. */
   restore(record: SessionRecord): Session;
 }
 
@@ -306,13 +304,9 @@ function withOnly(names: readonly string[], record: SessionRecord): SessionRecor
 }
 
 function boundsOf(options: SessionRepositoryOptions): SessionBounds {
-  const { maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize } = options;
-  return {
-    maxAttributes: maxAttributes ?? UNBOUNDED.maxAttributes,
-    maxAttributeNameSize: maxAttributeNameSize ?? UNBOUNDED.maxAttributeNameSize,
-    maxAttributeSize: maxAttributeSize ?? UNBOUNDED.maxAttributeSize,
-    maxSessionSize: maxSessionSize ?? UNBOUNDED.maxSessionSize,
-  };
+  const { maxAttributes = Infinity, maxAttributeNameSize = Infinity } = options;
+  const { maxAttributeSize = Infinity, maxSessionSize = Infinity } = options;
+  return { maxAttributes, maxAttributeNameSize, maxAttributeSize, maxSessionSize };
 }
 
 /** A live session, and what its store has of it. Do not change the session. */

@@ -128,7 +128,6 @@ export interface SecurityReport extends Omit<SecurityFacts, keyof RequestFacts |
   readonly sessionId?: string | undefined;
 }
 
-/** Receives security events. */
 export interface SecurityEventListener {
   listensTo(kind: SecurityEventKind): boolean;
   /** Whether nobody needs a line in the log about such events. */

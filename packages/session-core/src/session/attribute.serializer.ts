@@ -39,7 +39,6 @@ export function problemWithoutValue(error: unknown): string {
   return error instanceof SerializationProblem ? error.message : 'cannot be serialized';
 }
 
-/** Whether a value is a serializer. */
 export function isSerializer(value: unknown): value is AttributeSerializer {
   return hasMethod(value, 'serialize') && hasMethod(value, 'deserialize');
 }

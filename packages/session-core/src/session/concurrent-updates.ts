@@ -3,7 +3,6 @@ import { ClientDisconnectedError, SessionConflictError } from '../errors/session
 import type { ContentBounds, IndexChanges, SessionChange, UpdateSession, WriteReply } from './session-change.js';
 import { type StepBefore, TurnQueue } from './turn.queue.js';
 
-/** What an update makes of an attribute. */
 interface UpdatedAttribute {
   /** null removes the attribute. */
   readonly text: string | null;
@@ -99,7 +98,6 @@ export class ConcurrentUpdates {
     });
   }
 
-  /** Settles the updates of a batch. */
   async #make(batch: readonly WaitingUpdate[], before: StepBefore<Known> | undefined): Promise<Known> {
     const { id, name, known: loaded, access } = batch.at(-1)!;
     const stored = before?.status === 'fulfilled' ? before.value : undefined;

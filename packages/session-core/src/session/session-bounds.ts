@@ -6,14 +6,6 @@ import type { SessionRecord, StoredText } from './session-record.js';
 /** How much a session may hold; Infinity: any amount. */
 export type SessionBounds = Readonly<Record<SessionBound, number>>;
 
-/** What no repository restricts by itself. */
-export const UNBOUNDED: SessionBounds = {
-  maxAttributes: Infinity,
-  maxAttributeNameSize: Infinity,
-  maxAttributeSize: Infinity,
-  maxSessionSize: Infinity,
-};
-
 /** A session that may hold no more than its bounds allow. */
 export interface BoundedSession {
   readonly bounds: SessionBounds;

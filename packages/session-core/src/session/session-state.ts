@@ -363,7 +363,6 @@ export function accessOf(state: SessionState, isOfAttributes: boolean): Pick<Upd
   return { ...(keepsIdle && { keepsIdle }), ...(memo && { memo }) };
 }
 
-/** The texts of all attributes to write. */
 function textsToSave(state: SessionState, attributes: TrackedAttributes): Map<string, string | null> {
   const texts = attributes.changes();
   // Only a session that begins anew holds any.

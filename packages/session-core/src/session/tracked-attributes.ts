@@ -156,7 +156,6 @@ export class StoredAttributes {
     return attempt(() => this.serializer.serialize(value));
   }
 
-  /** Whether the text of a value is still this one. */
   hasText(value: unknown, text: string): boolean {
     return hasText(this.serializer, value, text);
   }
@@ -252,7 +251,6 @@ export class TrackedAttributes {
     this.#session = session;
   }
 
-  /** The attributes that the store has. */
   get stored(): StoredAttributes {
     return this.#stored;
   }

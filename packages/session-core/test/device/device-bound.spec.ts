@@ -9,7 +9,6 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
   it('is offered at the sign-in, registered and proven', async () => {
     const { browser } = await startDevices(undefined, { platform });
     expect((await browser.post('/sign-in')).status).toBe(201);
-    console.log(heard, JSON.stringify(browser.binding));
     expect(browser.own).toEqual(['register 200']);
     expect([...browser.jar.keys()].toSorted()).toEqual(['SESSION', 'SESSION-device']);
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ name: 'ann', device: { algorithm: 'ES256' } });
@@ -44,7 +43,6 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     expect((await thief.get('/money')).status).toBe(401);
     expect(heard).toContain('missing-proof missing');
     expect((await browser.get('/money')).body).toBe('money');
-    console.log(heard, JSON.stringify(browser.binding));
     expect(browser.own).toEqual(['register 200']);
   });
 

@@ -7,7 +7,7 @@ import {
   PRINCIPAL_ATTRIBUTE,
 } from '../../src/session/attribute-names.js';
 import { type Session } from '../../src/session/session.js';
-import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { UNBOUNDED } from '../support/unbounded.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { SecurityEvents } from '../../src/security-events/security-events.js';
 import { RecordingWriter } from '../support/recording.writer.js';

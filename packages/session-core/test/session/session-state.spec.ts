@@ -1,6 +1,6 @@
 import { INITIALIZED_ATTRIBUTE, PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { keptAttributes } from '../../src/session/kept-attributes.js';
-import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { UNBOUNDED } from '../support/unbounded.js';
 import type { UpdateSession, WriteReply } from '../../src/session/session-change.js';
 import {
   begunAnew,

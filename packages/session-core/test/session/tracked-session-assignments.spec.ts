@@ -1,6 +1,6 @@
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
 import { AttributeSerializer } from '../../src/session/attribute.serializer.js';
-import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { UNBOUNDED } from '../support/unbounded.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 
 describe('assignAttribute()', () => {

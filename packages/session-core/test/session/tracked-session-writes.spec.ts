@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import { SessionAttributeError, SessionStoreError } from '../../src/errors/session.errors.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
-import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { UNBOUNDED } from '../support/unbounded.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { PRINCIPAL_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { SessionAttributeError, SessionStateError, SessionStoreError } from '../../src/errors/session.errors.js';
 import type { Session } from '../../src/session/session.js';
-import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { UNBOUNDED } from '../support/unbounded.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
 

@@ -5,7 +5,7 @@ import { SessionBoundError, SessionStoreError } from '../../src/errors/session.e
 import { SessionDeletedEvent } from '../../src/events/session.events.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';
 import type { StoredText } from '../../src/session/session-record.js';
-import { UNBOUNDED } from '../../src/session/session-bounds.js';
+import { UNBOUNDED } from '../support/unbounded.js';
 import { SessionSnapshot } from '../../src/session/session-snapshot.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { RecordingWriter } from '../support/recording.writer.js';
