@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { isReply } from '@nest-session/redis-events/internal';
 import type { JsonValue } from '../values/json-values.js';
+import { isNoContext } from '../values/spring-principal.js';
 import { readStoredValue } from '../values/stored-value.js';
 
 /** The fields of a session hash, as they are stored; none of a key of another type. */
@@ -21,7 +22,7 @@ export interface SpringSession {
   readonly lastAccessedTime: number;
   /** Seconds; a negative one never ends. */
   readonly maxInactiveInterval: number;
-  /** Undefined is a value that cannot be read. */
+  /** Undefined is a value that cannot be read, or the context of Spring Security where it is none. */
   readonly attributes: ReadonlyMap<string, JsonValue | undefined>;
 }
 
@@ -42,7 +43,10 @@ export function readSpringSession(
     const value = readStoredValue(stored);
     if (!name.startsWith(ATTRIBUTE)) {
       if (Number.isSafeInteger(value)) times.set(name, value as number);
-    } else if (value !== null) attributes.set(name.slice(ATTRIBUTE.length), value);
+    } else if (value !== null) {
+      const attribute = name.slice(ATTRIBUTE.length);
+      attributes.set(attribute, isNoContext(attribute, stored) ? undefined : value);
+    }
   }
   const [creationTime, lastAccessedTime, maxInactiveInterval] = [
     times.get('creationTime'),
