@@ -74,6 +74,7 @@ export {
   assertPrincipalName,
   COOKIE_MAX_AGE_ATTRIBUTE,
   INITIALIZED_ATTRIBUTE,
+  isIdentityAttribute,
   isOwnAttribute,
   isWellFormed,
   PRINCIPAL_ATTRIBUTE,

@@ -13,7 +13,7 @@ import {
 import { JsonAttributeSerializer, SessionToken } from '@nest-session/core';
 import type { ResolvedExpressSessionOptions, Secret } from './express-session.options.js';
 import { isOwn } from './bag/session-bag.js';
-import type { PrincipalRule, SessionProperties } from './principal/principal-rule.js';
+import { type PrincipalRule, type SessionProperties, userIn } from './principal/principal-rule.js';
 import { logger, warnOnce } from './express-session.logger.js';
 
 // The prefix of a signed value.
@@ -131,8 +131,11 @@ export class ConnectRedisTakeover implements SessionTakeover {
 
   /** Without a name, nothing could end the session with the others of its user: the user signs in again. */
   #decode(text: string): ForeignSessionData | undefined {
+    const { principal } = this.options;
     try {
-      return decodeOldSession(text, this.options.principal);
+      const data = decodeOldSession(text, principal);
+      if (principal?.isAssumed && hasUserOfPassport(data, principal)) throw new TypeError(NOT_STATED);
+      return data;
     } catch (error) {
       if (!this.#hasWarned) logger.warn(`${NOT_TAKEN_OVER}${(error as Error).message}`);
       this.#hasWarned = true;
@@ -149,6 +152,15 @@ export class ConnectRedisTakeover implements SessionTakeover {
     appendHeader(response, 'Set-Cookie', stringifySetCookie(cookie));
   }
 }
+
+/** express-session keeps whatever an application assigns, which a client may have chosen. */
+function hasUserOfPassport(data: ForeignSessionData | undefined, { passportKeys }: PrincipalRule): boolean {
+  return [...(passportKeys ?? [])].some((key) => userIn(data?.attributes.get(key)) !== undefined);
+}
+
+const NOT_STATED =
+  'It holds a user of Passport, and nothing says that the application uses Passport: set ' +
+  "`principal: 'passport'` of ExpressSessionModule.forRoot(), or a function or false where it does not";
 
 const NOT_TAKEN_OVER =
   'A session of express-session was not taken over, so its user has to sign in again. This is logged once. ';

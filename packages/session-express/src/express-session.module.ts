@@ -197,9 +197,10 @@ const NO_PRINCIPAL: Readonly<Record<NoPrincipalReason, string>> = {
     '`sub`. So @Authenticated() refuses the user, and Sessions.endAll() does not reach the session. Set the option ' +
     '`principal` of ExpressSessionModule.forRoot(), such as (session) => session.passport?.user?.email.',
   'not-by-passport':
-    'a user stands where Passport keeps its own, and Passport did not write it there, so it signs nobody in, and is not ' +
-    'stored where Passport is in use: a client may have chosen it, as by Object.assign(req.session, body). If code of ' +
-    'yours wrote it, call req.session.signIn(name), or set the option `principal` of ExpressSessionModule.forRoot().',
+    'a user stands where Passport keeps its own, and Passport did not write it there, so it is not stored and signs ' +
+    'nobody in: a client may have chosen it, as by Object.assign(req.session, body). If code of yours wrote it, call ' +
+    'req.session.signIn(name) or use another property. If the application does not use Passport, set the option ' +
+    '`principal` of ExpressSessionModule.forRoot() to false or to a function.',
 };
 
 function problem(sentence: string): InvalidSessionOptionsError {

@@ -148,10 +148,11 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
   cookie?: CookieOptions;
   /**
    * Returns the principal of a session before each save: see `PrincipalOfSession`. It is tried at start on a session
-   * without properties, where it must return undefined. With false, the application sets the principal itself.
-   * @default the user that Passport has signed in: what it keeps in the session, or the `id`, `_id` or `sub` of that
+   * without properties, where it must return undefined. With `'passport'`, it is the user that Passport has signed in: what it keeps in the
+   * session, or the `id`, `_id` or `sub` of that. With false, the application sets the principal itself.
+   * @default 'passport', but for the old sessions of option `secret`, which are taken over only with `'passport'`
    */
-  principal?: PrincipalOfSession | false;
+  principal?: PrincipalOfSession | 'passport' | false;
 }
 
 /** The options, checked and with all defaults. */
@@ -175,7 +176,7 @@ export function resolveExpressSessionOptions(options: ExpressSessionModuleOption
   const principal = reader.value(
     'principal',
     isPrincipal,
-    'a function that takes the session and returns at once, not an async one, or false',
+    "a function that takes the session and returns at once, not an async one, or false, or 'passport'",
   );
   const problem = typeof principal === 'function' ? principalProblem(principal) : undefined;
   if (problem !== undefined) reader.problem(`Option \`principal\` ${problem}.`);
@@ -218,6 +219,6 @@ function isSecret(value: unknown): value is Secret | Secret[] {
   return secrets.length > 0 && secrets.every(isOne);
 }
 
-function isPrincipal(value: unknown): value is PrincipalOfSession | false {
-  return value === false || (typeof value === 'function' && !isAsyncFunction(value));
+function isPrincipal(value: unknown): value is PrincipalOfSession | 'passport' | false {
+  return value === false || value === 'passport' || (typeof value === 'function' && !isAsyncFunction(value));
 }

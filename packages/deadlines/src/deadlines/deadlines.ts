@@ -132,7 +132,9 @@ export class Deadlines {
    */
   async schedule<T>(kind: Deadline<T>, key: string, options: ScheduleOptions<T>): Promise<ScheduleOutcome> {
     assertObject('The third argument', options);
-    const [outcome] = await this.scheduleMany(kind, [{ key, ...options }]);
+    // Last: the options may be the body of a request.
+    const keyed = { ...options, key } as ScheduleOptions<T> & { readonly key: string };
+    const [outcome] = await this.scheduleMany(kind, [keyed]);
     return outcome!;
   }
 

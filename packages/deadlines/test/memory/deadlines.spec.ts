@@ -176,6 +176,17 @@ describe('Deadlines', () => {
     expect(await deadlines.count(visit)).toBe(0);
   });
 
+  it('schedules under the key that it is called with, whatever key its options have', async () => {
+    const reminder = deadline<string>('reminder');
+    await deadlines.schedule(reminder, 'ann', { in: '1d', data: 'of ann' });
+    // As the body of a request, which its client has chosen.
+    const options: ScheduleOptions<string> = JSON.parse('{"in":"2d","data":"of bob","key":"ann","id":"x","kind":"y"}');
+    expect(await deadlines.schedule(reminder, 'bob', options)).toBe('scheduled');
+    const found = await Promise.all(['ann', 'bob'].map((key) => deadlines.get(reminder, key)));
+    expect(found.map((each) => each?.data)).toEqual(['of ann', 'of bob']);
+    for (const key of ['ann', 'bob']) await deadlines.cancel(reminder, key);
+  });
+
   it('refuses what is no kind', async () => {
     for (const kind of ['visit', undefined, {}, { name: '' }]) {
       const calls = [

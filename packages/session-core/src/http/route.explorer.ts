@@ -82,12 +82,13 @@ export class RouteExplorer {
     ]);
   }
 
-  /** The routes and resolvers that have interceptors of the application by decorators. */
-  interceptedHandlers(): Handler[] {
+  /** The routes and resolvers that have interceptors of the application by decorators; with `isEach`, all of them. */
+  interceptedHandlers(isEach: boolean): Handler[] {
     return [...this.modules.values()].flatMap(({ controllers, providers }) =>
       [...controllers.values(), ...providers.values()]
         .flatMap((wrapper) => this.#handlersOf(wrapper))
-        .filter((handler) => (isRoute(handler.method) || isRootResolver(handler.method)) && isIntercepted(handler)),
+        .filter(({ method }) => isRoute(method) || isRootResolver(method))
+        .filter((handler) => isEach || isIntercepted(handler)),
     );
   }
 

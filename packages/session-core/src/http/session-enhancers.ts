@@ -41,7 +41,9 @@ export class SessionEnhancers implements OnModuleInit {
     const { config } = this;
     if (!config || !isMetadataKnown) warnings.warn('metadata', UNKNOWN_NEST);
     const isIntercepted = this.#hasGlobalInterceptors;
-    for (const { method } of this.routes.interceptedHandlers()) putLast(revocation, method);
+    // Nest runs the global ones of a request behind all other global ones.
+    const isEach = config !== undefined && config.getGlobalRequestInterceptors().length > 0;
+    for (const { method } of this.routes.interceptedHandlers(isEach)) putLast(revocation, method);
     if (isIntercepted) config?.useGlobalInterceptors(revocation);
     const guards: CanActivate[] = [new RevocationGuard(this.connections, this.#hasForeignGuard)];
     const marks = [KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, DEVICE_BOUND];

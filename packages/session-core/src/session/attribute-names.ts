@@ -42,6 +42,19 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
 
+const OF_SPRING =
+  'is how Spring knows its user: call signInAs(session, user) of @nest-session/spring, or session.signIn(name)';
+
+/**
+ * By the name of each attribute in which another framework keeps who is signed in: what an application calls instead.
+ * Whichever store it uses, because the sessions of one may be shared later. Unlike those of the library, they count
+ * toward the bounds, and applications may read them.
+ */
+const IDENTITY: ReadonlyMap<string, string> = new Map([
+  ['SPRING_SECURITY_CONTEXT', OF_SPRING],
+  ['org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME', OF_SPRING],
+]);
+
 /** Whether a session is stored although the application set none of its attributes. */
 export function isUninitialized(names: Iterable<string>): boolean {
   return [...names].every((name) => name === INITIALIZED_ATTRIBUTE);
@@ -57,16 +70,23 @@ export function isShown(name: string): boolean {
   return name !== DEVICE_ATTRIBUTE && name !== TURN_ATTRIBUTE;
 }
 
+/** Whether an attribute says to another framework who is signed in. */
+export function isIdentityAttribute(name: string): boolean {
+  return IDENTITY.has(name);
+}
+
 /**
  * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
- * toward no bound. All but the principal, and what shows whose the session is, can be removed.
+ * toward no bound, and those that say who is signed in. Those of the library can be removed, but for the principal and
+ * what shows whose the session is.
  * @throws SessionAttributeError for an attribute that an application may not set to this value
  */
 export function assertFree(name: string, value: unknown): void {
-  const instead = OWN.get(name);
+  const instead = OWN.get(name) ?? IDENTITY.get(name);
   if (instead === undefined) return;
   const isRemoved = value === undefined || value === null;
-  if (!isRemoved || name === PRINCIPAL_ATTRIBUTE || !isShown(name)) throw new SessionAttributeError(name, instead);
+  const mayBeRemoved = name !== PRINCIPAL_ATTRIBUTE && isShown(name) && !IDENTITY.has(name);
+  if (!isRemoved || !mayBeRemoved) throw new SessionAttributeError(name, instead);
 }
 
 /** @throws TypeError for a name that stores could not keep */

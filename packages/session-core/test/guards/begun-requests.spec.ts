@@ -10,9 +10,12 @@ import {
   Inject,
   type NestInterceptor,
   Post,
+  type Provider,
+  Scope,
   UseGuards,
   UseInterceptors,
 } from '@nestjs/common';
+import { APP_INTERCEPTOR } from '@nestjs/core';
 import { beginRequest, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
 import { defer, switchMap } from 'rxjs';
@@ -37,12 +40,15 @@ class OwnGuard implements CanActivate {
   }
 }
 
+const PATHS_OF_UPLOADS = ['/picture', '/pay', '/note'];
+
 /** Takes as long as the client does, as one that takes an upload. */
 class UploadInterceptor implements NestInterceptor {
   static begun = 0;
   static finish: () => void = () => undefined;
 
-  intercept(_: ExecutionContext, next: CallHandler) {
+  intercept(context: ExecutionContext, next: CallHandler) {
+    if (!PATHS_OF_UPLOADS.includes(context.switchToHttp().getRequest<{ url: string }>().url)) return next.handle();
     UploadInterceptor.begun++;
     return defer(() => new Promise<void>((resolve) => (UploadInterceptor.finish = resolve))).pipe(
       switchMap(() => next.handle()),
@@ -149,7 +155,7 @@ function letTimePass(milliseconds: number): void {
 }
 
 describe.each(['express', 'fastify'] as const)('a request on %s that began before', (platform) => {
-  async function start() {
+  async function start(providers: Provider[] = []) {
     const time = new ManualClock();
     const store = new GatedRepository({ clock: time, absoluteTimeout: 3600 });
     const session = { absoluteTimeout: '1h', touchInterval: '1h', timeout: '2h' };
@@ -158,6 +164,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s that began befor
       store,
       session,
       controllers: [BankController],
+      providers,
       configure: (nest) => nest.use(rotateEach),
     });
     const ann = agent();
@@ -230,6 +237,29 @@ describe.each(['express', 'fastify'] as const)('a request on %s that began befor
       jest.restoreAllMocks();
     }
   });
+
+  it.each([
+    ['for all requests', '/pay', Scope.DEFAULT],
+    ['for all requests', '/note', Scope.DEFAULT],
+    ['of the request', '/pay', Scope.REQUEST],
+    ['of the request', '/note', Scope.REQUEST],
+    ['of its own', '/pay', Scope.TRANSIENT],
+  ] as const)(
+    'a sign-out is refused after an upload that a global interceptor %s has taken: %s',
+    async (_, path, scope) => {
+      const { ann, sessions } = await start([{ provide: APP_INTERCEPTOR, useClass: UploadInterceptor, scope }]);
+      for (const isEnded of [false, true]) {
+        const before = UploadInterceptor.begun;
+        const response = ann.post(path, {});
+        await eventually(() => UploadInterceptor.begun > before);
+        if (isEnded) await sessions.endAll('ann');
+        letTimePass(1001);
+        UploadInterceptor.finish();
+        expect((await response).status).toBe(isEnded ? 401 : 201);
+        jest.restoreAllMocks();
+      }
+    },
+  );
 
   it.each([...ENDS, ['a sign-in as bob', ({ ann }) => ann.post('/login/bob')] as (typeof ENDS)[number]])(
     '%s is refused after it, also where middleware has given the session another id',

@@ -28,6 +28,24 @@ describe.each([CSRF_ATTRIBUTE, REMEMBER_ME_ATTRIBUTE, COOKIE_MAX_AGE_ATTRIBUTE, 
   },
 );
 
+describe.each([
+  'SPRING_SECURITY_CONTEXT',
+  'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME',
+])('%s, by which Spring knows its user', (name) => {
+  it('is neither set, assigned, updated nor removed by an application, which may read it', async () => {
+    const session = restored({ [name]: '{"authentication":{}}' });
+    const refused = `Session attribute ${JSON.stringify(name)} is how Spring knows its user: call signInAs(session, user)`;
+    const expectRefused = (action: () => void) => expect(action).toThrow(refused);
+    for (const value of [{ authentication: { principal: 'admin' } }, 'admin', undefined, null]) {
+      expectRefused(() => session.setAttribute(name, value));
+      expectRefused(() => session.assignAttribute(name, value));
+    }
+    expectRefused(() => session.removeAttribute(name));
+    await expect(session.updateAttribute(name, () => 'admin')).rejects.toThrow(SessionAttributeError);
+    expect([session.isDirty, session.getAttribute(name)]).toEqual([false, { authentication: {} }]);
+  });
+});
+
 it.each([
   ['60', 60],
   ['0', 0],

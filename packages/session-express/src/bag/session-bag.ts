@@ -1,5 +1,11 @@
 import type { ReadonlySession, Session, Session as CoreSession } from '@nest-session/core';
-import { SafePromise, type SaveOutcome, SHOWN_SESSION, type TrackedSession } from '@nest-session/core/internal';
+import {
+  isIdentityAttribute,
+  SafePromise,
+  type SaveOutcome,
+  SHOWN_SESSION,
+  type TrackedSession,
+} from '@nest-session/core/internal';
 import { freezeFunction, freezeShared, SessionCookie } from './session-cookie.js';
 import { warnOnce } from '../express-session.logger.js';
 
@@ -79,9 +85,9 @@ function propertyNamesOf(session: ReadonlySession): string[] {
   return session.attributeNames.filter(isOwn);
 }
 
-/** Whether the application may use a name. */
+/** Whether the application may use a name: a client may have chosen it. */
 export function isOwn(name: string): boolean {
-  return !name.startsWith(RESERVED);
+  return !name.startsWith(RESERVED) && !isIdentityAttribute(name);
 }
 
 /** The members of a property bag that express-session does not have. You cannot assign to them. */

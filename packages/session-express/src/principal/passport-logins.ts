@@ -3,14 +3,16 @@ import { fastifyRequestOf } from '@nest-session/core/internal';
 
 /** The properties in which Passport keeps its users. */
 export class PassportKeys extends Set<string> {
-  /** Whether Passport has served a request, so that it reads these properties. */
-  isInUse = false;
+  /** Those of Passport itself, which keeps the user in an object there. @fastify/passport takes the whole property. */
+  readonly wrapped = new Set<string>();
 }
 
 /** What Passport is about to keep in the session of a request. */
 export interface PassportLogin {
   readonly key: string;
   readonly user: unknown;
+  /** What it keeps in the session under the key. */
+  readonly property: unknown;
 }
 
 /** The session manager of Passport 0.4 to 0.7 and, with the names in which it differs, of @fastify/passport. */
@@ -54,7 +56,7 @@ export function watchPassport(request: IncomingMessage, keys: PassportKeys): voi
   const key = manager._key ?? manager.key;
   if (typeof key !== 'string') return;
   keys.add(key);
-  keys.isInUse = true;
+  if (manager._key !== undefined) keys.wrapped.add(key);
   if (watched.has(manager)) return;
   watched.add(manager);
   const { _serializeUser, serializeUser } = manager;
@@ -68,7 +70,7 @@ type Serializer = (...args: unknown[]) => unknown;
 function calling(serialize: Serializer, key: string): Serializer {
   return function (this: unknown, user, request, done, ...others) {
     const record = (error: unknown, kept: unknown, ...rest: unknown[]) => {
-      if (!error) logins.set(request as object, { key, user: kept });
+      if (!error) logins.set(request as object, { key, user: kept, property: { user: kept } });
       return (done as Serializer)(error, kept, ...rest);
     };
     return serialize.call(this, user, request, record, ...others);
@@ -80,7 +82,7 @@ function resolving(serialize: Serializer, key: string): Serializer {
   return async function (this: unknown, user, request, ...others) {
     const kept = await serialize.call(this, user, request, ...others);
     const { raw } = request as PassportRequest;
-    if (raw) logins.set(raw, { key, user: kept });
+    if (raw) logins.set(raw, { key, user: kept, property: kept });
     return kept;
   };
 }

@@ -16,16 +16,18 @@ export type PrincipalOfSession = (session: SessionProperties) => string | number
 export interface PrincipalRule {
   /** The properties in which Passport keeps its users, if they are the principals. */
   readonly passportKeys?: PassportKeys;
+  /** Whether nothing says that the application uses Passport. */
+  readonly isAssumed?: boolean;
   /** Whether it may depend on an attribute. */
   mayRead(name: string): boolean;
   /** Returns the name of the principal, or undefined if no user is signed in. @throws TypeError when it has no name */
   nameIn(session: SessionProperties): string | undefined;
 }
 
-/** Returns the rule for an option: a function, false for none, or by default the users of Passport. */
-export function principalRule(option: PrincipalOfSession | false | undefined): PrincipalRule | undefined {
+/** Returns the rule for an option: a function, false for none, or the users of Passport, which is the default. */
+export function principalRule(option: PrincipalOfSession | 'passport' | false | undefined): PrincipalRule | undefined {
   if (option === false) return undefined;
-  if (option)
+  if (typeof option === 'function')
     return {
       mayRead: () => true,
       nameIn: (session) => principalNameOf(option(session), 'Option `principal` returned'),
@@ -33,6 +35,7 @@ export function principalRule(option: PrincipalOfSession | false | undefined): P
   const passportKeys = new PassportKeys(['passport']);
   return {
     passportKeys,
+    isAssumed: option === undefined,
     mayRead: (name) => passportKeys.has(name),
     nameIn: (session) => {
       const names = [...passportKeys].map((key) => principalNameOf(userIn(session[key]), PASSPORT_USER));

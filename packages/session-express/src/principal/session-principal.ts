@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '@nest-session/core';
-import type { RequestSession, TrackedSession } from '@nest-session/core/internal';
+import { fastifyRequestOf, type RequestSession, type TrackedSession } from '@nest-session/core/internal';
 import { isOwn, type Update } from '../bag/session-bag.js';
 import {
   nameIfAny,
@@ -24,6 +24,8 @@ export type NoPrincipalReport = (reason: NoPrincipalReason, request: IncomingMes
 export class PrincipalRecorder {
   readonly #authenticatedAt: number | undefined;
   #settled: PassportLogin | undefined;
+  /** What the settled login has written: it may not be saved yet. */
+  #written: { readonly key: string; readonly property: unknown } | undefined;
 
   constructor(
     private readonly session: TrackedSession,
@@ -58,14 +60,14 @@ export class PrincipalRecorder {
     if (!rule?.mayRead(name)) return update;
     return (current) => {
       const others = { ...this.#asStored(properties) };
-      const nameWith = (value: unknown) =>
+      const whoWith = (value: unknown) =>
         rule.passportKeys
-          ? nameIfAny(userIn(session.asStored(name, value)))
+          ? this.#userOf(name, session.asStored(name, value))
           : rule.nameIn({ ...others, [name]: session.asStored(name, value) });
       // Ask before the update, because the update may change the object in place.
-      const before = nameWith(current);
+      const before = whoWith(current);
       const value = update(current);
-      if (nameWith(value) === before) return value;
+      if (isDeepStrictEqual(whoWith(value), before)) return value;
       throw new TypeError(
         `req.session.updateAttribute(${JSON.stringify(name)}) would change the principal of the session: call ` +
           'req.session.regenerate(), and then assign the property instead',
@@ -74,40 +76,59 @@ export class PrincipalRecorder {
   }
 
   /**
-   * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody: it
-   * may be what a client has sent.
+   * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody, and
+   * does not stay there, where Passport would take it for its own: it may be what a client has sent.
    */
   #follow(keys: PassportKeys): void {
     const { session } = this;
     const login = passportLoginOf(this.request);
-    if (login && login !== this.#settled && this.#holds(login)) {
-      const name = principalNameOf(session.asStored(login.key, login.user), PASSPORT_USER);
-      this.#settled = login;
-      if (name === undefined) this.#tell('no-id');
-      // A sign-in of the application since then has decided it.
-      else if (name !== session.principalName && !this.#hasSignedIn) session.setPrincipal(name);
-      return;
-    }
-    const name = session.principalName;
+    if (login && login !== this.#settled) this.#settle(login);
+    let isLeft = false;
     for (const key of keys) {
-      const [before, user] = [userIn(session.peekStored(key)), this.#user(key)];
-      if (isDeepStrictEqual(user, before)) continue;
-      const next = nameIfAny(user);
-      if (user === undefined) this.#signOut(keys);
-      else if (next === undefined ? before === undefined : next !== name) this.#refuse(key, keys);
+      const written = this.#written?.key === key ? this.#written.property : session.peekStored(key);
+      const property = this.#property(key);
+      if (isDeepStrictEqual(this.#userOf(key, property), this.#userOf(key, written))) continue;
+      if (userIn(property) !== undefined) {
+        this.#tell('not-by-passport');
+        session.assignAttribute(key, written);
+        continue;
+      }
+      isLeft = true;
+      if (this.#written?.key === key) this.#written = undefined;
+      // To @fastify/passport, an object is a user, even an empty one.
+      if (this.#isWhole(key)) session.assignAttribute(key, undefined);
     }
+    if (isLeft) this.#signOut(keys);
   }
 
-  /** What other code has written reaches Passport neither: it would take that user for signed in. */
-  #refuse(key: string, { isInUse }: PassportKeys): void {
-    this.#tell('not-by-passport');
-    if (isInUse) this.session.assignAttribute(key, this.session.peekStored(key));
+  /** Takes over a login, once the session has the user of it. */
+  #settle(login: PassportLogin): void {
+    const { session } = this;
+    const { key } = login;
+    const property = session.asStored(key, login.property);
+    if (!isDeepStrictEqual(this.#userOf(key, this.#property(key)), this.#userOf(key, property))) return;
+    const name = principalNameOf(session.asStored(key, login.user), PASSPORT_USER);
+    this.#settled = login;
+    this.#written = { key, property };
+    if (name === undefined) this.#tell('no-id');
+    // A sign-in of the application since then has decided it.
+    else if (name !== session.principalName && !this.#hasSignedIn) session.setPrincipal(name);
+  }
+
+  /** All that Passport takes for its user in its property: beside that, an application may keep there what it likes. */
+  #userOf(key: string, property: unknown): unknown {
+    return this.#isWhole(key) ? property : userIn(property);
+  }
+
+  /** Whether the property may be one of @fastify/passport, to which all of it is the user. */
+  #isWhole(key: string): boolean {
+    return !this.rule?.passportKeys?.wrapped.has(key) && fastifyRequestOf(this.request) !== undefined;
   }
 
   /** The user of Passport is gone, and with it the principal: unless somebody else is signed in. */
   #signOut(keys: ReadonlySet<string>): void {
     const { principalName } = this.session;
-    const isAnothers = [...keys].some((key) => nameIfAny(this.#user(key)) === principalName);
+    const isAnothers = [...keys].some((key) => nameIfAny(userIn(this.#property(key))) === principalName);
     if (principalName !== undefined && !isAnothers && !this.#hasSignedIn) this.session.setPrincipal(undefined);
   }
 
@@ -115,18 +136,8 @@ export class PrincipalRecorder {
     this.report(reason, this.request, this.session.id);
   }
 
-  /** Whether the session has the user that Passport has just kept. */
-  #holds({ key, user }: PassportLogin): boolean {
-    const kept = this.session.asStored(key, user);
-    const property = this.session.asStored(key, this.session.peekAttribute(key));
-    // @fastify/passport keeps the user itself.
-    return [property, userIn(property)].some(
-      (value) => isDeepStrictEqual(value, kept) || (nameIfAny(value) ?? '') === nameIfAny(kept),
-    );
-  }
-
-  #user(key: string): unknown {
-    return userIn(this.session.asStored(key, this.session.peekAttribute(key)));
+  #property(key: string): unknown {
+    return this.session.asStored(key, this.session.peekAttribute(key));
   }
 
   /** The properties as the next request reads them, so that a function finds the same in both. */

@@ -8,7 +8,7 @@ import {
 import { RedisSessionModule } from '@nest-session/redis';
 import { SpringJsonSerializer, SpringSessionModule, springSessions } from '@nest-session/spring';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { HttpAgent, RedisServer } from '@nest-session/testing';
+import { RedisServer } from '@nest-session/testing';
 import { Controller, Get, Injectable } from '@nestjs/common';
 import { closeApps, type ExpressSessionAppOptions, startApp } from '../support/express-session.app.js';
 import { logInByPassport, type PassportLoginOptions } from '../support/passport-login.js';
@@ -155,11 +155,60 @@ describe.each(Object.keys(STORES))('a login by Passport, with the store %s', (st
   });
 });
 
-it('keeps the principal while the user that Passport keeps is changed in place', async () => {
+describe.each<[string, object]>([
+  ['with an id', { id: 7, role: 'user' }],
+  ['without an id', { name: 'bob', role: 'user' }],
+])('the user %s that Passport keeps whole', (_, user) => {
+  it.each<[string, Step<unknown>]>([
+    ['is changed in place', ({ session }) => void (session.passport.user.role = 'admin')],
+    [
+      'is replaced by one with the same id',
+      ({ session }) => void (session.passport = { user: { ...user, role: 'admin' } }),
+    ],
+    ['is replaced by one without an id', ({ session }) => void (session.passport = { user: { role: 'admin' } })],
+    ['is replaced by one that finds anybody', ({ session }) => void (session.passport.user = { id: { $ne: null } })],
+    [
+      'is replaced, and saved',
+      async (req) => {
+        req.session.passport = { user: { role: 'admin' } };
+        await req.session.save();
+      },
+    ],
+    [
+      'is replaced by updateAttribute()',
+      async ({ session }) => {
+        const isRefused = (error: Error) =>
+          expect(error.message).toContain('would change the principal of the session');
+        await session.updateAttribute('passport', () => ({ user: { ...user, role: 'admin' } })).catch(isRefused);
+        session.other = 1;
+      },
+    ],
+  ])('stays as it is when it %s', async (_how, forge) => {
+    const { run, who, log } = await start();
+    await run((req) => logInByPassport(req, user));
+    const before = await who();
+    for (let time = 0; time < 2; time++) {
+      await run(forge);
+      expect([await who(), await run(({ session }) => session.passport)]).toEqual([before, { user }]);
+    }
+    const reported = log.lines.join().includes('Passport did not write it there');
+    expect(reported || before === null || _how.includes('updateAttribute')).toBe(true);
+    await run(({ session }) => void delete session.passport.user);
+    expect([await who(), await run(({ session }) => session.passport.user ?? null)]).toEqual([null, null]);
+  });
+});
+
+it('a login in the request that writes another user beside it signs in under the key of Passport alone', async () => {
   const { run, who } = await start();
-  await run((req) => logInByPassport(req, { id: 7, token: 'a' }));
-  await run(({ session }) => void (session.passport.user.token = 'b'));
-  expect([await who(), await run(({ session }) => session.passport.user.token as string)]).toEqual(['7', 'b']);
+  await run((req) => logInByPassport(req, 'bob', { key: 'customer' }));
+  await run(async (req) => {
+    await logInByPassport(req, 'ann');
+    Object.assign((req.raw ?? req).session, { customer: { user: 'admin' }, cart: 'apple' });
+  });
+  expect([await who(), await run(({ session }) => [session.customer ?? null, session.cart])]).toEqual([
+    'ann',
+    [null, 'apple'],
+  ]);
 });
 
 it('is not overruled by Passport where the application signs in by another name after the login', async () => {
@@ -172,23 +221,21 @@ it('is not overruled by Passport where the application signs in by another name 
   expect([await who(), await count('7')]).toEqual(['ann', 0]);
 });
 
-describe('where Passport is in use, a user that it has not written', () => {
-  it.each(FORGERIES)('does not reach it, when code %s', async (how, forge) => {
-    const { app, client, run, log } = await start();
+describe('a user that Passport has not written', () => {
+  it.each(FORGERIES)('does not reach it, even before it has served a request, when code %s', async (how, forge) => {
+    const { client, run, log } = await start();
     const reads: Step<unknown> = ({ session }) => (session.passport as unknown) ?? null;
-    // Passport has served a request, of anybody.
-    await runIn(new HttpAgent(await app.getUrl()), (req) => logInByPassport(req, 'bob'));
     await run(({ session }) => void (session.cart = 'apple'));
     await request(client, forge);
     expect(await run(reads)).toBeNull();
     await run((req) => logInByPassport(req, 'ann'));
     await request(client, forge);
     expect(await run(reads)).toEqual(how === 'regenerates the session before' ? null : { user: 'ann' });
-    expect(log.lines.join()).toContain('is not stored where Passport is in use');
+    expect(log.lines.join()).toContain('Passport did not write it there, so it is not stored');
   });
 
-  it('is a value of the application where Passport is not in use', async () => {
-    const { run } = await start();
+  it('is a value of the application with `principal: false`, which says that nothing uses Passport', async () => {
+    const { run } = await start({ express: { principal: false } });
     await run(({ session }) => void (session.passport = 'C01X00T47'));
     expect(await run(({ session }) => session.passport as string)).toBe('C01X00T47');
   });

@@ -28,7 +28,7 @@ function startNew() {
   return startApp({
     controllers,
     configure: configureAccountApp,
-    express: { secret: SECRET, resave: false, saveUninitialized: false },
+    express: { secret: SECRET, principal: 'passport', resave: false, saveUninitialized: false },
     store: RedisSessionModule.forRoot({ url: server.url, notifications: 'off', commandTimeout: '1m' }),
   });
 }

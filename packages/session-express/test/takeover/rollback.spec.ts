@@ -35,7 +35,7 @@ const withOld = async (use: (agentOf: (browser: Browser) => HttpAgent) => Promis
 const withNew = async (namespace: string, use: (agentOf: (browser: Browser) => HttpAgent) => Promise<void>) => {
   const { origin } = await startApp({
     controllers: [AccountController],
-    express: { secret: SECRET },
+    express: { secret: SECRET, principal: 'passport' },
     store: RedisSessionModule.forRoot({ url: server.url, namespace, notifications: 'off', commandTimeout: '1m' }),
   });
   await use((browser) => browser.at(origin));

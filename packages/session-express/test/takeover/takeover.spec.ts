@@ -20,6 +20,7 @@ import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import type { ExpressSessionModuleOptions } from '../../src/index.js';
 import { closeApps, type ExpressSessionApp, startApp } from '../support/express-session.app.js';
+import { logInByPassport } from '../support/passport-login.js';
 import { request, runIn, type Step, StepController } from '../support/step.controller.js';
 
 LeakGuard.install();
@@ -84,7 +85,7 @@ async function start(
   app = await startApp({
     controllers: [StepController, PlainController],
     session,
-    express: { secret: [SECRET, OLDER_SECRET], ...express },
+    express: { secret: [SECRET, OLDER_SECRET], principal: 'passport', ...express },
     store: RedisSessionModule.forRoot({ url: server.url, notifications: 'off', commandTimeout: '1m' }),
     configure,
   });
@@ -129,6 +130,37 @@ async function timeToLive(): Promise<number> {
   expect(shadows).toHaveLength(1);
   return client.pttl(shadows[0]!);
 }
+
+describe('an old session with a user where Passport keeps its own', () => {
+  it.each(['ann', 7, { id: 'ann' }, { roles: ['admin'] }])(
+    'signs nobody in, and is not taken over, where nothing says that the application uses Passport: %j',
+    async (user) => {
+      await app.app.close();
+      await start({ principal: undefined });
+      const data = (passport: unknown) => JSON.stringify({ ...DATA, passport });
+      const reads: Step<unknown> = ({ session }) => [session.cart ?? null, session.passport?.user ?? null];
+      for (const forged of [{ user }, ...(typeof user === 'object' ? [user] : [])]) {
+        const { browser, key } = await oldSession({ data: data(forged) });
+        expect(await runIn(browser, reads)).toEqual([null, null]);
+        expect(await client.exists(key)).toBe(1);
+      }
+      const { browser } = await oldSession({ data: data({}) });
+      expect(await runIn(browser, reads)).toEqual([['book'], null]);
+      const lines = app.log.lines.filter((line) => line.includes('was not taken over'));
+      expect(lines).toEqual([expect.stringContaining("set `principal: 'passport'` of ExpressSessionModule.forRoot()")]);
+    },
+  );
+
+  it('ends with all sessions of its user by its id, although it would not be taken over', async () => {
+    await app.app.close();
+    await start({ principal: undefined });
+    const { sid, key } = await oldSession();
+    const sessions = app.app.get(Sessions, { strict: false });
+    expect(await sessions.end(sid, { of: 'bob' })).toBe(false);
+    expect(await sessions.end(sid, { of: 'ann' })).toBe(true);
+    expect(await client.exists(key)).toBe(0);
+  });
+});
 
 describe('the takeover of a session of connect-redis', () => {
   it('happens under the alias of the first session only, where a browser may have several', async () => {
@@ -436,7 +468,7 @@ describe('the takeover of a session of connect-redis', () => {
 
   it('prefers the session of the new cookie, and leaves the old entry', async () => {
     const browser = app.agent();
-    await runIn(browser, ({ session }) => void (session.passport = { user: 'bob' }));
+    await runIn(browser, (req) => logInByPassport(req, 'bob'));
     const { sid, key } = await oldSession();
     browser.setCookie(`connect.sid=${encodeURIComponent(sign(sid))}; Path=/`);
     expect(await userOf(browser)).toBe('bob');
@@ -564,10 +596,7 @@ describe('the takeover of a session of connect-redis', () => {
 
   it('sends the cookie of a login in the first request', async () => {
     const { browser } = await oldSession();
-    await runIn(browser, async (req) => {
-      await req.session.regenerate();
-      req.session.passport = { user: 'bob' };
-    });
+    await runIn(browser, (req) => logInByPassport(req, 'bob'));
     expect(Object.keys(browser.cookies)).toEqual(['SESSION']);
     expect(await userOf(browser)).toBe('bob');
   });
@@ -722,7 +751,7 @@ describe.each([
       platform,
       controllers: [StepController, PlainController],
       session,
-      express: { secret: SECRET },
+      express: { secret: SECRET, principal: 'passport' },
       store: RedisSessionModule.forRoot({ url: server.url, partitions, notifications: 'off', commandTimeout: '1m' }),
     });
   }

@@ -95,7 +95,7 @@ export class SessionEncryption {
         if (reply) return reply;
       } catch (error) {
         if (!(error instanceof DataKeyConflictError)) throw error;
-        session.adopt(error);
+        session.adopt(error, change);
       }
     }
     throw new SessionEncryptionError(
@@ -117,11 +117,17 @@ export interface EncryptedReply {
   readonly current?: string | undefined;
 }
 
+const OF_ANOTHER_SESSION =
+  'A session was not saved, because its save was led to a session with another data key, or without its own: data of the ' +
+  'session was changed in Redis';
+
 /** Encrypts and decrypts the attributes of one session, from its load to its saves. */
 class EncryptedSession {
   /** The known texts in Redis. A compare-and-set sends exactly the stored text. */
   readonly #texts = new Map<string, string>();
   #dataKey: DataKey | undefined;
+  /** Whether the session has had this data key in Redis: it has no other one from then on. */
+  #isStored: boolean;
   /** The id of the key that wraps the data key in Redis; undefined while no data key is known to be there. */
   #keyId: string | undefined;
   /** The id after a rotation by another request, if the data key has to be stored under it. */
@@ -134,7 +140,9 @@ class EncryptedSession {
     private readonly rules: EncryptionRules,
     private readonly id: string,
     private readonly wrapped?: string,
-  ) {}
+  ) {
+    this.#isStored = wrapped !== undefined;
+  }
 
   /** @throws SessionEncryptionError if this instance cannot decrypt any attribute of the session */
   assertReadable(): void {
@@ -158,7 +166,7 @@ class EncryptedSession {
     const reply = await send({ ...change, attributes, dataKey });
     if (reply.outcome !== 'created') return reply;
     this.#noteAll(attributes);
-    if (this.#dataKey) this.#keyId = this.rules.ring.current;
+    if (this.#dataKey) this.#noteStored();
     return { ...reply, memo: this };
   }
 
@@ -187,15 +195,30 @@ class EncryptedSession {
     if (reply.outcome !== 'saved' && reply.outcome !== 'forwarded') return reply;
     this.#noteAll(attributes);
     // A forwarded save does not change a data key that Redis already has.
-    if (dataKeys && (reply.outcome === 'saved' || this.#keyId === undefined)) this.#keyId = this.rules.ring.current;
+    if (dataKeys && (reply.outcome === 'saved' || this.#keyId === undefined)) this.#noteStored();
     return reply;
   }
 
-  /** Takes over the data key of the session in Redis. If there is none, records the later id of the session. */
-  adopt({ sessionId, wrapped }: DataKeyConflictError): void {
-    if (wrapped !== undefined) return this.#open(wrapped, sessionId);
+  /**
+   * Takes over the data key of the session in Redis. If there is none, records the later id of the session.
+   * @throws SessionEncryptionError for a session that has had another one: the save would be read by the session to
+   *   which somebody has led it in Redis
+   */
+  adopt({ sessionId, wrapped }: DataKeyConflictError, { id, newId }: UpdateSession): void {
+    const known = this.#isStored ? this.#known : undefined;
+    if (wrapped !== undefined) {
+      const { dataKey } = this.rules.ring.unwrap(wrapped, sessionId);
+      if (known && known.id !== dataKey.id) throw new SessionEncryptionError(OF_ANOTHER_SESSION);
+      return this.#open(wrapped, sessionId);
+    }
+    if (known && sessionId !== id && sessionId !== newId) throw new SessionEncryptionError(OF_ANOTHER_SESSION);
     this.#keyId = undefined;
     this.#laterId = sessionId;
+  }
+
+  #noteStored(keyId = this.rules.ring.current): void {
+    this.#keyId = keyId;
+    this.#isStored = true;
   }
 
   /** The texts to store. */
@@ -293,6 +316,6 @@ class EncryptedSession {
   #open(wrapped: string, id: string): void {
     const { dataKey, keyId } = this.rules.ring.unwrap(wrapped, id);
     this.#dataKey = dataKey;
-    this.#keyId = keyId;
+    this.#noteStored(keyId);
   }
 }

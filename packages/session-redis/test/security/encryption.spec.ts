@@ -535,9 +535,54 @@ describe('what was changed in Redis is an error of its attribute:', () => {
     await one.save();
     expect(await attributesOf(repositoryOf(), one.id)).toEqual({ a: SECRET });
     await store.client.hdel(hashOf(one.id), 'dataKey');
+    // Not under another id: it may be that of a session to which somebody has led the save.
     two.setAttribute('b', 1);
-    await two.save();
-    expect(await attributesOf(instanceOf(store, encryptionOf(B)), one.id)).toEqual({ a: SECRET, b: 1 });
+    expect((await problemOf(() => two.save())).message).toContain('led to a session with another data key');
+    expect(await textOf(one.id, 'b')).toBeNull();
+  });
+
+  describe.each<[string, () => ReturnType<typeof repositoryOf>]>([
+    ['while the keys are not rotated', repositoryOf],
+    ['while the keys are rotated', () => instanceOf(store, encryptionWith('refuse', B, A))],
+  ])('a forwarding mark that leads a save to the session of somebody else, %s', (_, repository) => {
+    const lead = async (from: string, to: string) => {
+      await store.client.rename(store.keysOf(from).shadow(from), 'aside');
+      await store.client.set(store.keysOf(from).forwardingMark(from), to, 'PX', MINUTE);
+    };
+    const readBy = async (id: string, name: string) => {
+      try {
+        return (await load(repository(), id)).getAttribute(name) ?? null;
+      } catch {
+        return null;
+      }
+    };
+
+    it.each([
+      ['', async () => undefined],
+      ['without its data key', (id: string) => store.client.hdel(hashOf(id), 'dataKey')],
+      ['without all that it held', (id: string) => store.client.hdel(hashOf(id), 'dataKey', fieldOf('a'))],
+    ] as const)('lets them read nothing of it, nor write what its user would read %s', async (_how, prepare) => {
+      const [ann, mallory] = [await stored(repositoryOf(), { a: 1 }), await stored(repositoryOf(), { a: 2 })];
+      const wrapped = await dataKeyOf(mallory.id);
+      const changing = [
+        await load(repository(), ann.id),
+        await load(repository(), ann.id),
+        await load(repository(), ann.id),
+      ];
+      await prepare(mallory.id);
+      await lead(ann.id, mallory.id);
+      changing[0]!.setAttribute('card', SECRET);
+      changing[2]!.setAttribute('other', SECRET);
+      await changing[0]!.save().catch((problem: unknown) => expect(problem).toBeInstanceOf(SessionEncryptionError));
+      await changing[1]!
+        .updateAttribute('card', () => SECRET)
+        .catch((problem: unknown) => expect(problem).toBeInstanceOf(SessionEncryptionError));
+      // What a failed save knows of the session to which it was led does not count at the next one.
+      for (let time = 0; time < 2; time++) await changing[2]!.save().catch(() => undefined);
+      expect([await readBy(mallory.id, 'card'), await readBy(mallory.id, 'other')]).toEqual([null, null]);
+      await store.client.hset(hashOf(mallory.id), { dataKey: wrapped });
+      expect([await readBy(mallory.id, 'card'), await readBy(mallory.id, 'other')]).toEqual([null, null]);
+    });
   });
 
   it.each([

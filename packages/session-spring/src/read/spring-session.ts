@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import { ifStray } from '@nest-session/redis-events/internal';
 import type { JsonValue } from '../values/json-values.js';
+import { isNoContext } from '../values/spring-principal.js';
 import { readStoredValue } from '../values/stored-value.js';
 
 /** The fields of a session hash, as they are stored; none of a key of another type. */
@@ -16,7 +17,7 @@ export interface SpringSession {
   readonly lastAccessedTime: number;
   /** Seconds; a negative one never ends. */
   readonly maxInactiveInterval: number;
-  /** Undefined is a value that cannot be read. */
+  /** Undefined is a value that cannot be read, or the context of Spring Security where it is none. */
   readonly attributes: ReadonlyMap<string, JsonValue | undefined>;
 }
 
@@ -37,7 +38,10 @@ export function readSpringSession(
     const value = readStoredValue(stored);
     if (!name.startsWith(ATTRIBUTE)) {
       if (Number.isSafeInteger(value)) times[name] = value as number;
-    } else if (value !== null) attributes.set(name.slice(ATTRIBUTE.length), value);
+    } else if (value !== null) {
+      const attribute = name.slice(ATTRIBUTE.length);
+      attributes.set(attribute, isNoContext(attribute, stored) ? undefined : value);
+    }
   }
   const { creationTime, lastAccessedTime, maxInactiveInterval } = times;
   if (creationTime === undefined || lastAccessedTime === undefined || maxInactiveInterval === undefined)

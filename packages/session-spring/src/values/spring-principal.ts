@@ -1,7 +1,7 @@
-import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
+import { PRINCIPAL_ATTRIBUTE, TrackedSession } from '@nest-session/core/internal';
 import { ATTRIBUTE_FIELD } from '@nest-session/redis/internal';
 import type { Session } from '@nest-session/core';
-import { readStoredValue } from './stored-value.js';
+import { isOfSpringSecurity, readStoredValue } from './stored-value.js';
 import { membersOf, type JsonValue } from './json-values.js';
 import { valueOfText } from './spring-json.serializer.js';
 
@@ -31,7 +31,7 @@ export function attributesHere(fields: Iterable<readonly [field: string, stored:
     if (!field.startsWith(ATTRIBUTE_FIELD) || stored.length === 0) continue;
     const name = field.slice(ATTRIBUTE_FIELD.length);
     // One of this name would be taken for our principal.
-    if (name === PRINCIPAL_ATTRIBUTE) continue;
+    if (name === PRINCIPAL_ATTRIBUTE || isNoContext(name, stored)) continue;
     attributes.set(name === SPRING_PRINCIPAL_NAME ? PRINCIPAL_ATTRIBUTE : name, stored.toString());
   }
   const context = attributes.has(PRINCIPAL_ATTRIBUTE) ? undefined : attributes.get(SECURITY_CONTEXT);
@@ -42,6 +42,11 @@ export function attributesHere(fields: Iterable<readonly [field: string, stored:
 
 /** The attribute in which Spring Security keeps who is signed in. */
 export const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
+
+/** Whether a value is where Spring Security keeps its context, and is none to it. */
+export function isNoContext(attribute: string, stored: Buffer | string): boolean {
+  return attribute === SECURITY_CONTEXT && !isOfSpringSecurity(Buffer.from(stored as string));
+}
 
 /** Who is signed in, and what they may do. */
 export interface SpringAuthentication {
@@ -112,7 +117,7 @@ export function signInAs(
   options?: Parameters<Session['signIn']>[1],
 ): void {
   session.signIn(user.name, options);
-  session.setAttribute(SECURITY_CONTEXT, valueOfText(JSON.stringify(contextOf(user))));
+  TrackedSession.of(session).setOwnAttribute(SECURITY_CONTEXT, valueOfText(JSON.stringify(contextOf(user))));
 }
 
 function contextOf({ name, authorities }: SpringAuthentication): object {

@@ -130,3 +130,22 @@ export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_
     throw error;
   }
 }
+
+// Jackson writes the class of an object first. A key of the same name, which a client may have chosen, comes later.
+const BEGINS_WITH_SECURITY_CLASS = /^\s*\{\s*"@class"\s*:\s*"org\.springframework\.security\./;
+
+/**
+ * Whether a value is an object of a class of Spring Security, or of a subclass. What an application stores on behalf of
+ * a client is a map or a text.
+ */
+export function isOfSpringSecurity(stored: Buffer): boolean {
+  if (!isJavaStream(stored)) return BEGINS_WITH_SECURITY_CLASS.test(stored.toString());
+  try {
+    const value = new JavaStreamReader(stored, READING_LIMITS).read();
+    const line = typeof value === 'object' && value?.kind === 'object' ? value.type.line : undefined;
+    return line?.some(({ name }) => name.startsWith('org.springframework.security.')) ?? false;
+  } catch (error) {
+    if (error instanceof UnreadableValueError) return false;
+    throw error;
+  }
+}

@@ -1,4 +1,4 @@
-import { Controller, Get, Post } from '@nestjs/common';
+import { Body, Controller, Get, Post } from '@nestjs/common';
 import {
   Authenticated,
   IndexedSessionRepository,
@@ -42,6 +42,12 @@ class SignInController {
   @Post('sign-in')
   signIn(@Session() session: Session) {
     signInAs(session, { name: 'ann', authorities: ['ROLE_USER'] });
+    return { ok: true };
+  }
+
+  @Post('preferences')
+  set(@Session() session: Session, @Body() { name, value }: { readonly name: string; readonly value: unknown }) {
+    session.setAttribute(name, value);
     return { ok: true };
   }
 
@@ -382,6 +388,30 @@ it('writes nothing into the keys of Spring but what Spring writes there', async 
     await app.stop();
   }
 });
+
+it.each(['plain', 'typed', 'security'] as const)(
+  'signs nobody in by an attribute that a client names, nor gives them roles: %s',
+  async (form) => {
+    const app = await start({ serializer: new SpringJsonSerializer(form) });
+    try {
+      const value = { authentication: { authenticated: true, principal: 'admin', authorities: ['ROLE_ADMIN'] } };
+      const agents = [app.agent(), ...(form === 'security' ? [app.agent()] : [])];
+      expect((await agents[0]!.post('/preferences', { name: 'theme', value: 'dark' })).status).toBe(201);
+      await agents[1]?.post('/sign-in');
+      for (const agent of agents) {
+        const before = await agent.get('/user');
+        for (const name of ['SPRING_SECURITY_CONTEXT', SPRING_PRINCIPAL_NAME]) {
+          expect((await agent.post('/preferences', { name, value })).status).toBe(500);
+          expect((await agent.post('/preferences', { name, value: 'admin' })).status).toBe(500);
+        }
+        const after = await agent.get('/user');
+        expect([after.status, after.json()]).toEqual([before.status, before.json()]);
+      }
+    } finally {
+      await app.stop();
+    }
+  },
+);
 
 describe('whom signInAs() signs in', () => {
   let app: App;
