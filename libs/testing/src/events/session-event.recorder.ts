@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { OnSessionEvent, SessionEvent } from '@nest-session/core';
-import type { SessionEventClass, SessionEventType } from '@nest-session/core/internal';
+import type { SessionEventClass } from '@nest-session/core/internal';
 
 // A suspended process receives nothing, so the timeout is counted in this many parts, however long each of them takes.
 const PARTS = 20;
@@ -40,12 +40,12 @@ export class SessionEventRecorder {
     options?: { readonly timeout?: number },
   ): Promise<E>;
   next(
-    kind: SessionEventType | SessionEventClass,
+    kind: SessionEvent['type'] | SessionEventClass,
     sessionId?: string,
     options?: { readonly timeout?: number },
   ): Promise<SessionEvent>;
   async next(
-    kind: SessionEventType | SessionEventClass,
+    kind: SessionEvent['type'] | SessionEventClass,
     sessionId?: string,
     { timeout = 20_000 }: { readonly timeout?: number } = {},
   ): Promise<SessionEvent> {
@@ -81,7 +81,7 @@ export class SessionEventRecorder {
   }
 
   /** Counts the recorded events of this type (and session). A redelivery counts again. */
-  count(kind: SessionEventType | SessionEventClass, sessionId?: string): number {
+  count(kind: SessionEvent['type'] | SessionEventClass, sessionId?: string): number {
     return this.#events.filter(matcher(kind, sessionId)).length;
   }
 
@@ -90,19 +90,19 @@ export class SessionEventRecorder {
     this.#events = [];
   }
 
-  #missing(kind: SessionEventType | SessionEventClass, sessionId: string | undefined, timeout: number): string {
+  #missing(kind: SessionEvent['type'] | SessionEventClass, sessionId: string | undefined, timeout: number): string {
     const wanted = `${kindName(kind)}${sessionId === undefined ? '' : ` of session ${sessionId}`}`;
     const recorded = this.#events.map((event) => `\n  ${event.id} at ${new Date(event.at).toISOString()}`);
     return `No event ${wanted} within ${timeout} ms; recorded instead:${recorded.join('') || ' nothing'}`;
   }
 }
 
-function matcher(kind: SessionEventType | SessionEventClass, sessionId?: string): (event: SessionEvent) => boolean {
+function matcher(kind: SessionEvent['type'] | SessionEventClass, sessionId?: string): (event: SessionEvent) => boolean {
   return (event) =>
     (typeof kind === 'string' ? event.type === kind : event instanceof kind) &&
     (sessionId === undefined || event.sessionId === sessionId);
 }
 
-function kindName(kind: SessionEventType | SessionEventClass): string {
+function kindName(kind: SessionEvent['type'] | SessionEventClass): string {
   return typeof kind === 'string' ? `'${kind}'` : kind.name;
 }

@@ -154,7 +154,7 @@ function worstFirst<T extends { readonly state: KeyspaceState }>(all: readonly T
 }
 
 /** One subscription of a listener on all nodes. It handles notifications, and reports gaps and health. */
-class ListenerSubscription implements KeyspaceSubscription, NodeReports {
+export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   readonly #resolved: ResolvedSubscription;
   readonly #queue: NotificationQueue;
   readonly #parts = new Map<Redis, NodeSubscription>();

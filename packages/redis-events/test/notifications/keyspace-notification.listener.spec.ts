@@ -580,7 +580,7 @@ describe('a gap', () => {
   ])('of several nodes is told once, since %s', async (_, times, since) => {
     const gaps: (number | undefined)[] = [];
     const options = { events: 'set', handler, onGap: (gap: KeyspaceGap) => void gaps.push(gap.since) };
-    const subscription = new ListenerSubscription(options, 0, 100, () => undefined);
+    const subscription = new ListenerSubscription(options, 0, 100, () => []);
     subscription.start();
     for (const each of times) subscription.missed(each);
     await eventually(() => expect(gaps).toHaveLength(1));

@@ -14,7 +14,7 @@ import type { ResolvedSessionOptions } from '../configuration/session.options.js
 import { type Call, callOf, requestOf } from '../http/call.js';
 import { isGuardedBy, OWN_GUARD } from '../http/handler-metadata.js';
 import { ResponseCommit } from '../http/response-commit.js';
-import { isOriginOf } from '../resolvers/proxied-request.js';
+import { isOriginOf, mayHaveBeenChanged } from '../resolvers/proxied-request.js';
 import { csrfTokenOf, isCsrfTokenOf } from './csrf-token.js';
 
 /**
@@ -84,7 +84,8 @@ export class CsrfGuard implements CanActivate {
   /** @internal Inject it. */
   constructor(
     @Inject(Reflector) private readonly reflector: Reflector,
-    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'csrf' | 'securityEvents'>,
+    @Inject(SESSION_OPTIONS)
+    private readonly options: Pick<ResolvedSessionOptions, 'cookie' | 'csrf' | 'securityEvents'>,
   ) {}
 
   /**
@@ -117,7 +118,8 @@ export class CsrfGuard implements CanActivate {
   }
 
   #refuseOtherOrigins(request: HttpRequest): void {
-    if (!isFromOtherOrigin(requestOf(request), request, this.options.csrf.trustedOrigins)) return;
+    const { csrf, cookie } = this.options;
+    if (!isFromOtherOrigin(requestOf(request), request, csrf.trustedOrigins, cookie.secure === true)) return;
     throw new CsrfError('cross-origin', 'A page of another origin sent this request');
   }
 
@@ -164,9 +166,11 @@ export function isFromOtherOrigin(
   request: IncomingMessage,
   platform: Pick<HttpRequest, 'host'>,
   trustedOrigins: ReadonlySet<string>,
+  isHttpsOnly = false,
 ): boolean {
   const { origin, host, 'sec-fetch-site': site } = request.headers;
   if (origin !== undefined && trustedOrigins.has(origin)) return false;
+  if (isHttpsOnly && origin !== undefined && mayHaveBeenChanged(origin, request)) return true;
   // `none`: the user typed the address. `same-site` is another host of the domain, which is not this application.
   if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   if (origin === undefined) return false;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { hostOf, isLocal, isOriginOf } from '../resolvers/proxied-request.js';
+import { isOriginOf, mayHaveBeenChanged } from '../resolvers/proxied-request.js';
 
 /**
  * From which pages browsers may open connections. A browser sends the cookies of a site with every WebSocket that a
@@ -23,18 +23,15 @@ export class UpgradeOrigins {
     for (const origin of origins) this.#listed.add(origin);
   }
 
-  /** Whether a request comes from a page of its own host or of a listed origin, or from no page: no Origin header. */
-  allows(request: IncomingMessage): boolean {
-    const { origin, host } = request.headers;
-    if (origin === undefined || this.#listed.has(origin)) return true;
-    return isOriginOf(origin, request, [host]) && !this.#mayHaveBeenChanged(origin, request);
-  }
-
   /**
-   * Whether a page came over http, where anybody may have changed it on its way, although the application is on https.
-   * Behind a proxy, an upgrade does not tell: it never reaches the platform, which knows what proxies to trust.
+   * Whether a request comes from a page of its own host or of a listed origin, or from no page: it has no Origin, and
+   * the browser does not tell of another site, whose script may have caused it.
    */
-  #mayHaveBeenChanged(origin: string, request: IncomingMessage): boolean {
-    return this.#isHttpsOnly && origin.startsWith('http:') && !isLocal(hostOf(request) ?? '');
+  allows(request: IncomingMessage): boolean {
+    const { origin, host, 'sec-fetch-site': site } = request.headers;
+    if (origin === undefined) return site === undefined || site === 'same-origin' || site === 'none';
+    if (this.#listed.has(origin)) return true;
+    // Behind a proxy, an upgrade does not tell: it never reaches the platform, which knows what proxies to trust.
+    return isOriginOf(origin, request, [host]) && !(this.#isHttpsOnly && mayHaveBeenChanged(origin, request));
   }
 }

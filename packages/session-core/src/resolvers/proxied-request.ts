@@ -65,6 +65,14 @@ export function isOriginOf(origin: unknown, request: IncomingMessage, hosts: rea
   return hosts.map(named).some((url) => URL.canParse(url) && new URL(url).host === page.host);
 }
 
+/**
+ * Whether a page of an origin came over http from another machine, so that anybody may have changed it on its way:
+ * where the application is on https alone, none of its own pages did.
+ */
+export function mayHaveBeenChanged(origin: string, request: IncomingMessage): boolean {
+  return origin.startsWith('http:') && !isLocal(hostOf(request) ?? '');
+}
+
 /** Whether a host equals a domain or is one of its subdomains. */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);

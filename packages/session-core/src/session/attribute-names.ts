@@ -65,10 +65,8 @@ export function isOwnAttribute(name: string): boolean {
   return OWN.has(name);
 }
 
-/** Whether an application may read an attribute: no log, event or page of its own must hold the secret of a binding. */
-export function isShown(name: string): boolean {
-  return name !== DEVICE_ATTRIBUTE && name !== TURN_ATTRIBUTE;
-}
+/** What no application may read: no log, event or page of its own must hold the secret of a binding. */
+export const HIDDEN: ReadonlySet<string> = new Set([DEVICE_ATTRIBUTE, TURN_ATTRIBUTE]);
 
 /** Whether an attribute says to another framework who is signed in. */
 export function isIdentityAttribute(name: string): boolean {
@@ -85,7 +83,7 @@ export function assertFree(name: string, value: unknown): void {
   const instead = OWN.get(name) ?? IDENTITY.get(name);
   if (instead === undefined) return;
   const isRemoved = value === undefined || value === null;
-  const mayBeRemoved = name !== PRINCIPAL_ATTRIBUTE && isShown(name) && !IDENTITY.has(name);
+  const mayBeRemoved = name !== PRINCIPAL_ATTRIBUTE && !HIDDEN.has(name) && !IDENTITY.has(name);
   if (!isRemoved || !mayBeRemoved) throw new SessionAttributeError(name, instead);
 }
 

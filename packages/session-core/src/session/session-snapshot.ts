@@ -1,5 +1,5 @@
 import { SessionAttributeError } from '../errors/session.errors.js';
-import { isShown, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { HIDDEN, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { ReadonlySession, SessionAttributeName } from './session.js';
 import type { SessionRecord } from './session-record.js';
@@ -51,7 +51,7 @@ export class SessionSnapshot implements ReadonlySession {
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
-    return isShown(name) ? (this.#attributes.decode(name) as T | undefined) : undefined;
+    return HIDDEN.has(name) ? undefined : (this.#attributes.decode(name) as T | undefined);
   }
 
   getRequiredAttribute<T = unknown>(name: string): T {

@@ -293,8 +293,8 @@ function creation(
   const isUsed = !isUninitialized(texts.keys());
   // Who signs in, or begins anew, gets a session of their own, whatever their client has presented.
   const presentedIds = signsIn(state) || (state.clears && isUsed) ? [] : state.presentedIds;
-  if (isUsed && !texts.has(PRINCIPAL_ATTRIBUTE) && !texts.has(CSRF_ATTRIBUTE)) {
-    // Pages that a visitor has open stay valid when the session begins; not when somebody signs in.
+  if (isUsed && !state.clears && !texts.has(PRINCIPAL_ATTRIBUTE) && !texts.has(CSRF_ATTRIBUTE)) {
+    // Pages that a visitor has open stay valid when the session begins; not when somebody signs in, or begins anew.
     const token = response?.visitorToken;
     if (token !== undefined) texts.set(CSRF_ATTRIBUTE, writer.serializer.serialize(`${id}:${token}`));
   }

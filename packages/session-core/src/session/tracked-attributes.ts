@@ -1,5 +1,5 @@
 import { readText } from './json-attribute.serializer.js';
-import { assertName, isShown, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { assertName, HIDDEN, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
 import { assertAttributeFits, assertSessionFits, SessionContent, type BoundedSession } from './session-bounds.js';
 import type { AttributeChanges } from './session-change.js';
 import { type AttributeSerializer, hasText, problemWithoutValue } from './attribute.serializer.js';
@@ -33,7 +33,7 @@ export class StoredAttributes {
 
   /** Decodes nothing: an undecodable attribute is missing here only once it was read. */
   get names(): string[] {
-    const names = [...this.#texts.keys()].filter(isShown);
+    const names = [...this.#texts.keys()].filter((name) => !HIDDEN.has(name));
     if (!this.#left && !this.#undecodable) return names;
     return names.filter((name) => {
       const text = this.unread(name);
@@ -261,7 +261,7 @@ export class TrackedAttributes {
     const names = new Set(stored);
     for (const [name, entry] of this.#entries) {
       if (entry.value === undefined) names.delete(name);
-      else if (isShown(name)) names.add(name);
+      else if (!HIDDEN.has(name)) names.add(name);
     }
     return [...names];
   }

@@ -13,7 +13,7 @@ import {
   assertPrincipalName,
   assertRemember,
   DEVICE_ATTRIBUTE,
-  isShown,
+  HIDDEN,
   PRINCIPAL_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
@@ -207,7 +207,7 @@ export class TrackedSession implements Session {
   }
 
   getAttribute<T = unknown>(name: string): T | undefined {
-    return isShown(name) ? this.getOwnAttribute<T>(name) : undefined;
+    return HIDDEN.has(name) ? undefined : this.getOwnAttribute<T>(name);
   }
 
   /** The same, also of attributes that no application may read. */

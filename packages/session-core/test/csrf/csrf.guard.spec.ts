@@ -3,7 +3,7 @@ import { APP_GUARD } from '@nestjs/core';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { FileInterceptor } from '@nestjs/platform-express';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import type { HttpAgent, HttpResponse } from '@nest-session/testing';
+import { HttpAgent, type HttpResponse } from '@nest-session/testing';
 import {
   CsrfError,
   CsrfGuard,
@@ -430,6 +430,16 @@ describe.each(['express', 'fastify'] as const)('CsrfGuard on %s', (platform) => 
     await start({}, trusted);
     const forwarded = { Host: 'internal:3000', 'X-Forwarded-Host': 'shop.test', 'X-Forwarded-Proto': 'https' };
     expect(reasonOf(await transfer(await tokenOf(browser), { ...forwarded, Origin: origin }))).toBe(expected);
+  });
+
+  it('takes no page that came over http for one of an application that is on https alone', async () => {
+    await start({ cookie: { secure: true } });
+    browser = new HttpAgent(app.origin, { secure: true });
+    const from = async (origin: string, host = 'shop.test') =>
+      reasonOf(await transfer(await tokenOf(browser), { Host: host, Origin: origin }));
+    expect(await from('https://shop.test')).toBe('accepted');
+    expect(await from('http://shop.test')).toBe('cross-origin');
+    expect(await from('http://localhost:3000', 'localhost:3000')).toBe('accepted');
   });
 
   it('leaves requests alone that change nothing, and does not start a session for them', async () => {

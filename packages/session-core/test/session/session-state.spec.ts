@@ -259,6 +259,18 @@ describe('settle()', () => {
     expect(state).toMatchObject({ authentication: undefined, clears: false, stored: { ended: 'gone' } });
   });
 
+  it('takes over the CSRF token of a visitor, but not where the application begins anew', () => {
+    const response = { response: { headersSent: false, visitorToken: 'token' } };
+    const created = (changes: object) => {
+      const begun = session({}, changes, CREATED);
+      begun.attributes.set('a', 1);
+      const save = next(begun, response)!;
+      return save.kind === 'create' && [...save.attributes.keys()];
+    };
+    expect(created({})).toEqual(['a', 'nest-session.visitor.csrf']);
+    expect(created({ clears: true })).toEqual(['a']);
+  });
+
   it('says that a late creation has failed, unless the application had set nothing', () => {
     const created = session({}, {}, CREATED);
     created.attributes.set(INITIALIZED_ATTRIBUTE, true);

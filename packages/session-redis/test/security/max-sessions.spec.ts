@@ -429,7 +429,7 @@ describe('the ledger', () => {
   });
 
   it('counts a session once while a request changes its id', async () => {
-    const scripts = new LedgerScripts(store.client, store.partitions);
+    const scripts = new SessionScripts(store.client, store.partitions, KEEPING_RULES);
     const rules = { whenReached: limit.whenReached, duration: 5000 };
     const rotation = { ...rules, id: 'new', replaced: 'old', atMost: undefined };
     expect(await scripts.reserve(ANN, rotation, { sessions: [['old', '1']] })).toMatchObject({ word: 'room' });

@@ -105,7 +105,7 @@ describe('the messages of a client', () => {
     const { module, repository, client } = await connected();
     const [idle, ...others] = await atOnce(3, () => client.session());
     idle!.keepIdle();
-    for (const held of [idle!, ...others]) await held!.touch.send();
+    for (const held of [idle!, ...others]) await held!.touch!.send();
     expect(repository.touches).toBe(1);
     await module.close();
   });

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { PRINCIPAL_NAME_INDEX_NAME, type SessionInfo } from '@nest-session/core';
+import { PRINCIPAL_NAME_INDEX_NAME, type SessionEvent, type SessionInfo } from '@nest-session/core';
 import { PRINCIPAL_ATTRIBUTE } from '@nest-session/core/internal';
 import type { SessionEventType } from '@nest-session/core/internal';
 import {
@@ -27,7 +27,7 @@ export interface StoreTraits {
 
 /** The recorded events of a session, as far as the model knows them. */
 export interface ModelEvent {
-  readonly type: SessionEventType;
+  readonly type: SessionEvent['type'];
   readonly sessionId: string;
   readonly previousSessionId?: string | undefined;
   readonly at: number;
