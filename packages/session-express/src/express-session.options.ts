@@ -148,8 +148,9 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
   cookie?: CookieOptions;
   /**
    * Returns the principal of a session before each save: see `PrincipalOfSession`. It is tried at start on a session
-   * without properties, where it must return undefined. With `'passport'`, it is the user that Passport has signed in: what it keeps in the
-   * session, or the `id`, `_id` or `sub` of that. With false, the application sets the principal itself.
+   * without properties, where it must return undefined. With `'passport'`, it is the user that Passport has signed in:
+   * what it keeps in the session, or the `id`, `_id` or `sub` of that. With false, the application sets the principal
+   * itself.
    * @default 'passport', but for the old sessions of option `secret`, which are taken over only with `'passport'`
    */
   principal?: PrincipalOfSession | 'passport' | false;

@@ -108,9 +108,9 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   deviceBound?: boolean | DeviceBoundOptions;
   /**
-   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers to which no session can be bound: with
-   * the next page that the user opens. A token that comes a minute after its successor is in use is a security event,
-   * `reused-token`: two have it. The session goes on. @default never
+   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers to which no session can be bound:
+   * with the next page that the user opens. A token that comes a minute after its successor is in use is a security
+   * event, `reused-token`: two have it. The session goes on. @default never
    */
   rotateEvery?: Duration;
   /**

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HttpStatus } from '@nestjs/common';
+import { type HttpException, HttpStatus } from '@nestjs/common';
 import { stringifySetCookie } from 'cookie';
-import type { RequestSession } from '../http/request-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { shownError } from '../logging/shown-error.js';
 import type { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
@@ -44,7 +43,12 @@ export interface DeviceCheck {
 interface BoundResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly session: Pick<RequestSession, 'existing' | 'device' | 'refusal' | 'hasEnded'>;
+  readonly session: {
+    readonly existing: TrackedSession | undefined;
+    readonly device: DeviceCheck | undefined;
+    readonly refusal: HttpException | undefined;
+    readonly hasEnded: boolean;
+  };
 }
 
 /** Binds sessions to browsers: tells them to register, and looks at what their requests prove. */
@@ -89,8 +93,8 @@ export class BoundDevices {
   }
 
   /**
-   * Before a response: tells its browser to register, where that may help, and remembers that it has. What it changes is
-   * saved with the rest. Waits for nothing in most requests, and never fails one.
+   * Before a response: tells its browser to register, where that may help, and remembers that it has. What it changes
+   * is saved with the rest. Waits for nothing in most requests, and never fails one.
    */
   beforeResponse(commit: BoundResponse): Promise<unknown> | undefined {
     const session = commit.session.existing;

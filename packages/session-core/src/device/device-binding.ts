@@ -20,7 +20,7 @@ export interface DeviceBinding {
 }
 
 /** The key of a browser. */
-export interface BoundKey {
+interface BoundKey {
   /** The public key. */
   readonly publicKey: PublicKey;
   /** When it was registered. */
@@ -104,8 +104,8 @@ type RegistrationRefusal = 'unknown-handle' | 'foreign-challenge' | 'second-key'
 
 /**
  * The binding with the key of a browser; the same when it has that key already, and the browser may not know it: a
- * recorded request must not get a bound cookie for ever. `proof` is signed by its key. A key that is not confirmed gives
- * way to one that a later offer brought.
+ * recorded request must not get a bound cookie for ever. `proof` is signed by its key. A key that is not confirmed
+ * gives way to one that a later offer brought.
  */
 export function registered(
   binding: DeviceBinding,
@@ -135,8 +135,8 @@ export function timeOfChallenge(binding: DeviceBinding, challenge: string): numb
 }
 
 /**
- * The binding after a proof that its key has signed; undefined when the challenge is too old, or older than one that was
- * answered, so that a recorded proof opens nothing.
+ * The binding after a proof that its key has signed; undefined when the challenge is too old, or older than one that
+ * was answered, so that a recorded proof opens nothing.
  */
 export function refreshed(binding: DeviceBinding, challengedAt: number, now: number): DeviceBinding | undefined {
   const { key } = binding;

@@ -38,7 +38,7 @@ export function DeviceBound(isRequired = true): ClassDecorator & MethodDecorator
 /** Refuses requests that are not proven to come from the browser of their session. `@DeviceBound()` puts it on. */
 @Injectable()
 @SetMetadata(OWN_GUARD, true)
-export class DeviceBoundGuard implements CanActivate {
+class DeviceBoundGuard implements CanActivate {
   constructor(
     @Inject(Reflector) private readonly reflector: Reflector,
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'deviceBound' | 'securityEvents'>,

@@ -1,17 +1,20 @@
 import type { IncomingMessage } from 'node:http';
-import type { RequestSession } from '../http/request-session.js';
 import { shownError } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
 import { PRINCIPAL_ATTRIBUTE, TURN_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { TrackedSession } from '../session/tracked-session.js';
-import { advanced, firstTurns, type TokenTurns, turnText, type TurnVerdict, used, verdictOf } from './token-turns.js';
+import { advanced, firstTurns, type TokenTurns, type TurnVerdict, used, verdictOf } from './token-turns.js';
 
 /** The response to a request whose token may change. */
 interface RotatingResponse {
   readonly request: IncomingMessage;
-  readonly session: RequestSession;
+  readonly session: {
+    readonly existing: TrackedSession | undefined;
+    readonly turn: TurnVerdict | undefined;
+    bringTurn(): void;
+  };
 }
 
 /** Changes the tokens of sessions by time, and reports a token that comes after its successor is in use. */
@@ -70,12 +73,6 @@ export class RotatingTokens {
       this.#log.warn('turn', `A token was not changed: ${shownError(error)}. This is logged once`);
     }
   }
-}
-
-/** What the cookie of a session has behind its token; empty for nothing. */
-export function turnTextOf(session: TrackedSession | undefined): string {
-  const turns = session && turnsOf(session);
-  return turns ? turnText(turns) : '';
 }
 
 function turnsOf(session: TrackedSession): TokenTurns | undefined {

@@ -2,8 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 /**
  * The turns of the token of a session, which changes by time: the value of one attribute. Turn 0 is the token as it was
- * drawn, the others have a text behind it. Whoever copied the cookies of a browser has one turn, and the browser another
- * one soon: then a former turn comes although the present one is in use, which is what two holders look like.
+ * drawn, the others have a text behind it. Whoever copied the cookies of a browser has one turn, and the browser
+ * another one soon: then a former turn comes although the present one is in use, which is what two holders look like.
  */
 export interface TokenTurns {
   /** What the texts are proven by. */
@@ -31,6 +31,11 @@ export function firstTurns(now: number): TokenTurns {
 export function turnText({ secret, turn }: TokenTurns): string {
   const mac = createHmac('sha256', secret).update(`nest-session turn ${turn}`).digest('base64url');
   return `${turn.toString(36)}-${mac.slice(0, 22)}`;
+}
+
+/** What the cookie of a session whose attribute has this value has behind its token; empty for nothing. */
+export function turnTextIn(value: unknown): string {
+  return value === undefined ? '' : turnText(value as TokenTurns);
 }
 
 /**

@@ -4,7 +4,8 @@ import { HttpStatus, UnauthorizedException } from '@nestjs/common';
  * Why `AuthenticatedGuard` refused a request:
  * - `'not-authenticated'`: its session has no signed-in user;
  * - `'not-recently-authenticated'`: the sign-in was too long ago, so the user has to enter the password again;
- * - `'device-proof-missing'`: its session is bound to a browser, and the request does not prove that it comes from there.
+ * - `'device-proof-missing'`: its session is bound to a browser, and the request does not prove that it comes from
+ *   there.
  */
 export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated' | 'device-proof-missing';
 

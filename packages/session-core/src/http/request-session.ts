@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ConflictException, type HttpException, ServiceUnavailableException } from '@nestjs/common';
 import type { DeviceCheck } from '../device/bound-devices.js';
-import { turnTextOf } from '../device/rotating-tokens.js';
-import type { TurnVerdict } from '../device/token-turns.js';
+import { type TurnVerdict, turnTextIn } from '../device/token-turns.js';
+import { TURN_ATTRIBUTE } from '../session/attribute-names.js';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
@@ -196,7 +196,11 @@ export class RequestSession implements SessionCaller {
 
   /** The client that the response goes to. */
   get client(): SessionClient {
-    return { presented: this.presented, ...cookieLifetimeOf(this.#session), turn: turnTextOf(this.#session) };
+    return {
+      presented: this.presented,
+      ...cookieLifetimeOf(this.#session),
+      turn: turnTextIn(this.#session?.peekAttribute(TURN_ATTRIBUTE)),
+    };
   }
 
   begunAt(principal: string): number {

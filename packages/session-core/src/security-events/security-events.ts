@@ -17,10 +17,10 @@ import { holderOf } from './network-of.js';
  * - `'limit-reached'`: a limit was reached. `limit` names the option, or the limit if no option sets it;
  * - `'passport-no-principal'`: a session holds a user of Passport, and has no principal by it, so that nothing ends it
  *   with the user's other sessions. `reason` says why. Once per reason and process;
- * - `'missing-proof'`: a request has the cookie of a session that is bound to a browser, and no proof that it comes from
- *   there: see the option `deviceBound`. So does a thief, and so do a few requests of the user. `reason` says what is
- *   known: what the browser says (`unreachable`, `server_error`, `quota_exceeded`), another site that caused the request
- *   (`cross-site`, `same-site`), a proof of another session (`forged`), no binding where one is needed
+ * - `'missing-proof'`: a request has the cookie of a session that is bound to a browser, and no proof that it comes
+ *   from there: see the option `deviceBound`. So does a thief, and so do a few requests of the user. `reason` says what
+ *   is known: what the browser says (`unreachable`, `server_error`, `quota_exceeded`), another site that caused the
+ *   request (`cross-site`, `same-site`), a proof of another session (`forged`), no binding where one is needed
  *   (`device-not-bound`), or `missing`;
  * - `'refused-proof'`: somebody tried to bind a session, or to prove that it is theirs, in vain. `reason` says why:
  *   `unknown-handle`, `second-key`, `malformed`, `foreign-challenge` or `wrong-key`;

@@ -76,8 +76,8 @@ export class PrincipalRecorder {
   }
 
   /**
-   * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody, and
-   * does not stay there, where Passport would take it for its own: it may be what a client has sent.
+   * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody,
+   * and does not stay there, where Passport would take it for its own: it may be what a client has sent.
    */
   #follow(keys: PassportKeys): void {
     const { session } = this;

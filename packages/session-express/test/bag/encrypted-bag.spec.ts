@@ -33,7 +33,11 @@ async function stored(): Promise<Record<string, string>[]> {
 it('properties of an old session and of a new one are encrypted, also when they change in place', async () => {
   const keys = [{ id: 'a', key: randomBytes(32).toString('base64') }];
   const store = RedisSessionModule.forRoot({ url: server.url, commandTimeout: '1m', encryption: { keys } });
-  const app = await startApp({ controllers: [StepController], express: { secret: [SECRET], principal: 'passport' }, store });
+  const app = await startApp({
+    controllers: [StepController],
+    express: { secret: [SECRET], principal: 'passport' },
+    store,
+  });
   const browser = app.agent();
   await client.set('sess:old', JSON.stringify({ cookie: {}, cart: [VALUE], passport: { user: 'ann' } }), 'EX', 600);
   const signature = createHmac('sha256', SECRET).update('old').digest('base64').replace(/=+$/, '');
