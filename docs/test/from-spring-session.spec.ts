@@ -11,6 +11,7 @@ interface Row {
 /** Options for which Spring Session has nothing. The page names all others. */
 const OF_OUR_OWN = [
   'anonymousTimeout',
+  'deviceBound',
   'devices',
   'encryption',
   'grace',
@@ -21,6 +22,7 @@ const OF_OUR_OWN = [
   'partitions',
   'replicas',
   'requireAtStart',
+  'rotateEvery',
   'security',
   'semanticMetrics',
   'sessionIds',

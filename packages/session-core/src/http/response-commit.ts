@@ -280,10 +280,11 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   replace(error: unknown): ErrorResponse {
     const response = error instanceof HttpException ? responseOf(error) : undefined;
     if (response) return response;
-    const ofCallback = this.#failure?.error === error ? 'A callback of the session threw an error' : undefined;
-    const problem = ofCallback ?? 'Node.js refused to send a response';
-    const shown = this.session.hasFailed ? 'The session could not be saved' : problem;
-    logger.error(`${shown}, so the response is a 500`, shownStack(error));
+    if (this.session.hasFailed)
+      logger.error('The session could not be saved, so the response is a 500', shownStack(error));
+    else if (this.#failure?.error === error)
+      logger.error('A callback of the session threw an error, so the response is a 500', shownStack(error));
+    else logger.error('Node.js refused to send a response, so the response is a 500', shownStack(error));
     const status = HttpStatus.INTERNAL_SERVER_ERROR;
     return { status, json: JSON.stringify({ statusCode: status, message: 'Internal server error' }) };
   }
