@@ -196,11 +196,10 @@ export class RequestSession implements SessionCaller {
 
   /** The client that the response goes to. */
   get client(): SessionClient {
-    return {
-      presented: this.presented,
-      ...cookieLifetimeOf(this.#session),
-      turn: turnTextIn(this.#session?.peekAttribute(TURN_ATTRIBUTE)),
-    };
+    // Who comes with a turn that is over gets no other one, whoever of the two it is.
+    const present = turnTextIn(this.#session?.peekAttribute(TURN_ATTRIBUTE));
+    const turn = this.turn === 'reused' && present !== '' ? this.presented?.turn : present;
+    return { presented: this.presented, ...cookieLifetimeOf(this.#session), turn };
   }
 
   begunAt(principal: string): number {

@@ -156,6 +156,37 @@ it('a token keeps its turn when the session gets another id, and begins anew wit
   expect(events).toEqual([]);
 });
 
+it('a token that is over gets no other turn with a cookie that is sent again', async () => {
+  const { browser, clock } = await signedIn({ cookie: { maxAge: '1d' } });
+  const thief = browser.thief();
+  clock.advance(10 * MINUTE);
+  for (let visit = 1; visit <= 2; visit++) await page(browser);
+  clock.advance(2 * MINUTE);
+  const answer = await thief.get('/who');
+  expect(answer.headers['set-cookie']).toHaveLength(1);
+  expect(thief.jar.get('SESSION')).not.toContain('~');
+  expect(events).toEqual(['ann']);
+  clock.advance(2 * MINUTE);
+  await browser.get('/who');
+  expect(browser.jar.get('SESSION')).toMatch(/~1-/);
+});
+
+it('a sign-in with a token that is over begins anew', async () => {
+  const { browser, clock } = await signedIn();
+  const restored = browser.thief();
+  for (let turn = 1; turn <= 2; turn++) {
+    clock.advance(10 * MINUTE);
+    for (let visit = 1; visit <= 2; visit++) await page(browser);
+    if (turn === 1) restored.jar.set('SESSION', browser.jar.get('SESSION')!);
+  }
+  clock.advance(2 * MINUTE);
+  await restored.post('/sign-in');
+  expect(restored.jar.get('SESSION')).not.toContain('~');
+  events.length = 0;
+  expect(await page(restored)).toBe(ANN);
+  expect(events).toEqual([]);
+});
+
 it('nobody fails to load a page because the token cannot change', async () => {
   const { browser, clock, store } = await signedIn();
   const first = browser.jar.get('SESSION');
