@@ -9,6 +9,8 @@ import { BOUNDS, type ContractContext, INTERVAL, SECOND } from './contract.conte
 const OWN = [
   PRINCIPAL_ATTRIBUTE,
   'nest-session.visitor.csrf',
+  'nest-session.visitor.device',
+  'nest-session.visitor.turn',
   'nest-session.rememberMe',
   'nest-session.cookieMaxAge',
   'nest-session.initialized',

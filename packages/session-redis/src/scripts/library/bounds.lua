@@ -2,10 +2,10 @@
 -- counts and what is refused.
 
 -- The attributes that do not count: those of attribute-names.ts in session-core.
-local OWN = {
-  ['sessionAttr:nest-session.principal'] = true, ['sessionAttr:nest-session.visitor.csrf'] = true,
-  ['sessionAttr:nest-session.rememberMe'] = true, ['sessionAttr:nest-session.cookieMaxAge'] = true,
-  ['sessionAttr:nest-session.initialized'] = true,
+local OWN = { ['sessionAttr:nest-session.principal'] = true, ['sessionAttr:nest-session.rememberMe'] = true,
+  ['sessionAttr:nest-session.cookieMaxAge'] = true, ['sessionAttr:nest-session.initialized'] = true,
+  ['sessionAttr:nest-session.visitor.csrf'] = true, ['sessionAttr:nest-session.visitor.device'] = true,
+  ['sessionAttr:nest-session.visitor.turn'] = true,
 }
 
 -- The bytes of a field with this text; nil when it is no attribute that counts.
