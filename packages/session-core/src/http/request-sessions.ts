@@ -171,8 +171,7 @@ export class RequestSessions implements OnModuleInit {
     const { devices } = options;
     const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
     const bound = this.#devicesIn(repository);
-    const { rotateEvery, securityEvents } = options;
-    const tokens = rotateEvery === undefined ? undefined : new RotatingTokens(rotateEvery, securityEvents);
+    const tokens = this.#rotatingTokens();
     const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound, tokens);
     const endpoints =
       bound &&
@@ -202,10 +201,26 @@ export class RequestSessions implements OnModuleInit {
     const { resolver, options } = this;
     const { deviceBound, securityEvents } = options;
     if (!deviceBound) return undefined;
+    this.#requireCookie('deviceBound');
     if (!(repository instanceof IndexedSessionRepository)) {
       throw new InvalidSessionOptionsError('SessionModule', [NOT_INDEXED]);
     }
     return new BoundDevices(repository, resolver, deviceBound, securityEvents);
+  }
+
+  /** @throws InvalidSessionOptionsError where no token changes */
+  #rotatingTokens(): RotatingTokens | undefined {
+    const { rotateEvery, securityEvents } = this.options;
+    if (rotateEvery === undefined) return undefined;
+    this.#requireCookie('rotateEvery');
+    return new RotatingTokens(rotateEvery, securityEvents);
+  }
+
+  /** Otherwise what protects sessions would do nothing, and nobody would know. */
+  #requireCookie(option: string): void {
+    const { headers, deviceCookie } = this.resolver;
+    const isCookie = headers.includes('Cookie') && deviceCookie !== SessionIdResolver.prototype.deviceCookie;
+    if (!isCookie) throw new InvalidSessionOptionsError('SessionModule', [`Option \`${option}\` ${NEEDS_COOKIE}`]);
   }
 
   #tellBound(session: TrackedSession, at: number): void {
@@ -256,8 +271,13 @@ const NO_REPOSITORY =
   'There is no store for the sessions: import RedisSessionModule.forRoot() of @nest-session/redis, or ' +
   'MapSessionModule.forRoot() to keep them in the memory of a single process.';
 
+const NEEDS_COOKIE =
+  'needs the token in a cookie, and `sessionIdResolver` keeps it elsewhere: remove one of the two, or extend ' +
+  'CookieSessionIdResolver.';
+
 const NOT_INDEXED =
-  'Option `deviceBound` needs a store that finds sessions by an index, and this one has none: use RedisSessionModule or MapSessionModule, or extend IndexedSessionRepository.';
+  'Option `deviceBound` needs a store that finds sessions by an index, and this one has none: use RedisSessionModule or ' +
+  'MapSessionModule, or extend IndexedSessionRepository.';
 
 const NO_ADDRESS =
   'The option `devices.addressOf` threw, so sessions are stored without the address of their client. This is logged once';

@@ -12,12 +12,20 @@ import {
 } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { CsrfGuard, HeaderSessionIdResolver, Session, type SessionModuleOptions } from '../../src/index.js';
+import {
+  CompositeSessionIdResolver,
+  CookieSessionIdResolver,
+  CsrfGuard,
+  HeaderSessionIdResolver,
+  Session,
+  type SessionModuleOptions,
+  SessionRepository,
+} from '../../src/index.js';
 import type { DeviceBinding } from '../../src/device/device-binding.js';
 import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import type { GatedRepository } from '../support/gated.repository.js';
-import { closeApps } from '../support/session.app.js';
+import { closeApps, startApp } from '../support/session.app.js';
 import { DeviceRoutes, MINUTE, signedIn, startDevices } from './device.app.js';
 import { type DeviceBrowser, newKey, offerIn, proofBy } from './device.browser.js';
 
@@ -42,6 +50,32 @@ class VisitorRoutes {
   }
 }
 
+it.each([{ deviceBound: true }, { rotateEvery: '15m' }])(
+  '%j is refused where tokens are in no cookie',
+  async (option) => {
+    const sessionIdResolver = new HeaderSessionIdResolver('X-Auth-Token');
+    await expect(startApp({ session: { ...option, sessionIdResolver } })).rejects.toThrow(
+      'needs the token in a cookie',
+    );
+  },
+);
+
+it('deviceBound is refused where the store has no indexes', async () => {
+  // It is never asked.
+  class WithoutIndexes extends SessionRepository {
+    constructor() {
+      super();
+    }
+
+    protected load = () => Promise.reject(new Error('asked'));
+    protected write = () => Promise.reject(new Error('asked'));
+  }
+  const store = new WithoutIndexes() as unknown as GatedRepository;
+  await expect(startApp({ session: { deviceBound: true }, store })).rejects.toThrow(
+    'needs a store that finds sessions',
+  );
+});
+
 describe('an offer', () => {
   it('comes for no visitor, no kiosk, no client that is no browser, and without the option', async () => {
     const { browser } = await startDevices(undefined, { controllers: [VisitorRoutes, DeviceRoutes] });
@@ -53,12 +87,11 @@ describe('an offer', () => {
     expect(offerIn(await off.browser.send('POST', '/sign-in'))).toBeUndefined();
   });
 
-  it('comes for no session whose tokens are in no cookie, and those are served as before', async () => {
-    const { browser } = await startDevices(undefined, {
-      session: { sessionIdResolver: new HeaderSessionIdResolver('X-Auth-Token') },
-    });
+  it('comes for a session whose token may be in a header as well, which is served as before', async () => {
+    const [cookie, header] = [new CookieSessionIdResolver(), new HeaderSessionIdResolver('X-Auth-Token')];
+    const session = { sessionIdResolver: new CompositeSessionIdResolver(header, cookie) };
+    const { browser } = await startDevices(undefined, { session });
     const { headers } = await browser.send('POST', '/sign-in');
-    expect(headers['secure-session-registration']).toBeUndefined();
     const token = String(headers['x-auth-token']);
     expect((await browser.send('GET', '/inside', { 'x-auth-token': token })).body).toBe('in');
   });

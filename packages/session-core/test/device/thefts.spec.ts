@@ -1,44 +1,14 @@
-import { Controller, Get, Post } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
-import {
-  Authenticated,
-  OnSecurityEvent,
-  type SecurityEvent,
-  Session,
-  type SessionModuleOptions,
-} from '../../src/index.js';
+import { OnSecurityEvent, type SecurityEvent, type SessionModuleOptions } from '../../src/index.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
+import { DeviceRoutes, MINUTE } from './device.app.js';
 import { DeviceBrowser } from './device.browser.js';
 
 LeakGuard.install();
 afterEach(closeApps);
-
-@Controller()
-class Routes {
-  @Post('sign-in')
-  signIn(@Session() session: Session) {
-    session.signIn('ann');
-  }
-
-  @Post('sign-out')
-  signOut(@Session() session: Session) {
-    session.signOut();
-  }
-
-  @Post('rotate')
-  rotate(@Session() session: Session) {
-    session.changeSessionId();
-  }
-
-  @Authenticated()
-  @Get('account')
-  account() {
-    return 'of ann';
-  }
-}
 
 let events: string[];
 
@@ -49,7 +19,6 @@ class Hears {
   }
 }
 
-const MINUTE = 60_000;
 const AT = [0, 9, 11, 60];
 
 /** What a thief gets at these minutes after the theft, what the owner then gets, and what the application is told. */
@@ -71,7 +40,7 @@ class Scene {
     const session: SessionModuleOptions = { deviceBound: { mode }, timeout: '12h' };
     const clock = new ManualClock(Date.now());
     const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
-    const shared = { trustProxy: 'loopback', controllers: [Routes], providers: [Hears] };
+    const shared = { trustProxy: 'loopback', controllers: [DeviceRoutes], providers: [Hears] };
     const { origin } = await startApp({ ...shared, session, store });
     return new Scene(new DeviceBrowser(origin, canBind), clock);
   }
@@ -79,7 +48,7 @@ class Scene {
   /** Signs in, and waits until the browser is bound and no request of before is under way. */
   async signIn(): Promise<void> {
     await this.owner.post('/sign-in');
-    await this.owner.get('/account');
+    await this.owner.get('/inside');
     this.clock.advance(MINUTE);
     events = [];
   }
@@ -97,11 +66,11 @@ class Scene {
     for (const at of AT) {
       this.clock.advance((at - now) * MINUTE);
       now = at;
-      got.push((await thief.get('/account')).status);
+      got.push((await thief.get('/inside')).status);
     }
     const told = [...new Set(events)].toSorted();
     this.owner.jar.delete('SESSION-device');
-    return { thief: got, owner: (await this.owner.get('/account')).status, told };
+    return { thief: got, owner: (await this.owner.get('/inside')).status, told };
   }
 }
 
@@ -130,14 +99,14 @@ const THEFTS: Record<string, (scene: Scene) => Promise<Loot>> = {
   'a copied cookie, owner and thief at once': async (scene) => {
     await scene.signIn();
     const thief = scene.thief('cookie');
-    await Promise.all(Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? scene.owner : thief).get('/account')));
+    await Promise.all(Array.from({ length: 10 }, (_, i) => (i % 2 === 0 ? scene.owner : thief).get('/inside')));
     return scene.loot(thief);
   },
   'a copied jar, before the browser has registered': async (scene) => {
     const answer = await scene.owner.send('POST', '/sign-in');
     const thief = scene.thief('jar');
     await scene.owner.takeOffer(answer);
-    await scene.owner.get('/account');
+    await scene.owner.get('/inside');
     scene.clock.advance(MINUTE);
     events = [];
     return scene.loot(thief);

@@ -1,33 +1,13 @@
-import { Controller, Get, Post } from '@nestjs/common';
-import { DeviceBound, Session } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
+import { DeviceRoutes } from '../../../session-core/test/device/device.app.js';
 import { DeviceBrowser, offerIn } from '../../../session-core/test/device/device.browser.js';
 import { App } from '../support/app.fixture.js';
 
 LeakGuard.install();
 
 const LONG = 60_000;
-
-@Controller()
-class Routes {
-  @Post('sign-in')
-  signIn(@Session() session: Session) {
-    session.signIn('ann');
-  }
-
-  @Post('rotate')
-  rotate(@Session() session: Session) {
-    session.changeSessionId();
-  }
-
-  @DeviceBound()
-  @Get('money')
-  money() {
-    return 'money';
-  }
-}
 
 const running: { stop(): Promise<unknown> }[] = [];
 afterEach(async () => {
@@ -38,7 +18,7 @@ async function start(redis: RedisSessionModuleOptions): Promise<App> {
   const app = await App.start({
     redis,
     session: { deviceBound: { mode: 'enforce' } },
-    controllers: [Routes],
+    controllers: [DeviceRoutes],
     handlers: false,
     configure: (nest: { set(name: string, value: string): void }) => nest.set('trust proxy', 'loopback'),
   });

@@ -1,7 +1,7 @@
-import { Controller, Get, Post } from '@nestjs/common';
-import { DeviceBound, OnSecurityEvent, type SecurityEvent, Session } from '@nest-session/core';
+import { OnSecurityEvent, type SecurityEvent } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { DeviceRoutes } from '../../../session-core/test/device/device.app.js';
 import { DeviceBrowser } from '../../../session-core/test/device/device.browser.js';
 import { App } from '../support/app.fixture.js';
 import { keyOf } from '../support/encryption.fixture.js';
@@ -21,35 +21,11 @@ afterEach(async () => {
 });
 afterAll(() => store.close());
 
-@Controller()
-class Routes {
-  @Post('sign-in')
-  signIn(@Session() session: Session) {
-    session.signIn('ann');
-  }
-
-  @Post('sign-out')
-  signOut(@Session() session: Session) {
-    session.signOut();
-  }
-
-  @Post('rotate')
-  rotate(@Session() session: Session) {
-    session.changeSessionId();
-  }
-
-  @DeviceBound()
-  @Get('money')
-  money() {
-    return 'money';
-  }
-}
-
 async function start(redis: RedisSessionModuleOptions, providers: (new () => object)[] = []): Promise<App> {
   const app = await App.start({
     redis: { url: store.server.url, ...redis },
     session: { deviceBound: { mode: 'enforce' } },
-    controllers: [Routes],
+    controllers: [DeviceRoutes],
     providers,
     handlers: false,
     configure: (nest: { set(name: string, value: string): void }) => nest.set('trust proxy', 'loopback'),
