@@ -2,6 +2,11 @@ import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHtt
 import type { INestApplication } from '@nestjs/common';
 import { SessionIdResolver } from '@nest-session/core';
 import { CookieJar, MemoryCookieStore } from 'tough-cookie';
+import { TestClock } from '../clock/test.clock.js';
+import { DeviceKey } from './device-key.js';
+
+/** What a script of a page on https sends, behind a proxy that ends TLS. */
+const OF_BROWSERS = { 'sec-fetch-site': 'same-origin', 'x-forwarded-proto': 'https' };
 
 /** The options of a client. They apply to all of its requests. */
 export interface HttpAgentOptions {
@@ -20,6 +25,13 @@ export interface HttpAgentOptions {
    * @default none
    */
   readonly tokenHeaders?: readonly string[] | undefined;
+  /**
+   * Binds its sessions, as Chromium does where the application has the option `deviceBound`: it registers a key when a
+   * response says so, and proves it before a request whose proof is over. It sends what a browser and the proxy that
+   * ends TLS send along, so it is also `secure`; let the application trust the proxy on loopback. `fork()` copies the
+   * cookies, and no key: what malware gets. @default false
+   */
+  readonly bindsSessions?: boolean | undefined;
 }
 
 /** The options of one request. */
@@ -63,6 +75,9 @@ export class HttpAgent {
   readonly #jar = new CookieJar(this.#store, { allowSecureOnLocal: false, enforceSecureOriginOnStorage: true });
   readonly #tokens = new Map<string, string>();
   readonly #agent: Agent;
+  readonly #key: DeviceKey | undefined;
+  /** By which its proofs end. */
+  #clock: { now(): number } = Date;
 
   /**
    * A client without cookies of the server at this origin.
@@ -72,8 +87,12 @@ export class HttpAgent {
   constructor(origin: string, options: HttpAgentOptions = {}) {
     this.#server = new URL(origin);
     if (this.#server.protocol !== 'http:') throw new TypeError(notHttp(this.#server));
-    this.#options = options;
-    this.#agent = new Agent({ keepAlive: options.keepAlive ?? false });
+    const { bindsSessions = false, keepAlive = false } = options;
+    this.#options = bindsSessions
+      ? { ...options, secure: true, headers: { ...OF_BROWSERS, ...options.headers } }
+      : options;
+    this.#key = bindsSessions ? new DeviceKey((path, headers) => this.#send('POST', path, { headers })) : undefined;
+    this.#agent = new Agent({ keepAlive });
   }
 
   /**
@@ -84,7 +103,9 @@ export class HttpAgent {
     await listening(app);
     const { headers } = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });
     const tokenHeaders = headers.filter((name) => name.toLowerCase() !== 'cookie');
-    return new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
+    const agent = new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
+    agent.#clock = clockOf(app);
+    return agent;
   }
 
   /** The origin of the application as the client sees it. It is https if the client is `secure`. */
@@ -95,6 +116,7 @@ export class HttpAgent {
   /** Returns another client with a copy of the cookies and tokens of this one. The two do not share later changes. */
   fork(): HttpAgent {
     const fork = new HttpAgent(this.#server.href, this.#options);
+    fork.#clock = this.#clock;
     this.#jar.cloneSync(fork.#store);
     for (const [name, token] of this.#tokens) fork.#tokens.set(name, token);
     return fork;
@@ -160,6 +182,13 @@ export class HttpAgent {
 
   /** Resolves when the whole body has arrived, whatever the status. Rejects if the connection breaks before that. */
   async request(method: string, path: string, options: HttpRequestOptions = {}): Promise<HttpResponse> {
+    await this.#key?.prove(this.#clock.now());
+    const response = await this.#send(method, path, options);
+    await this.#key?.takeOffer(response.headers, this.#clock.now());
+    return response;
+  }
+
+  async #send(method: string, path: string, options: HttpRequestOptions): Promise<HttpResponse> {
     const message = await this.open(method, path, options);
     const chunks: Buffer[] = [];
     for await (const chunk of message) chunks.push(chunk as Buffer);
@@ -239,6 +268,15 @@ function encode(body: unknown, headers: OutgoingHttpHeaders): Buffer | undefined
   const content = Buffer.isBuffer(body) ? body : Buffer.from(isText ? body : JSON.stringify(body));
   headers['content-length'] ??= content.length;
   return content;
+}
+
+/** The clock of an application under test; the real one of any other. */
+function clockOf(app: INestApplication): { now(): number } {
+  try {
+    return app.get(TestClock, { strict: false });
+  } catch {
+    return Date;
+  }
 }
 
 /** By server: what the application has begun, and would do a second time. */
