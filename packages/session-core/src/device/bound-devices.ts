@@ -29,8 +29,8 @@ import {
 import { ALGORITHMS } from './device-proof.js';
 import { sendRenewalPage } from './renewal-page.js';
 
-/** Bound cookies of one name that are looked at: each costs an HMAC. */
-const MOST_COOKIES = 8;
+/** Bound cookies of one name that are looked at, as of tokens: each costs an HMAC. */
+const MOST_COOKIES = 64;
 
 /** What the bound cookie of a request shows of its session. */
 export interface DeviceCheck {
@@ -38,6 +38,8 @@ export interface DeviceCheck {
   /** Why there is no proof, as far as the request tells; undefined when none is missing. */
   readonly reason: string | undefined;
 }
+
+const UNREADABLE: DeviceCheck = { evidence: 'missing', reason: 'unreadable' };
 
 /** The response to a request whose session may be bound. */
 interface BoundResponse {
@@ -56,8 +58,11 @@ export class BoundDevices {
   readonly #log = new WarnOnce();
   /** What a response tells its browser to register for. */
   readonly #offers = new WeakMap<BoundResponse, DeviceBinding | undefined>();
-  /** What requests have shown: a connection that one has opened outlasts its proof. */
-  readonly #checks = new WeakMap<IncomingMessage, DeviceCheck | undefined>();
+  /**
+   * What requests have shown, by the ids of bindings: a connection that one has opened outlasts its proof, but another
+   * session may count when a message of it comes.
+   */
+  readonly #checks = new WeakMap<IncomingMessage, Map<string, DeviceCheck>>();
 
   constructor(
     readonly repository: IndexedSessionRepository,
@@ -72,15 +77,30 @@ export class BoundDevices {
   }
 
   /** Looks at the proof of a request, and reports that it is missing. Undefined for a session that is not bound. */
-  check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
-    if (!this.#checks.has(request)) this.#checks.set(request, this.#check(request, session));
-    return this.#checks.get(request);
+  check(request: IncomingMessage, session: TrackedSession, alias?: string): DeviceCheck | undefined {
+    const binding = BoundDevices.bindingOf(session);
+    // Otherwise, whoever can spoil the binding in the store could do without the browser.
+    if (!binding && session.isUnreadable(DEVICE_ATTRIBUTE)) return UNREADABLE;
+    if (!binding?.key) return undefined;
+    const checks = this.#checks.get(request) ?? new Map<string, DeviceCheck>();
+    const known = checks.get(binding.id);
+    if (known) return known;
+    const check = this.#check(request, session, binding, alias);
+    // Nothing else stays so.
+    if (check.evidence === 'proven' || check.reason !== undefined)
+      this.#checks.set(request, checks.set(binding.id, check));
+    return check;
   }
 
-  #check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
-    const binding = BoundDevices.bindingOf(session);
-    if (!binding?.key) return undefined;
-    const name = this.resolver.deviceCookie(request)?.name;
+  /** Whether a request may open a session. `alias`: under which the browser has it, if not under that of the request. */
+  opens(request: IncomingMessage, session: TrackedSession, alias?: string): boolean {
+    return this.check(request, session, alias)?.reason === undefined || this.options.mode !== 'enforce';
+  }
+
+  #check(request: IncomingMessage, session: TrackedSession, binding: DeviceBinding, alias?: string): DeviceCheck {
+    const { resolver } = this;
+    const isAliased = alias !== undefined && resolver instanceof AliasedSessionIdResolver;
+    const name = (isAliased ? resolver.deviceCookie(request, alias) : resolver.deviceCookie(request))?.name;
     const values = name === undefined ? [] : cookieValues(request.headers.cookie, name, MOST_COOKIES);
     const evidence = evidenceIn(binding, values, session.loadedAt);
     if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
@@ -193,10 +213,20 @@ export class BoundDevices {
     }
   }
 
-  #isExcluded({ url = '' }: IncomingMessage): boolean {
+  #isExcluded({ url = '', headers }: IncomingMessage): boolean {
     const [path = ''] = url.split(/[?#]/, 1);
+    // What serves the request may look for another path than this one, such as that of a gateway.
+    if (headers.upgrade !== undefined || !isPlain(path)) return false;
     return this.options.exclude.some((each) => path === each || path.startsWith(`${each}/`));
   }
+}
+
+const ANY_HOST = 'http://any.invalid';
+
+/** Whether every server takes a path for what it looks like. */
+function isPlain(path: string): boolean {
+  if (/%(?:2e|2f|5c)|[\\;]|\/\//i.test(path) || !URL.canParse(path, ANY_HOST)) return false;
+  return new URL(path, ANY_HOST).pathname === path;
 }
 
 /** Why the browser itself says that it comes without a proof. Anybody can say so. */

@@ -54,6 +54,8 @@ const MINUTE = 60_000;
 const OFFERED_FOR = 5 * MINUTE;
 /** Milliseconds between two offers: each costs the browser one of 6 signatures in 9 minutes. */
 const BETWEEN_OFFERS = MINUTE;
+/** Milliseconds after which no offer follows one: whoever steals the cookie of a browser that cannot bind could. */
+const OFFERS_END = 10 * MINUTE;
 const MOST_OFFERS = 5;
 /** Milliseconds for which a challenge may be answered: longer than the longest pause between two refreshes. */
 const CHALLENGE_LIFE = 75 * MINUTE;
@@ -76,7 +78,8 @@ export function newBinding(now: number): DeviceBinding {
  */
 export function mayOfferAgain({ key, offers, offeredAt }: DeviceBinding, now: number): boolean {
   if (key && (key.isConfirmed || now - key.since > OFFERED_FOR)) return false;
-  return offers < MOST_OFFERS && now - offeredAt >= BETWEEN_OFFERS;
+  const pause = now - offeredAt;
+  return offers < MOST_OFFERS && pause >= BETWEEN_OFFERS && pause <= OFFERS_END;
 }
 
 /** The binding, offered once more. */
@@ -175,8 +178,8 @@ export function evidenceIn(binding: DeviceBinding, values: readonly string[], no
   if (!key) return 'unbound';
   const ends = values.map((value) => provenTime(binding, cookieOf(binding), value));
   if (ends.some((end) => end !== undefined && now <= end + CLOCK_ROOM)) return 'proven';
-  // The reply to the registration may have been lost, and with it the cookie.
-  if (!key.isConfirmed) return 'unbound';
+  // The reply to the registration may have been lost, and with it the cookie: for as long as another offer may follow.
+  if (!key.isConfirmed && now - key.since <= OFFERED_FOR) return 'unbound';
   if (now - key.since < UNDER_WAY) return 'under-way';
   return ends.includes(undefined) ? 'forged' : 'missing';
 }

@@ -86,10 +86,14 @@ export class BrowserSessions {
       this.#repository,
       presented.map(({ ids }) => ids),
     );
+    const { request, parts } = this.#commit;
+    const { devices } = parts;
     const sessions = new Map<string, ReadonlySession>();
     for (const [place, { sessions: ofAlias, counts }] of found.entries()) {
       const session = ofAlias[counts];
-      if (session) sessions.set(presented[place]!.alias, session);
+      const { alias } = presented[place]!;
+      const isOpen = session && (devices?.opens(request, TrackedSession.of(session), alias) ?? true);
+      if (isOpen) sessions.set(alias, session);
     }
     if (!sessions.has(DEFAULT_ALIAS)) {
       const session = await this.#takeOver();

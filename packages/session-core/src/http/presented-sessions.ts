@@ -8,7 +8,7 @@ import { TrackedSession } from '../session/tracked-session.js';
 
 // Browsers send one token of their own. More are old ones of other paths, or planted. Only these cost a second round
 // trip.
-const LOADED_UNSEEN = 5;
+export const LOADED_UNSEEN = 5;
 
 /** The most ids in one place of which all are looked for. */
 export const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;

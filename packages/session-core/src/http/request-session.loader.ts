@@ -10,7 +10,13 @@ import type { SessionEnd } from '../session/session-response.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';
+import {
+  findPresented,
+  LOADED_UNSEEN,
+  MOST_PRESENTED,
+  type PresentedSessions,
+  principalOf,
+} from './presented-sessions.js';
 import type { BoundDevices } from '../device/bound-devices.js';
 import type { RotatingTokens } from '../device/rotating-tokens.js';
 import type { FoundSession } from './request-session.js';
@@ -85,7 +91,8 @@ export class RequestSessionLoader {
       // A sign-out means the others as well.
       const others = this.#presentedBy(request).filter((each) => each.id !== id);
       const companions = [() => Promise.all(others.map((each) => this.#endOf(each)()))];
-      const device = session ? this.devices?.check(request, session) : undefined;
+      const { device, isWithheld } = this.#proofOf(request, session);
+      if (isWithheld) return found.map((withheld) => ({ askedAt, withheld, device, companions }));
       return found.map((loaded) => ({
         presentedIds,
         askedAt,
@@ -139,9 +146,9 @@ export class RequestSessionLoader {
         : await this.#takeOver(all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
-      const { devices, tokens } = this;
-      const device = loaded ? devices?.check(request, TrackedSession.of(loaded)) : undefined;
-      if (device?.reason !== undefined && devices?.options.mode === 'enforce') {
+      const { tokens } = this;
+      const { device, isWithheld } = this.#proofOf(request, loaded);
+      if (isWithheld) {
         return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
       }
       const turn = loaded ? tokens?.check(request, TrackedSession.of(loaded), token) : undefined;
@@ -153,6 +160,12 @@ export class RequestSessionLoader {
     }
   }
 
+  /** What a request shows of the browser of a session, and whether that is too little to open it. */
+  #proofOf(request: IncomingMessage, session: Session | null | undefined) {
+    const device = session ? this.devices?.check(request, TrackedSession.of(session)) : undefined;
+    return { device, isWithheld: device?.reason !== undefined && this.devices?.options.mode === 'enforce' };
+  }
+
   /** Most requests present one token. */
   async #findOne(ids: readonly string[]): Promise<PresentedSessions> {
     const sessions = await this.repository.findByIds(ids);
@@ -162,16 +175,26 @@ export class RequestSessionLoader {
   /** @throws ConflictException when the sessions of two principals are refused */
   async #findSeveral(request: IncomingMessage, ids: readonly string[]): Promise<PresentedSessions> {
     const [found] = await findPresented(this.repository, [ids]);
-    const { sessions, counts } = found!;
+    const { sessions, counts } = this.#provenFirst(request, found!);
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
-    if (principals.size < 2) return found!;
+    if (principals.size < 2) return { sessions, counts };
     const { id: sessionId, principalName } = sessions[counts] ?? {};
     const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
     const isRefused = this.options.security === 'strict';
     if (!isHeard) this.#log.warn('two principals', isRefused ? REFUSED_PRINCIPALS : TWO_PRINCIPALS);
     if (isRefused) throw new ConflictException(CONFLICT);
-    return found!;
+    return { sessions, counts };
+  }
+
+  /** A session that may be opened counts before one whose proof is missing: somebody may have planted that. */
+  #provenFirst(request: IncomingMessage, found: PresentedSessions): PresentedSessions {
+    const { sessions, counts } = found;
+    const opens = (each: Session | null) => each && this.devices?.opens(request, TrackedSession.of(each));
+    // Of more, only one is known whole.
+    if (!this.devices || sessions.length > LOADED_UNSEEN || opens(sessions[counts] ?? null)) return found;
+    const other = sessions.findIndex((each) => principalOf(each) !== undefined && opens(each));
+    return other < 0 ? found : { sessions, counts: other };
   }
 
   #reportUnknown(request: IncomingMessage, presented: PresentedToken): void {

@@ -122,8 +122,7 @@ export class RequestSession implements SessionCaller {
   /** Why the session that the request presents is not opened; undefined when it is, or somebody signs in anew. */
   get refusal(): HttpException | undefined {
     if (!this.#withheld || this.#session?.principalName !== undefined) return undefined;
-    const isOurs = this.device?.reason === 'server_error' || this.device?.reason === 'unreachable';
-    return isOurs || this.device?.reason === 'quota_exceeded'
+    return OURS.has(this.device?.reason)
       ? new ServiceUnavailableException(UNPROVEN)
       : new AuthenticationRequiredError('device-proof-missing');
   }
@@ -367,5 +366,8 @@ export class RequestSession implements SessionCaller {
 function refusal(cause: unknown): SessionStoreError {
   return new SessionStoreError('The session cannot be changed, because it could not be loaded', { cause });
 }
+
+/** Why a proof is missing though the browser may be that of the session. */
+const OURS: ReadonlySet<string | undefined> = new Set(['server_error', 'unreachable', 'quota_exceeded', 'unreadable']);
 
 const UNPROVEN = 'The browser could not prove that this session is its own: try again in a moment';

@@ -22,6 +22,7 @@ import { RequestSessionLoader } from './request-session.loader.js';
 import { GuardedConnections, OpenConnections, SessionEndListener } from './open-connections.js';
 import { SharedResponseFunctions } from './response-hold.js';
 import type { TrackedSession } from '../session/tracked-session.js';
+import type { FoundSession } from './request-session.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
@@ -43,6 +44,9 @@ export class RequestSessions implements OnModuleInit {
         readonly endpoints: DeviceEndpoints | undefined;
       }
     | undefined;
+
+  /** The connections that had a session. */
+  readonly #letIn = new WeakSet<IncomingMessage>();
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
@@ -141,7 +145,9 @@ export class RequestSessions implements OnModuleInit {
    */
   async detached(request: IncomingMessage): Promise<DetachedSession> {
     const { loader, parts } = this.#opened;
-    return new DetachedSession(parts, request, await loader.load(request));
+    const found = await loader.load(request);
+    this.#cutUnproven(request, found);
+    return new DetachedSession(parts, request, found);
   }
 
   /**
@@ -150,7 +156,16 @@ export class RequestSessions implements OnModuleInit {
    */
   async detachedAgain(request: IncomingMessage, id: string, messages: number): Promise<DetachedSession[]> {
     const { loader, parts } = this.#opened;
-    return (await loader.loadAgain(request, id, messages)).map((found) => new DetachedSession(parts, request, found));
+    const all = await loader.loadAgain(request, id, messages);
+    this.#cutUnproven(request, all[0]);
+    return all.map((found) => new DetachedSession(parts, request, found));
+  }
+
+  /** Closes a connection that was opened before its session was bound: the browser proves itself when it comes again. */
+  #cutUnproven(request: IncomingMessage, found: FoundSession | undefined): void {
+    if (request.headers.upgrade === undefined) return;
+    if (found?.loaded) this.#letIn.add(request);
+    else if (found?.withheld && this.#letIn.has(request)) request.socket.destroy();
   }
 
   /** The session of a client that has none: it is empty and cannot be started. */

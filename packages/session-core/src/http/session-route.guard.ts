@@ -13,10 +13,13 @@ export class SessionRouteGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const session = callOf(context).commit?.session;
+    const { kind, commit } = callOf(context);
+    const session = commit?.session;
     if (!session) return true;
     const route = [context.getHandler(), context.getClass()];
-    if (session.refusal && this.reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, route) === false)
+    // The resolvers of a GraphQL request share its session: one that is open to all would open it to the others.
+    const mayAdmit = kind === 'http' && session.refusal;
+    if (mayAdmit && this.reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, route) === false)
       session.admit();
     if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
     session.touch?.sendEarly();

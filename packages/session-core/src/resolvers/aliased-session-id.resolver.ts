@@ -66,8 +66,11 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
   }
 
   /** @internal */
-  override deviceCookie(request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
-    return this.#resolverFor(request).deviceCookie(request);
+  override deviceCookie(
+    request: IncomingMessage,
+    alias = this.aliasOf(request),
+  ): { readonly name: string } & SetCookieAttributes {
+    return this.#cookieOf(alias).deviceCookie(request);
   }
 
   override maxAge(client: SessionClient): number | undefined {

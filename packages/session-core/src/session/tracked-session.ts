@@ -375,6 +375,12 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : this.#attributes.peek(name);
   }
 
+  /** Whether the store has a value of an attribute that cannot be read, such as without the key of the encryption. */
+  isUnreadable(name: string): boolean {
+    const { stored } = this.#attributes;
+    return stored.has(name) && stored.peek(name) === undefined;
+  }
+
   /** The principal in the store, as far as this object knows: undefined without one, or one that cannot be decoded. */
   get storedPrincipal(): string | undefined {
     const name = this.#attributes.stored.peek(PRINCIPAL_ATTRIBUTE);
@@ -606,7 +612,8 @@ export class TrackedSession implements Session {
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
     // What the browser of the one has proven says nothing of the other.
-    if (isAnother && bindingIn(this.peekAttribute(DEVICE_ATTRIBUTE))) this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    if (isAnother && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
+      this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];

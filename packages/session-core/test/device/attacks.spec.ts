@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request, type Server } from 'node:http';
+import type { INestApplication } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { OnSecurityEvent, type SecurityEvent } from '../../src/index.js';
+import { OnSecurityEvent, type SecurityEvent, Sessions } from '../../src/index.js';
 import type { DeviceBinding } from '../../src/device/device-binding.js';
 import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -9,7 +12,11 @@ import { heard, MINUTE, signedIn, startDevices } from './device.app.js';
 import { type Answer, challengeIn, DeviceBrowser, newKey, offerIn, proofBy } from './device.browser.js';
 
 LeakGuard.install();
-afterEach(closeApps);
+const upgrades: IncomingMessage[] = [];
+afterEach(async () => {
+  for (const { socket } of upgrades.splice(0)) socket.destroy();
+  await closeApps();
+});
 
 const OTHER_SITE = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
 const ID = 'a'.repeat(43);
@@ -25,6 +32,17 @@ function thiefOf(browser: DeviceBrowser): DeviceBrowser {
   const thief = browser.thief();
   thief.jar.delete('SESSION-device');
   return thief;
+}
+
+/** The request of an upgrade, whose connection stays open until the test has ended. */
+async function upgradeOf(app: INestApplication, path: string, cookie: string): Promise<IncomingMessage> {
+  const upgrading = once(app.getHttpServer() as Server, 'upgrade');
+  const headers = { connection: 'upgrade', upgrade: 'websocket', cookie };
+  const sent = request(await app.getUrl(), { path, headers, agent: false }).on('error', () => undefined);
+  sent.end();
+  const [upgrade] = (await upgrading) as [IncomingMessage];
+  upgrades.push(upgrade);
+  return upgrade;
 }
 
 /** Lets the owner renew the proof, and asks whether that is still possible. */
@@ -98,6 +116,87 @@ describe('with a copied session cookie', () => {
     // Neither holds both: the session is the thief's, and the owner is told at once.
     expect((await browser.send('GET', '/money')).status).toBe(401);
     expect(heard).toContain('missing-proof forged');
+  });
+
+  it('(4) a registration that no request has confirmed binds after five minutes', async () => {
+    const { browser, clock } = await startDevices();
+    const offer = offerIn(await browser.send('POST', '/sign-in'))!;
+    await browser.register(offer.path, offer.challenge);
+    clock.advance(5 * MINUTE + 1);
+    for (const path of ['/inside', '/money']) expect((await thiefOf(browser).send('GET', path)).status).toBe(401);
+    await expectOwnerServed(browser);
+  });
+
+  it('(4) a browser that binds nothing is told to for ten minutes, so that nobody else can afterwards', async () => {
+    const { browser, clock } = await startDevices();
+    const owner = browser.thief();
+    expect(offerIn(await owner.send('POST', '/sign-in'))).toBeDefined();
+    clock.advance(10 * MINUTE + 1);
+    const thief = owner.thief();
+    await thief.get('/inside');
+    expect(thief.own).toEqual([]);
+    expect((await owner.send('GET', '/inside')).status).toBe(200);
+  });
+
+  it('(11) a session of the own in front of it opens nothing in a connection, once it has ended', async () => {
+    for (const binds of [false, true]) {
+      const { browser, app } = await signedIn();
+      const attacker = new DeviceBrowser(browser.origin, binds);
+      await attacker.post('/sign-in');
+      await attacker.get('/who');
+      const both = `SESSION=${attacker.jar.get('SESSION')}; SESSION=${browser.jar.get('SESSION')}`;
+      const cookie = binds ? `${both}; SESSION-device=${attacker.jar.get('SESSION-device')}` : both;
+      const upgrade = await upgradeOf(app, '/sockets', cookie);
+      const principal = async () => (await app.get(Sessions).load(upgrade))?.principalName;
+      expect(await principal()).toBe('ann');
+      await attacker.post('/sign-out');
+      expect(await principal()).toBeUndefined();
+    }
+  });
+
+  it('(11) the sessions of a browser are listed with their proofs only', async () => {
+    for (const multipleSessions of [false, true]) {
+      const { browser, clock } = await signedIn(undefined, { session: { multipleSessions } });
+      expect((await browser.get('/list')).body).toBe('ann');
+      expect((await thiefOf(browser).send('GET', '/list')).body).toBe('');
+      if (!multipleSessions) continue;
+      await browser.send('POST', '/sign-in?_s=1');
+      const second = thiefOf(browser);
+      expect((await second.send('GET', '/list?_s=1')).body).toBe('ann');
+      clock.advance(MINUTE);
+      expect((await browser.get('/list')).body).toBe('ann,ann');
+    }
+  });
+
+  it('(22) a path that leads elsewhere is not left out', async () => {
+    const { browser, app } = await signedIn({ mode: 'enforce', exclude: ['/assets'] });
+    const thief = thiefOf(browser);
+    expect((await thief.sendTo('/assets')).body).toBe('ann');
+    for (const path of [
+      '/assets/../inside',
+      '/assets/%2e%2e/inside',
+      '/assets/..%2finside',
+      '/assets//../inside',
+      '/assets;/x',
+    ])
+      expect((await thief.sendTo(path)).status).not.toBe(200);
+    const cookie = `SESSION=${browser.jar.get('SESSION')}`;
+    for (const path of ['/assets/../sockets', '/assets/%2E%2E/sockets', '/assets/sockets', '/assets']) {
+      const upgrade = await upgradeOf(app, path, cookie);
+      expect(await app.get(Sessions).load(upgrade)).toBeNull();
+    }
+  });
+
+  it('(15) the session of another user, planted in front, does not hide the own', async () => {
+    const { browser, clock } = await signedIn();
+    const attacker = new DeviceBrowser(browser.origin);
+    await attacker.post('/sign-in');
+    await attacker.get('/who');
+    clock.advance(MINUTE);
+    const cookie = `SESSION=${attacker.jar.get('SESSION')}; SESSION=${browser.jar.get('SESSION')}`;
+    const own = `${cookie}; SESSION-device=${browser.jar.get('SESSION-device')}`;
+    expect((await browser.send('GET', '/money', { cookie: own })).body).toBe('money');
+    expect((await browser.send('GET', '/money', { cookie })).status).toBe(401);
   });
 
   it('(11) a challenge of the own session is none of the other', async () => {
@@ -235,7 +334,7 @@ describe('without the session cookie', () => {
 
   it('(16) bound cookies that another host has planted hide none of the own', async () => {
     const { browser } = await signedIn();
-    const planted = Array.from({ length: 7 }, (_, i) => `SESSION-device=${i}`).join('; ');
+    const planted = Array.from({ length: 40 }, (_, i) => `SESSION-device=${i}`).join('; ');
     const own = [...browser.jar].map(([name, value]) => `${name}=${value}`).join('; ');
     expect((await browser.send('GET', '/money', { cookie: `${planted}; ${own}` })).body).toBe('money');
   });

@@ -215,9 +215,10 @@ describe('the bound cookie', () => {
     expect(evidence(confirmed(replaced), [first])).toBe('forged');
   });
 
-  it('is asked of nobody before a key is confirmed, nor for a minute after it came', () => {
+  it('is asked of nobody for five minutes before a key is confirmed, nor for a minute after it came', () => {
     expect(evidence(newBinding(NOW), [])).toBe('unbound');
-    expect(evidence(unconfirmed, [], NOW + 1000 * MINUTE)).toBe('unbound');
+    expect(evidence(unconfirmed, [], NOW + 5 * MINUTE)).toBe('unbound');
+    expect(evidence(unconfirmed, [], NOW + 5 * MINUTE + 1)).toBe('missing');
     expect(evidence(bound, ['x'], NOW + MINUTE - 1)).toBe('under-way');
     expect(evidence(bound, [], NOW + MINUTE)).toBe('missing');
   });

@@ -137,6 +137,16 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     expect((await browser.get('/money')).body).toBe('money');
   });
 
+  it('may be bound again once another user has it who did not sign in at a kiosk', async () => {
+    const { browser } = await startDevices(undefined, { platform });
+    await browser.post('/kiosk');
+    await browser.get('/who');
+    expect(browser.own).toEqual([]);
+    await browser.post('/become-bob');
+    await browser.get('/who');
+    expect(browser.own).toEqual(['register 200']);
+  });
+
   it('keeps its binding through a rotation', async () => {
     const { browser } = await signedIn(undefined, { platform });
     const id = browser.jar.get('SESSION');

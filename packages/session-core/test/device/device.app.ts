@@ -3,6 +3,7 @@ import { ManualClock } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import {
   Authenticated,
+  BrowserSessions,
   DeviceBound,
   OnSecurityEvent,
   OnSessionEvent,
@@ -18,6 +19,8 @@ import { DeviceBrowser } from './device.browser.js';
 /** Routes that ask for the session, for a user, for a proof, and for none. */
 @Controller()
 export class DeviceRoutes {
+  constructor(private readonly browserSessions: BrowserSessions) {}
+
   @Post('sign-in')
   signIn(@Session() session: Session) {
     session.signIn('ann');
@@ -46,6 +49,16 @@ export class DeviceRoutes {
   @Get('who')
   who(@Session() session: Session) {
     return { name: session.principalName ?? null, device: session.device ?? null };
+  }
+
+  @Get('assets')
+  asset(@Session() session: Session) {
+    return session.principalName;
+  }
+
+  @Get('list')
+  async list() {
+    return [...(await this.browserSessions.list()).values()].map(({ principalName }) => principalName).join();
   }
 
   @Post('become-bob')

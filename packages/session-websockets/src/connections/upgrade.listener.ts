@@ -77,9 +77,15 @@ export class UpgradeListener implements OnModuleInit {
   }
 
   #isLeft({ url = '' }: IncomingMessage): boolean {
-    return [...this.#ownPaths].some((path) => url.startsWith(path) && /^(?:[/?]|$)/.test(url.slice(path.length)));
+    // Some servers look for the path as it was sent, and some for where `..` leads.
+    const paths = [url, URL.canParse(url, ANY_HOST) ? new URL(url, ANY_HOST).pathname : ''];
+    return [...this.#ownPaths].some((own) =>
+      paths.every((path) => path.startsWith(own) && /^(?:[/?]|$)/.test(path.slice(own.length))),
+    );
   }
 }
+
+const ANY_HOST = 'http://any.invalid';
 
 function refuse(socket: Duplex, status: 403 | ReturnType<typeof statusAfter>): false {
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { Controller, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -74,7 +75,10 @@ async function start(platform: Platform, mode: 'report' | 'enforce') {
 
 /** Signs in, and registers as a browser does. */
 async function bind(agent: HttpAgent): Promise<void> {
-  const { headers } = await agent.post('/sign-in');
+  await register(agent, (await agent.post('/sign-in')).headers);
+}
+
+async function register(agent: HttpAgent, headers: IncomingHttpHeaders): Promise<void> {
   const offer = String(headers['secure-session-registration']);
   const [, path = '', challenge] = /path="([^"]+)";challenge="([^"]+)"/.exec(offer) ?? [];
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -107,6 +111,26 @@ describe.each(PLATFORMS)('a socket over %s', (platform) => {
       }
     },
   );
+
+  it('that was opened before the registration closes at its first message a minute later', async () => {
+    const { app, origin, clock, agent } = await start(platform, 'enforce');
+    try {
+      const { headers } = await agent.post('/sign-in');
+      const client = await connect(platform, agent, { origin });
+      expect(await client.ask('who')).toBe('ann');
+      await register(agent, headers);
+      expect(await client.ask('who')).toBe('ann');
+      await clock.advance('2m');
+      client.tell('who');
+      await client.closed;
+      expect(told).toEqual(['missing']);
+      const again = await connect(platform, agent, { origin });
+      expect(await again.ask('money')).toBe('money');
+    } finally {
+      closeClients();
+      await app.close();
+    }
+  });
 
   it('has no session without a proof at its handshake, which is only told of in the mode `report`', async () => {
     for (const mode of ['report', 'enforce'] as const) {
