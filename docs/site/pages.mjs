@@ -60,12 +60,12 @@ function pagesIn(folder, prefix) {
   return Object.fromEntries(names.map((name) => [`${folder}/${name}`, `${prefix}${name}`]));
 }
 
-/** The pages to which a group leads. A row of a table begins with the question that they answer. */
+/** The pages to which a group leads. An item of a list begins with the question that they answer. */
 function linksIn(group) {
   return group.split('\n').flatMap((line) =>
     [...line.matchAll(/\]\(([^)#]+\.md)/g)].map(([, link]) => {
       const path = join('docs', link);
-      return { path, page: pages[path], title: titleOf(path), question: /^\| (.*?) +\|/.exec(line)?.[1] };
+      return { path, page: pages[path], title: titleOf(path), question: /^- (.*?\?) \[/.exec(line)?.[1] };
     }),
   );
 }
