@@ -11,10 +11,10 @@ export function budgetsReport({ comparisons }: Results): string {
     const of = (figure: string) => roundsOf(comparison, 'ours', figure);
     const beside = (figure: string) => roundsOf(comparison, 'bare', figure);
     const pair = (figure: string) => `${number(medianOf(of(figure)))} / ${number(medianOf(beside(figure)))}`;
-    const all = ['commands', 'execution', 'redisTime', 'nodeTime', 'perSecond'].map(pair);
+    const all = ['commands', 'execution', 'perSecond'].map(pair);
     return [comparison.title, ...all.toSpliced(2, 0, ratio(of('execution'), beside('execution')))];
   });
-  const head = ['commands', 'µs in commands', 'ratio', 'Redis µs', 'Node µs', 'per second'];
+  const head = ['commands', 'µs in commands', 'ratio', 'per second'];
   return table(['ours / bare', ...head], rows);
 }
 

@@ -1,5 +1,5 @@
 import type { Comparison, Results } from './results.js';
-import { medianOf, number, ratio, roundsOf, table } from './table.js';
+import { medianOf, number, roundsOf, table } from './table.js';
 
 const CALLS = {
   scheduled: 'schedule/s',
@@ -18,15 +18,11 @@ export function deadlinesReport({ comparisons }: Results): string {
 }
 
 function callsTable(comparison: Comparison): string {
-  const [first] = comparison.contenders;
   const rows = comparison.contenders.map(({ name }) => [
     name,
-    ...Object.keys(CALLS).flatMap((figure) => {
-      const values = roundsOf(comparison, name, figure);
-      return [number(medianOf(values)), ratio(values, roundsOf(comparison, first!.name, figure))];
-    }),
+    ...Object.keys(CALLS).map((figure) => number(medianOf(roundsOf(comparison, name, figure)))),
   ]);
-  return table(['way', ...Object.values(CALLS).flatMap((each) => [each, 'ratio'])], rows);
+  return table(['way', ...Object.values(CALLS)], rows);
 }
 
 function latenessTable(comparisons: readonly Comparison[]): string {

@@ -12,7 +12,9 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const TESTS = 'docs/evidence/tests.json';
 /** The titles that a link with the name of a file stands for. */
 const TITLES = JSON.parse(read(TESTS)) as Record<string, string[]>;
-const EVIDENCE = ['guarantees', 'failure-modes', 'internals', 'works-with'].map((name) => `docs/evidence/${name}.md`);
+const EVIDENCE = ['guarantees', 'failure-modes', 'internals', 'works-with', 'managed-services'].map(
+  (name) => `docs/evidence/${name}.md`,
+);
 
 /** The tests under each paragraph of a text, as the links of a list. */
 function tests(text: string): { paragraph: string; list: string }[] {
