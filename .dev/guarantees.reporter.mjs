@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 
-const NAMED_TEST = /^(?:- |\|.*\| )\[(?<title>.+?)\]\((?<path>\S+)\)(?: *\|)?$/gm;
+const NAMED_TEST = /^(?:- |\|.*\| )\[(?<title>(?:(?!\]\().)+)\]\((?<path>\S+)\)(?: *\|)?$/gm;
 
 export default class GuaranteesReporter {
   #globalConfig;
