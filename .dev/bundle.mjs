@@ -13,7 +13,7 @@ const MAP_COMMENT = /^\/\/# sourceMappingURL=.*\n?/m;
 /** What tsc imports where there are decorators. The bundles have it inside. */
 const HELPERS = fileURLToPath(import.meta.resolve('tslib/tslib.es6.mjs'));
 /** Modules of texts alone: no line of theirs is in a stack trace. */
-const TEXTS = /\/(?:lua-sources|page-files)\.js$/;
+const TEXTS = /\/(?:lua-sources|page-files|known-lines)\.js$/;
 
 const ES_MODULES = { dir: 'dist', format: 'es' };
 const COMMON_JS = {

@@ -1,8 +1,9 @@
 // Writes src/scripts/lua-sources.ts of each package with Redis scripts, the text of every .lua file beside it,
-// packages/session-admin/src/page/page-files.ts, the text of every file of the page beside it, and
+// packages/session-admin/src/page/page-files.ts, the text of every file of the page beside it,
+// packages/session-cli/src/explanation/known-lines.ts, what is in log-lines.json beside it, and
 // configuration/version.ts of two packages, the version of the package.json, so that no program has to find these files
-// when it runs, wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first; with
-// --watch, it runs until it is stopped and follows changes of scripts.
+// when it runs, wherever it was bundled into. The build, the type check and Jest (as its `globalSetup`) call this first;
+// with --watch, it runs until it is stopped and follows changes of scripts.
 import { existsSync, readdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -11,6 +12,7 @@ const [EVENTS, ADMIN] = ['redis-events', 'session-admin'].map((name) =>
 );
 const PACKAGES = fileURLToPath(new URL('../packages/', import.meta.url));
 const PAGE = `${ADMIN}src/page/`;
+const LINES = `${PACKAGES}session-cli/src/explanation/`;
 const LUA = /\.lua$/;
 const OF_PAGE = /\.(?:html|css|js|svg)$/;
 
@@ -43,7 +45,19 @@ export default function embedScripts() {
     write(`${folder}lua-sources.ts`, textsOf('LUA_SOURCES', 'the .lua files', luaSources(folder)));
   }
   write(`${PAGE}page-files.ts`, textsOf('PAGE_FILES', 'the files of the page', pageFiles()));
+  write(`${LINES}known-lines.ts`, knownLines());
   for (const folder of [EVENTS, ADMIN]) embedVersion(folder);
+}
+
+function knownLines() {
+  const lines = JSON.parse(readFileSync(`${LINES}log-lines.json`, 'utf8'));
+  return [
+    '// Written by .dev/embed-scripts.mjs out of log-lines.json: change that.\n',
+    "import type { KnownLine } from './known-line.js';\n\n",
+    'export const KNOWN_LINES: readonly KnownLine[] = [\n',
+    ...lines.map((line) => `  ${JSON.stringify(line)},\n`),
+    '];\n',
+  ].join('');
 }
 
 function textsOf(constant, origin, texts) {

@@ -1,43 +1,60 @@
 // A reporter of Jest: the tests that the documents name must have passed in this run, each with at least one assertion.
 // A test that was skipped, emptied, commented out or renamed therefore fails the run.
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 
-const NAMED_TEST = /^(?:- |\|.*\| )\[(?<title>.+?)\]\((?<path>\S+)\)(?: *\|)?$/gm;
+const NAMED_TEST = /^(?:- |\|.*\| )\[(?<title>(?:(?!\]\().)+)\]\((?<path>\S+)\)(?: *\|)?$/gm;
 
 export default class GuaranteesReporter {
   #globalConfig;
   #documents;
+  #tests;
 
   /**
    * `documents`: Markdown files in which a test is a list item of its own, `- [title](path of its file)`, or such a
-   * link in the last cell of a table.
+   * link in the last cell of a table. A link with the name of the file instead stands for the titles that `tests` has
+   * of it, a JSON file.
    */
-  constructor(globalConfig, { documents }) {
+  constructor(globalConfig, { documents, tests }) {
     this.#globalConfig = globalConfig;
     this.#documents = documents;
+    this.#tests = tests;
   }
 
   onRunComplete(contexts, results) {
     // With a pattern for titles, most tests are left out on purpose.
     if (this.#globalConfig.testNamePattern) return;
-    const problems = this.#documents.flatMap((document) => this.#problemsOf(document, contexts, results));
+    const named = [...this.#documents.flatMap((document) => this.#namedIn(document)), ...this.#listed()];
+    const problems = named.flatMap((each) => this.#problemsOf(each, contexts, results));
     for (const problem of problems) console.error(`FAILED: ${problem}`);
     // Counted as failed tests, so that the summary, the JSON report and the exit code all say so.
     results.numFailedTests += problems.length;
     results.numTotalTests += problems.length;
   }
 
-  #problemsOf(document, contexts, results) {
-    const file = resolve(this.#globalConfig.rootDir, document);
+  #namedIn(document) {
+    const file = this.#path(document);
     const named = [...readFileSync(file, 'utf8').matchAll(NAMED_TEST)].map(({ groups }) => groups);
-    return named.flatMap(({ title, path }) => {
-      const spec = resolve(dirname(file), path);
-      const ran = results.testResults.find(({ testFilePath }) => testFilePath === spec);
-      if (!ran && !this.#mustRun(spec, contexts)) return [];
-      const problem = problemIn(ran?.testResults ?? [], title);
-      return problem === undefined ? [] : [`${document} names "${title}" in ${path}: ${problem}`];
-    });
+    const titled = named.filter(({ title, path }) => `${title}.ts` !== basename(path));
+    return titled.map(({ title, path }) => ({ document, title, path, spec: resolve(dirname(file), path) }));
+  }
+
+  #listed() {
+    if (this.#tests === undefined) return [];
+    const listed = Object.entries(JSON.parse(readFileSync(this.#path(this.#tests), 'utf8')));
+    const of = ([path, titles]) => titles.map((title) => ({ title, path, spec: this.#path(path) }));
+    return listed.flatMap(of).map((each) => ({ document: this.#tests, ...each }));
+  }
+
+  #path(ofRoot) {
+    return resolve(this.#globalConfig.rootDir, ofRoot);
+  }
+
+  #problemsOf({ document, title, path, spec }, contexts, results) {
+    const ran = results.testResults.find(({ testFilePath }) => testFilePath === spec);
+    if (!ran && !this.#mustRun(spec, contexts)) return [];
+    const problem = problemIn(ran?.testResults ?? [], title);
+    return problem === undefined ? [] : [`${document} names "${title}" in ${path}: ${problem}`];
   }
 
   /** Whether this run is one of all files of the kind: .spec.ts, .e2e-spec.ts or .chaos.ts. */

@@ -61,9 +61,9 @@ async function documentsOfResults(): Promise<{ readonly file: string; readonly t
     if (subject === 'memory') summary = replaced(summary, subject, report);
     else text = replaced(text, subject, report);
   }
-  const [http, budgets, memory] = ['http', 'budgets', 'memory'].map((subject) => results.get(subject)!);
+  const [http, memory] = ['http', 'memory'].map((subject) => results.get(subject)!);
   summary = replaced(summary, 'ratios', `${originOf(http!)}\n\n${ratiosReport(http!)}`);
-  summary = replaced(summary, 'losses', lossesReport(http!, budgets!, memory!));
+  summary = replaced(summary, 'losses', lossesReport(http!, memory!));
   return [
     { file: SUMMARY, text: summary },
     { file: DOCUMENT, text },

@@ -6,28 +6,21 @@ export function expiryReport({ comparisons }: Results): string {
   const rows = comparisons.map((comparison) => {
     const of = (figure: string, name = 'nest-session') => medianOf(roundsOf(comparison, name, figure));
     const pings = ['nest-session', 'control', 'busy control'].map((name) => of('pingP99', name));
-    const [ping, control, busy] = pings as [number, number, number];
     return [
       comparison.title,
       number(of('seconds')),
-      number(of('sinceEnd')),
       number(of('redisTime') - of('redisTime', 'control')),
       number(Math.max(...roundsOf(comparison, 'nest-session', 'slowestCall'))),
       ['nest-session', 'busy control'].map((name) => Math.round(of('callsOver3ms', name))).join(' / '),
       pings.map(number).join(' / '),
-      (ping / control).toFixed(2),
-      (ping / busy).toFixed(2),
     ];
   });
   const head = [
     's from the minute of the bucket',
-    's from the end',
     'Redis µs each',
     'slowest call, ms',
     'calls over 3 ms / bursts of the busy control',
     'PING p99 ms / control / busy control',
-    'ratio to the control',
-    'to the busy control',
   ];
   return table(['sessions that end at once', ...head], rows);
 }

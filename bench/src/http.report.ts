@@ -10,17 +10,41 @@ import {
   SPRING,
 } from './http.scenarios.js';
 import { type Comparison, type Results } from './results.js';
-import { medianOf, number, range, ratio, roundsOf, table } from './table.js';
+import { medianOf, number, ratio, roundsOf, table } from './table.js';
 
-/** The table of ratios that tells most. */
+/** The table that tells most. */
 export function ratiosReport(results: Results): string {
-  return ratioTable(results, 'perSecond', 'requests/s of ours, divided by those of');
+  const ratios = httpRatios(results);
+  // Recorded results may be older than a contender.
+  const rivals = RIVALS.map(({ title }) => title).filter((title) => ratios.some(({ rival }) => rival === title));
+  const rows = results.comparisons.map(({ title: scenario }) => [
+    scenario,
+    ...rivals.map((rival) => {
+      const found = ratios.find((each) => each.scenario === scenario && each.rival === rival);
+      return found ? ratio(found.values, found.beside) : '-';
+    }),
+  ]);
+  return table(['requests/s of ours, divided by those of', ...rivals], rows);
 }
 
-/** The ratios of processor time, and one table for each scenario. */
-export function httpReport(results: Results): string {
-  const ratios = ratioTable(results, 'nodeTime', 'Node µs per request, divided by ours');
-  return [ratios, ...results.comparisons.map(scenarioTable)].join('\n\n');
+const FIGURES = { perSecond: 'requests/s', nodeTime: 'Node µs', redisTime: 'Redis µs' };
+
+/** One table for each figure. */
+export function httpReport({ comparisons }: Results): string {
+  const names = [...ON_EXPRESS, ...ON_FASTIFY].filter((name) =>
+    comparisons.some(({ contenders }) => contenders.some((each) => each.name === name)),
+  );
+  const tables = Object.entries(FIGURES).map(([figure, title]) => {
+    const cell = (comparison: Comparison, name: string) => {
+      const rounds = roundsOf(comparison, name, figure);
+      return rounds.length === 0 ? '-' : number(medianOf(rounds));
+    };
+    return table(
+      [title, ...names],
+      comparisons.map((each) => [each.title, ...names.map((name) => cell(each, name))]),
+    );
+  });
+  return tables.join('\n\n');
 }
 
 interface Rival {
@@ -47,59 +71,17 @@ interface HttpRatio {
   readonly beside: readonly number[];
 }
 
-export function httpRatios({ comparisons }: Results, figure: 'perSecond' | 'nodeTime'): HttpRatio[] {
-  const isTime = figure === 'nodeTime';
+export function httpRatios({ comparisons }: Results): HttpRatio[] {
   return comparisons.flatMap((comparison) =>
     RIVALS.flatMap(({ title, names, ours }) => {
       const [best] = names
-        .map((name) => roundsOf(comparison, name, figure))
+        .map((name) => roundsOf(comparison, name, 'perSecond'))
         .filter((rounds) => rounds.length > 0)
-        .toSorted((one, other) => (isTime ? -1 : 1) * (medianOf(other) - medianOf(one)));
+        .toSorted((one, other) => medianOf(other) - medianOf(one));
       if (!best) return [];
-      const own = roundsOf(comparison, ours, figure);
-      const [values, beside] = isTime ? [best, own] : [own, best];
+      const values = roundsOf(comparison, ours, 'perSecond');
       const isLimit = [...Object.values<string>(BARE), ...Object.values(BY_HAND)].includes(title);
-      return [{ scenario: comparison.title, rival: title, isLimit, values, beside }];
+      return [{ scenario: comparison.title, rival: title, isLimit, values, beside: best }];
     }),
   );
-}
-
-function ratioTable(results: Results, figure: 'perSecond' | 'nodeTime', title: string): string {
-  const ratios = httpRatios(results, figure);
-  // Recorded results may be older than a contender.
-  const rivals = RIVALS.map(({ title }) => title).filter((title) => ratios.some(({ rival }) => rival === title));
-  const rows = results.comparisons.map(({ title: scenario }) => [
-    scenario,
-    ...rivals.map((rival) => {
-      const found = ratios.find((each) => each.scenario === scenario && each.rival === rival);
-      return found ? ratio(found.values, found.beside) : '-';
-    }),
-  ]);
-  return table([title, ...rivals], rows);
-}
-
-function scenarioTable(comparison: Comparison): string {
-  const names = [...ON_EXPRESS, ...ON_FASTIFY].filter((name) =>
-    comparison.contenders.some((each) => each.name === name),
-  );
-  const rows = names.map((name) => {
-    const of = (figure: string) => roundsOf(comparison, name, figure);
-    const perSecond = of('perSecond');
-    const medians = ['p50', 'p99', 'nodeTime', 'redisTime', 'commands', 'serverBusy', 'loadBusy'].map((figure) =>
-      number(medianOf(of(figure))),
-    );
-    return [name, number(medianOf(perSecond)), range(perSecond), ...medians];
-  });
-  const head = [
-    'requests/s',
-    'range',
-    'p50 ms',
-    'p99 ms',
-    'Node µs',
-    'Redis µs',
-    'commands',
-    'server busy',
-    'load busy',
-  ];
-  return table([comparison.title, ...head], rows);
 }

@@ -15,13 +15,8 @@ export function roundsOf({ contenders }: Comparison, name: string, figure: strin
   return contenders.find((each) => each.name === name)?.figures[figure] ?? [];
 }
 
-/** The median, and the range of all rounds. */
 export function medianOf(values: readonly number[]): number {
   return quantile(values, 0.5);
-}
-
-export function range(values: readonly number[]): string {
-  return `${number(Math.min(...values))}-${number(Math.max(...values))}`;
 }
 
 /** `1.23 (1.20-1.31)`: the ratio in the same round, its median and the middle half of the rounds. */

@@ -1,13 +1,20 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const REPORTER = join(ROOT, '.dev/guarantees.reporter.mjs');
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+const TESTS = 'docs/evidence/tests.json';
+/** The titles that a link with the name of a file stands for. */
+const TITLES = JSON.parse(read(TESTS)) as Record<string, string[]>;
+const EVIDENCE = ['guarantees', 'failure-modes', 'internals', 'works-with', 'managed-services'].map(
+  (name) => `docs/evidence/${name}.md`,
+);
 
 /** The tests under each paragraph of a text, as the links of a list. */
 function tests(text: string): { paragraph: string; list: string }[] {
@@ -16,22 +23,14 @@ function tests(text: string): { paragraph: string; list: string }[] {
 }
 
 // The reporter checks that these tests run and pass, since it sees the results.
-describe.each([
-  'docs/evidence/guarantees.md',
-  'docs/evidence/failure-modes.md',
-  'docs/evidence/internals.md',
-  'packages/session-core/test/parity/spring-session.md',
-])('%s', (document) => {
+describe.each([...EVIDENCE, 'packages/session-core/test/parity/spring-session.md'])('%s', (document) => {
   it('names only tests that npm test, npm run test:e2e or npm run chaos runs', () => {
-    const lists = tests(read(document));
-    expect(lists.length).toBeGreaterThan(10);
-    for (const line of lists.flatMap(({ list }) => list.trim().split('\n'))) {
-      const [, path = ''] = /^- \[.+\]\((\S+)\)$/.exec(line) ?? [];
-      const file = join(dirname(join(ROOT, document)), path);
-      expect({ line, isThere: existsSync(file) && /\/test\/.*\.(spec|e2e-spec|chaos)\.ts$/.test(file) }).toEqual({
-        line,
-        isThere: true,
-      });
+    const named = linksIn(document).filter(({ path }) => path.includes('/test/'));
+    expect(named.length).toBeGreaterThan(10);
+    for (const { title, path } of named) {
+      const isThere = existsSync(join(ROOT, path)) && /\/test\/.*\.(spec|e2e-spec|chaos)\.ts$/.test(path);
+      const isTitled = title !== basename(path, '.ts') || path in TITLES;
+      expect({ title, path, isThere, isTitled }).toEqual({ title, path, isThere: true, isTitled: true });
     }
   });
 
@@ -39,10 +38,22 @@ describe.each([
     const { jest } = JSON.parse(read('package.json'));
     expect(jest.reporters).toContainEqual([
       '<rootDir>/.dev/guarantees.reporter.mjs',
-      { documents: expect.arrayContaining([document]) },
+      { documents: expect.arrayContaining([document]), tests: TESTS },
     ]);
   });
 });
+
+it('docs/evidence/tests.json has titles of the files that a page links, and of no other one', () => {
+  const linked = new Set(EVIDENCE.flatMap(linksIn).map(({ path }) => path));
+  expect(Object.keys(TITLES).filter((path) => !linked.has(path))).toEqual([]);
+  expect(Object.values(TITLES).filter((titles) => titles.length === 0)).toEqual([]);
+});
+
+/** The links of a document, with paths from the root. */
+function linksIn(document: string): { title: string; path: string }[] {
+  const found = read(document).matchAll(/\[([^\]]+)\]\(([^)\s]+)\)/g);
+  return [...found].map(([, title, path]) => ({ title: title!, path: join(dirname(document), path!) }));
+}
 
 it('docs/evidence/guarantees.md names tests for every sentence', () => {
   const text = read('docs/evidence/guarantees.md');
@@ -164,14 +175,25 @@ describe('the reporter', () => {
     writeFileSync(join(folder, 'document.md'), '- [holds %s](held.spec.cjs)\n');
   });
 
+  it('reads the titles that a link with the name of a file stands for', () => {
+    writeFileSync(join(folder, 'document.md'), '- [held.spec](held.spec.ts)\n');
+    writeFileSync(join(folder, 'tests.json'), JSON.stringify({ 'held.spec.cjs': ['holds %s'] }));
+    const { status, stderr } = runJest([], { tests: 'tests.json' });
+    expect(status).toBe(1);
+    expect(stderr.match(/^FAILED: .*$/gm)).toEqual([
+      'FAILED: tests.json names "holds %s" in held.spec.cjs: no such test ran',
+    ]);
+    writeFileSync(join(folder, 'document.md'), '- [holds %s](held.spec.cjs)\n');
+  });
+
   it('ignores files and tests that a run filters out by name', () => {
     expect(runJest(['other.spec']).status).toBe(0);
     expect(runJest(['--testNamePattern', 'another']).status).toBe(0);
     expect(runJest([]).status).toBe(1);
   });
 
-  function runJest(args: readonly string[]): { status: number | null; stderr: string } {
-    const reporters = [[REPORTER, { documents: ['document.md'] }], 'default'];
+  function runJest(args: readonly string[], more = {}): { status: number | null; stderr: string } {
+    const reporters = [[REPORTER, { documents: ['document.md'], ...more }], 'default'];
     const config = { rootDir: folder, testRegex: '\\.spec\\.cjs$', reporters, transform: {} };
     const jest = join(ROOT, 'node_modules/jest/bin/jest.js');
     const all = [jest, '--config', JSON.stringify(config), ...args];

@@ -103,13 +103,13 @@ describe('docs/evidence/internals.md, "Internals of others"', () => {
     expect([...named].filter((name) => !files.has(name))).toEqual([]);
   });
 
-  it('names files and tests in each paragraph', () => {
-    const paragraphs = page.split('\n\n').filter((each) => each.startsWith('**'));
-    expect(paragraphs.length).toBeGreaterThan(50);
-    const ofRedis = page.slice(page.indexOf('\n### Redis\n'));
-    const without = paragraphs.filter((each) => {
-      const [, tests = ''] = page.split(`${each}\n\n`);
-      return !tests.startsWith('- [') || (!/`[\w.-]+\.ts`\)$/.test(each) && !ofRedis.includes(each));
+  it('names files and tests in each row', () => {
+    const rows = [...page.matchAll(/^\| (?!relied on|-)(.*) \|$/gm)].map(([, row]) => row!.split(/ +\| +/));
+    expect(rows.length).toBeGreaterThan(50);
+    const without = rows.filter((cells) => {
+      const [files = '', tests = ''] = cells.slice(-2);
+      const isInFiles = /`[\w.-]+\.ts`$/.test(files) || files === 'scripts';
+      return cells.length !== 4 || !isInFiles || !tests.startsWith('[');
     });
     expect(without).toEqual([]);
   });

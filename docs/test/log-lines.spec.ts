@@ -1,47 +1,30 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ROOT } from './support/compiler.js';
-import { linesIn, logLines, type LogLine } from './support/log-lines.js';
-
-/** A row of the tables of log lines. */
-interface Row {
-  readonly line: string;
-  readonly level: string;
-  readonly cause: string;
-  readonly action: string;
-}
+import { knownLines, linesIn, logLines, type KnownLine, type LogLine } from './support/log-lines.js';
 
 /** The message of an error that has a line of its own. */
 const MESSAGE_OF_ERROR = { path: 'packages/session-redis/src/encryption/session-encryption.ts', text: '...' };
 
-let rows: Row[];
+let rows: KnownLine[];
 let lines: LogLine[];
 
 beforeAll(async () => {
-  const text = await readFile(join(ROOT, 'docs/log-lines.md'), 'utf8');
-  // The tables stand under headings of their subjects.
-  const tables = text.slice(text.indexOf('\n## '));
-  rows = [...tables.matchAll(/^\| (`.+) \|$/gm)].map(([, row]) => rowOf(row!));
+  rows = knownLines();
   lines = (await logLines()).filter(({ path, text: line }) => !isMessageOfError({ path, text: line }));
 });
-
-function rowOf(row: string): Row {
-  const [line = '', level = '', cause = '', action = ''] = row.split(' | ').map((cell) => cell.trim());
-  const [, code = ''] = /^`+(.+?)`+$/.exec(line) ?? [];
-  return { line: code, level: level.replaceAll('`', ''), cause, action };
-}
 
 function isMessageOfError({ path, text }: Pick<LogLine, 'path' | 'text'>): boolean {
   return path === MESSAGE_OF_ERROR.path && text === MESSAGE_OF_ERROR.text;
 }
 
 /** Whether a row is about a line, of which it may leave out what its `...` stand for. */
-function isAbout({ line, level }: Row, logged: LogLine): boolean {
+function isAbout({ line, level }: KnownLine, logged: LogLine): boolean {
   const parts = line.split('...').map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
   return level === logged.level && new RegExp(`^${parts.join('.*')}$`).test(logged.text);
 }
 
-describe('docs/log-lines.md', () => {
+describe('what nest-session explain knows', () => {
   it('has all that the packages can write, with their levels', () => {
     expect(lines.length).toBeGreaterThan(70);
     expect(lines.filter((line) => !rows.some((row) => isAbout(row, line)))).toEqual([]);
@@ -55,9 +38,25 @@ describe('docs/log-lines.md', () => {
   it('has one row for each line, which says what to do', () => {
     const names = rows.map(({ line }) => line);
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
-    expect(rows.filter(({ cause, action }) => cause === '' || action === '')).toEqual([]);
+    expect(rows.filter(({ means, do: action }) => means === '' || action === '')).toEqual([]);
     // A row that is about every line would hide those that have none.
     expect(names.filter((name) => name.replaceAll(/[^a-z]/gi, '').length < 10)).toEqual([]);
+  });
+
+  it('names pages of the documentation by their titles', async () => {
+    const pages = await readdir(join(ROOT, 'docs'), { recursive: true });
+    const texts = await Promise.all(
+      pages.filter((path) => path.endsWith('.md')).map((path) => readFile(join(ROOT, 'docs', path), 'utf8')),
+    );
+    const titles = texts.map((text) => /^# (.*)$/m.exec(text)?.[1]);
+    expect(rows.filter(({ see }) => see !== undefined && !titles.includes(see))).toEqual([]);
+  });
+
+  it('has the lines that docs/log-lines.md says to alert on', async () => {
+    const page = await readFile(join(ROOT, 'docs/log-lines.md'), 'utf8');
+    const named = [...page.matchAll(/^- `(.+)`$/gm)].map(([, line]) => line!);
+    expect(named.length).toBeGreaterThan(5);
+    expect(named.filter((name) => !rows.some(({ line, level }) => line === name && level === 'warn'))).toEqual([]);
   });
 });
 

@@ -1,16 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RULES } from '../../packages/session-cli/src/verification/rules.js';
 import { SPRING_RULES } from '../../packages/session-spring/src/look/spring-look.js';
 import { ROOT } from './support/compiler.js';
 import { section } from './support/markdown.js';
-
-it('docs/evidence/redis-data-model.md has the rules that `verify` knows, in its words', async () => {
-  const page = await readFile(join(ROOT, 'docs/evidence/redis-data-model.md'), 'utf8');
-  const rows = [...section(page, 'Verify it').matchAll(/^\| `([\w-]+)` +\| (.+?) +\| (.+?) +\|$/gm)];
-  const told = Object.fromEntries(rows.map(([, rule, problem, mending]) => [rule, { problem, mending }]));
-  expect(told).toEqual(RULES);
-});
 
 it('docs/spring-boot.md has the rules that `spring` knows, in its words', async () => {
   const page = await readFile(join(ROOT, 'docs/spring-boot.md'), 'utf8');

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -8,6 +9,20 @@ export interface LogLine {
   readonly level: string;
   readonly text: string;
   readonly path: string;
+}
+
+/** A row of what `nest-session explain` knows. */
+export interface KnownLine {
+  readonly line: string;
+  readonly level: string;
+  readonly means: string;
+  readonly do: string;
+  readonly see?: string;
+}
+
+export function knownLines(): KnownLine[] {
+  const path = join(ROOT, 'packages/session-cli/src/explanation/log-lines.json');
+  return JSON.parse(readFileSync(path, 'utf8')) as KnownLine[];
 }
 
 /** Files that hand on what others write. */

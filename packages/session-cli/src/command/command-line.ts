@@ -43,11 +43,12 @@ function* problemsOf({ name, options, argument }: Command, given: CommandLine['g
     if (!(flag in known)) yield `${name} has no option --${flag}.`;
     else if (!MAY_BE_URL.includes(flag) && isUrl(value)) yield `--${flag} takes no URL. ${URL_BELONGS}`;
   }
-  if (argument && isUrl(args[0])) yield `${argument.value} is no URL. ${URL_BELONGS}`;
+  if (argument && !MAY_BE_URL.includes(argument.value!) && isUrl(args[0]))
+    yield `${argument.value} is no URL. ${URL_BELONGS}`;
 }
 
-// A user may be called like the page that says who it is.
-const MAY_BE_URL = ['url', 'user'];
+// A user may be called like the page that says who it is, and a line of a log may name one.
+const MAY_BE_URL = ['url', 'user', '<line>'];
 const URL_BELONGS = 'Give the URL of Redis in REDIS_URL, or behind --url.';
 
 /** Whether it can hold a password. What an error, or a reply of a command, says repeats other arguments. */

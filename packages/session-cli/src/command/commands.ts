@@ -13,6 +13,13 @@ export const COMMANDS: readonly Command[] = [
     load: () => import('./doctor.command.js'),
   },
   {
+    name: 'explain',
+    text: 'Says what a line of the log means, and what to do.',
+    argument: { value: '<line>', text: 'the line, in single quotes; without it, standard input is read' },
+    options: {},
+    load: () => import('./explain.command.js'),
+  },
+  {
     name: 'stats',
     text: 'Counts sessions or deadlines, events, groups and instances, and samples the memory of keys.',
     options: { sample: { value: '<number>', text: 'measure the memory of so many keys, 0 to 100000 (default 1000)' } },
