@@ -4,8 +4,7 @@ import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { addressWith } from '../connection/node-with.js';
 import { LivingInstances } from '../namespace/living-instances.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
-import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
+import { connectionToken } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { Partitions } from '../partitions/partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
@@ -23,14 +22,7 @@ import {
   PACE,
   REQUEST_STREAM_SCRIPTS,
 } from '../configuration/event-rules.js';
-import {
-  BlockingArrivals,
-  BlockingEventReader,
-  EventArrivals,
-  SignalledArrivals,
-  SignalledEventReader,
-  UnreadEventReader,
-} from './event-arrivals.js';
+import { EventArrivals, UnreadEventReader } from './event-arrivals.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
@@ -63,12 +55,8 @@ export const DELIVERY_PROVIDERS: Provider[] = [
     inject: [connectionToken('background'), EventProducer],
     useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
   },
-  {
-    provide: UnreadEventReader,
-    inject: [REDIS_CONNECTIONS, Partitions, CONSUMER_IDENTITY, PartitionSignals],
-    useFactory: unreadEventReader,
-  },
-  { provide: EventArrivals, inject: [REDIS_CONNECTIONS, Partitions, PartitionSignals], useFactory: eventArrivals },
+  UnreadEventReader,
+  EventArrivals,
   ConsumerGroupMember,
   EventLoader,
   EventConsumer,
@@ -80,19 +68,4 @@ export const DELIVERY_PROVIDERS: Provider[] = [
 
 function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {
   return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-}
-
-function unreadEventReader(
-  { reader, background }: RedisConnections,
-  { all }: Partitions,
-  member: ConsumerIdentity,
-  signals: PartitionSignals,
-): UnreadEventReader {
-  return reader && all.length === 1
-    ? new BlockingEventReader(reader, all[0]!, member)
-    : new SignalledEventReader(background, all, member, signals);
-}
-
-function eventArrivals({ broadcast }: RedisConnections, { all }: Partitions, signals: PartitionSignals): EventArrivals {
-  return broadcast && all.length === 1 ? new BlockingArrivals(broadcast, all[0]!) : new SignalledArrivals(signals, all);
 }

@@ -1,74 +1,58 @@
+import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
+import { CONSUMER_IDENTITY } from '../configuration/event-rules.js';
 import { closeConnection } from '../connection/close-connection.js';
-import type { PartitionKeys } from '../partitions/partitions.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import type { ConsumerIdentity } from '../scripts/event-stream.scripts.js';
 import { byPosition, type StreamEntry, type StreamReply, toStreamEntry } from '../scripts/stream/stream-entry.js';
 import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 
-/** Reads new entries for a group. */
-export abstract class UnreadEventReader {
-  /** Whether no partition that could not be read is left, after a read that has succeeded. */
-  abstract readonly isSettled: boolean;
-
-  /** Up to `count` entries in recorded order. Waits up to `patience` milliseconds while no partition has one. */
-  abstract read(count: number, patience: number): Promise<StreamEntry[]>;
-
-  /** Ends all reading. Resolves when Redis executes no read of this instance any more. */
-  abstract close(): Promise<void>;
-}
-
-/** Reads the stream of the only partition, and lets Redis wait for entries. */
-export class BlockingEventReader extends UnreadEventReader {
-  readonly isSettled = true;
-
-  /** `client`: blocks while it waits for entries, so nothing else uses it. */
-  constructor(
-    private readonly client: Redis,
-    private readonly partition: PartitionKeys,
-    private readonly member: ConsumerIdentity,
-  ) {
-    super();
-  }
-
-  /** `patience`: never 0, with which Redis would wait for ever. */
-  async read(count: number, patience: number): Promise<StreamEntry[]> {
-    const { client, partition, member } = this;
-    const how = ['COUNT', count, 'BLOCK', patience, 'STREAMS', partition.events, '>'] as const;
-    return entriesIn(partition, await client.xreadgroup('GROUP', member.group, member.consumer, ...how));
-  }
-
-  close(): Promise<void> {
-    return closeConnection(this.client);
-  }
-}
-
 /**
- * Reads the streams of several partitions when signals tell of new entries: no command waits for those of two slots.
- * Redis limits the entries per stream, not in all: with fewer free places than partitions, the partitions take turns.
+ * Reads new entries for a group. A single partition is read by a command that waits for entries. No command waits for
+ * those of two slots, so several partitions are read when signals tell of entries. Redis limits the entries per stream,
+ * not in all: with fewer free places than partitions, the partitions take turns.
  */
-export class SignalledEventReader extends UnreadEventReader {
+@Injectable()
+export class UnreadEventReader {
+  readonly #partitions: readonly PartitionKeys[];
+  readonly #waiting: Redis | undefined;
+  readonly #background: Redis;
   readonly #turns: PartitionTurns;
-  readonly #replies: PartitionReplies<readonly StreamEntry[]>;
+  readonly #replies = new PartitionReplies<readonly StreamEntry[]>(() => this.#turns.wake());
   /** Read, and not returned yet. */
   #entries: StreamEntry[] = [];
   #isClosed = false;
 
   constructor(
-    private readonly client: Redis,
-    partitions: readonly PartitionKeys[],
-    private readonly member: ConsumerIdentity,
-    signals: HeardSignals,
+    @Inject(REDIS_CONNECTIONS) { reader, background }: Pick<RedisConnections, 'reader' | 'background'>,
+    @Inject(Partitions) { all }: Pick<Partitions, 'all'>,
+    @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
+    @Inject(PartitionSignals) signals: HeardSignals,
   ) {
-    super();
-    this.#replies = new PartitionReplies(() => this.#turns.wake());
-    this.#turns = eventTurns(partitions, signals, this.#replies.isFree);
+    this.#partitions = all;
+    this.#waiting = all.length === 1 ? reader : undefined;
+    this.#background = background;
+    this.#turns = eventTurns(all, signals, this.#replies.isFree);
   }
 
+  /** Whether no partition that could not be read is left, after a read that has succeeded. */
   get isSettled(): boolean {
     return this.#replies.isSettled;
   }
 
+  /**
+   * Up to `count` entries in recorded order. Waits up to `patience` milliseconds while no partition has one; never 0,
+   * with which Redis would wait for ever.
+   */
   async read(count: number, patience: number): Promise<StreamEntry[]> {
+    if (this.#waiting) {
+      const { group, consumer } = this.member;
+      const [only] = this.#partitions as [PartitionKeys];
+      const how = ['COUNT', count, 'BLOCK', patience, 'STREAMS', only.events, '>'] as const;
+      return entriesIn(only, await this.#waiting.xreadgroup('GROUP', group, consumer, ...how));
+    }
     const end = performance.now() + patience;
     while (!this.#isClosed) {
       if (this.#entries.length === 0) await this.#ask(count);
@@ -81,10 +65,11 @@ export class SignalledEventReader extends UnreadEventReader {
     return [];
   }
 
+  /** Ends all reading. Resolves when Redis executes no read of this instance any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#turns.wake();
-    await this.#replies.untilFree();
+    await (this.#waiting ? closeConnection(this.#waiting) : this.#replies.untilFree());
   }
 
   async #ask(count: number): Promise<void> {
@@ -96,7 +81,7 @@ export class SignalledEventReader extends UnreadEventReader {
       let entries: StreamEntry[] | undefined;
       try {
         const how = ['COUNT', share, 'STREAMS', partition.events, '>'] as const;
-        entries = entriesIn(partition, await this.client.xreadgroup('GROUP', group, consumer, ...how));
+        entries = entriesIn(partition, await this.#background.xreadgroup('GROUP', group, consumer, ...how));
         return entries;
       } finally {
         // More may be left.
@@ -106,7 +91,6 @@ export class SignalledEventReader extends UnreadEventReader {
   }
 }
 
-/** What a read of the stream of a partition has replied. */
 function entriesIn(partition: PartitionKeys, reply: unknown): StreamEntry[] {
   const [[, entries] = ['', []]] = (reply ?? []) as [string, StreamReply[]][];
   return entries.map((entry) => toStreamEntry(partition, entry));
@@ -116,83 +100,51 @@ function entriesIn(partition: PartitionKeys, reply: unknown): StreamEntry[] {
 const LONGEST_WAIT = 1000;
 
 /** Tells a reader outside of the groups in which partitions there may be events that it has not read. */
-export abstract class EventArrivals {
+@Injectable()
+export class EventArrivals {
+  readonly #partitions: readonly PartitionKeys[];
+  readonly #waiting: Redis | undefined;
+  readonly #turns: PartitionTurns;
+  #isFree: (partition: PartitionKeys) => boolean = () => true;
+
+  constructor(
+    @Inject(REDIS_CONNECTIONS) { broadcast }: Pick<RedisConnections, 'broadcast'>,
+    @Inject(Partitions) { all }: Pick<Partitions, 'all'>,
+    @Inject(PartitionSignals) signals: HeardSignals,
+  ) {
+    this.#partitions = all;
+    this.#waiting = all.length === 1 ? broadcast : undefined;
+    this.#turns = eventTurns(all, signals, (partition) => this.#isFree(partition));
+  }
+
   /**
-   * Waits for such partitions, for a while. Perhaps none has one. `positions`: of the last event that was read.
+   * Waits for such partitions, for a while. Perhaps none has one. `positionOf`: that of the last event that was read.
    * `isFree`: whether a partition can be read now.
    */
-  abstract wait(
-    positions: ReadonlyMap<PartitionKeys, string>,
-    isFree: (partition: PartitionKeys) => boolean,
-  ): Promise<readonly PartitionKeys[]>;
-
-  /** Ends a wait. */
-  abstract wake(): void;
-
-  /** Ends all waiting for good. */
-  close(): void {
-    this.wake();
-  }
-}
-
-/** Lets Redis wait for an event of the only partition. */
-export class BlockingArrivals extends EventArrivals {
-  #wake = (): void => undefined;
-
-  /** `client`: blocks while it waits, so nothing else uses it. */
-  constructor(
-    private readonly client: Redis,
-    private readonly partition: PartitionKeys,
-  ) {
-    super();
-  }
-
   async wait(
-    positions: ReadonlyMap<PartitionKeys, string>,
-    isFree: (partition: PartitionKeys) => boolean,
-  ): Promise<readonly PartitionKeys[]> {
-    if (isFree(this.partition)) {
-      const position = positions.get(this.partition)!;
-      await this.client.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', this.partition.events, position);
-    } else {
-      // Its last read has had no reply yet, so nobody knows what to wait for.
-      await new Promise<void>((resolve) => (this.#wake = resolve));
-    }
-    return [this.partition];
-  }
-
-  /** Ends a wait for the reply of a read. Redis soon ends one for an event. */
-  wake(): void {
-    this.#wake();
-  }
-
-  override close(): void {
-    super.close();
-    void closeConnection(this.client);
-  }
-}
-
-/** Goes by the signals of several partitions: no command waits for the events of two slots. */
-export class SignalledArrivals extends EventArrivals {
-  #isFree: (partition: PartitionKeys) => boolean = () => true;
-  readonly #turns: PartitionTurns;
-
-  constructor(signals: HeardSignals, partitions: readonly PartitionKeys[]) {
-    super();
-    this.#turns = eventTurns(partitions, signals, (partition) => this.#isFree(partition));
-  }
-
-  async wait(
-    _: ReadonlyMap<PartitionKeys, string>,
+    positionOf: (partition: PartitionKeys) => string,
     isFree: (partition: PartitionKeys) => boolean,
   ): Promise<readonly PartitionKeys[]> {
     this.#isFree = isFree;
+    const [only] = this.#partitions as [PartitionKeys];
+    // Until its last read has had a reply, nobody knows what to wait for.
+    if (this.#waiting && isFree(only)) {
+      await this.#waiting.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', only.events, positionOf(only));
+      return [only];
+    }
     await this.#turns.wait(LONGEST_WAIT);
     return this.#turns.take();
   }
 
+  /** Ends a wait for a signal or a reply. Redis soon ends one for an event. */
   wake(): void {
     this.#turns.wake();
+  }
+
+  /** Ends all waiting for good. */
+  close(): void {
+    this.wake();
+    if (this.#waiting) void closeConnection(this.#waiting);
   }
 }
 
