@@ -11,10 +11,8 @@ const LONGEST_WAIT = 1000;
 // Signals tell of every end before that: see scripts/library/signal-end.lua.
 const LONGEST_WAIT_WITH_SIGNALS = 60_000;
 
-/** When to look at a partition again; monotonic times. */
 interface Look<Keys> {
   readonly keys: Keys;
-  /** When the last look began. */
   begun: number;
   /** When to look again at the latest; earlier where no signal would tell of what was noted meanwhile. */
   next: number;
@@ -24,14 +22,12 @@ interface Look<Keys> {
 }
 
 /**
- * Looks at the due list of each partition when the next entry there is due, and claims what is. Any number of instances
- * may do so. A partition whose node does not reply holds up no other one.
+ * Looks at the due list of each partition when its next entry is due, and claims what is. Any number of instances may.
  */
 export class DuePoller<Keys extends PartitionKeys> implements BackgroundService {
   readonly #looks: ReadonlyMap<PartitionKeys, Look<Keys>>;
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
-  /** The partitions whose last look failed. */
   readonly #failing = new Set<Keys>();
   #isActive = false;
   #timer: NodeJS.Timeout | undefined;
@@ -60,7 +56,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     this.#schedule();
   }
 
-  /** Resolves when all open calls have their replies. */
   async stop(): Promise<void> {
     this.#isActive = false;
     this.#stopping.abort();

@@ -4,13 +4,12 @@ import { type OptionReader, RETRIES } from '@nest-session/core/internal';
 /** How events reach the handlers of a process. */
 export interface EventDeliveryOptions {
   /**
-   * Name of the group. One instance of the group handles each event. A new group begins with the oldest event that is
-   * still kept. @default 'default'
+   * The group, of which one instance handles each event. A new one begins with the oldest event kept. @default
+   * 'default'
    */
   group?: string;
   /**
-   * Whether this process handles events of its group. Handlers with `broadcast: true` are called in any case.
-   * @default true
+   * Whether this process handles events of its group; handlers with `broadcast: true` are called anyway. @default true
    */
   consume?: boolean;
   /** How long an event is kept for groups that lack it. @default '1h' for sessions, '7d' for others */
@@ -18,27 +17,23 @@ export interface EventDeliveryOptions {
   /** Largest number of events, handled or not. The oldest go first. @default 1000000 */
   maxLength?: number;
   /**
-   * How long the events of a dead instance wait until another instance takes them over. A living instance renews its
-   * leases, so a handler may take longer. 1s to 1d. @default '30s'
+   * How long the events of a dead instance wait for another one, 1s to 1d. A handler may take longer. @default '30s'
    */
   lease?: Duration;
   /**
-   * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s after the first attempt
-   * and doubles each time, up to 5 minutes. An event over which five instances ended becomes one as well. @default 10
+   * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s at first and doubles up to
+   * 5 minutes. An event over which five instances ended becomes one as well. @default 10
    */
   attempts?: number;
   /**
-   * Dead letters. All of them take at most 64 MiB, about. Beyond it, the oldest go of that handler in that group
-   * whose dead letters take most room. What goes unseen is logged, and counted in the list of groups.
+   * Dead letters. All of them take about 64 MiB at most. Beyond it, the oldest go of the handler in a group whose dead
+   * letters take most room. What goes unseen is logged, and counted in the list of groups.
    */
   deadLetters?: {
     /** How long a dead letter is kept. At least 1m. @default '30d' */
     retention?: Duration;
   };
-  /**
-   * How long handlers may continue when the application shuts down. Another instance then handles the events that
-   * they have not finished, from the start. At most 1d. @default '10s'
-   */
+  /** How long handlers may continue at a shutdown; then others repeat them. At most 1d. @default '10s' */
   shutdownTimeout?: Duration;
   /** Number of events that one instance handles at a time, 1 to 10000. @default 32 */
   concurrency?: number;
@@ -50,16 +45,13 @@ export type ResolvedEventOptions = ReturnType<typeof readEvents>;
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
 const LONGEST_WAIT = 86_400 * SECOND;
-/** What to do instead of options of ioredis and of other stores. */
 export const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
 const MOST_PARTITIONS = 1024;
 
-/** The option `partitions`. */
 export function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
   return reader.integer('partitions', isOnCluster ? 64 : 1, rangeOfPartitions(isOnCluster));
 }
 
-/** How many partitions there may be. */
 export function rangeOfPartitions(isOnCluster: boolean): { readonly atLeast: number; readonly atMost: number } {
   return { atLeast: isOnCluster ? 2 : 1, atMost: MOST_PARTITIONS };
 }

@@ -2,17 +2,13 @@ import { RETRIES } from '@nest-session/core/internal';
 import type { Partitions } from '../partitions/partitions.js';
 import type { ResolvedEventOptions } from './delivery.options.js';
 
-/** The `DeliveryOptions` of the module. */
 export const DELIVERY_OPTIONS = Symbol('DELIVERY_OPTIONS');
-/** The `ConsumerIdentity` of this instance. */
 export const CONSUMER_IDENTITY = Symbol('CONSUMER_IDENTITY');
 export const DELIVERY_PACE = Symbol('DELIVERY_PACE');
-/** The `EventRules` of the module. */
 export const EVENT_RULES = Symbol('EVENT_RULES');
 /** Scripts are commands of a connection: makes those of requests on the one that a request has. */
 export const REQUEST_STREAM_SCRIPTS = Symbol('REQUEST_STREAM_SCRIPTS');
 
-/** The options of a module that the delivery of its events goes by. */
 export interface DeliveryOptions extends Pick<EventRules, 'grace'> {
   readonly events: ResolvedEventOptions;
 }
@@ -29,7 +25,6 @@ export interface DeliveryPace {
 
 /** What the delivery of events goes by: options, pace, and limits of a partition. Times are milliseconds. */
 export interface EventRules extends Omit<ResolvedEventOptions, 'deadLetters'>, DeliveryPace {
-  /** For how long an event is kept that all groups have handled. */
   readonly grace: number;
   /** The number of instances that crashed while they handled it, after which an event becomes a dead letter. */
   readonly mostAbandoned: number;
@@ -42,9 +37,7 @@ export interface EventRules extends Omit<ResolvedEventOptions, 'deadLetters'>, D
   };
 }
 
-/** How much of the events stream is kept. */
 export type TrimLimits = Pick<EventRules, 'grace' | 'retention' | 'maxLength'>;
-/** How failed entries are retried. */
 export type RetryRules = Pick<EventRules, 'firstBackOff' | 'longestBackOff' | 'retention'> & {
   readonly deadLetters: Pick<EventRules['deadLetters'], 'maxSize' | 'maxDataSize'>;
 };
@@ -59,12 +52,9 @@ export const PACE: DeliveryPace = {
 
 const MOST_ABANDONED = 5;
 
-/**
- * Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. It
- * is room for 256 sessions of the default `maxSessionSize`.
- */
+/** Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. */
 export const DEAD_LETTER_BYTES = 64 * 2 ** 20;
-/** The most bytes of data in a dead letter: as many as `maxSessionSize` lets a session have by default. */
+/** As many as `maxSessionSize` lets a session have by default. */
 const MOST_DATA = 262_144;
 
 export function eventRules(

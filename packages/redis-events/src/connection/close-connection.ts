@@ -4,8 +4,8 @@ import { isCluster } from './node-with.js';
 const closings = new WeakMap<Redis | Cluster, Promise<void>>();
 
 /**
- * Closes a connection for good. Commands without a reply fail. Resolves when Redis has closed its side as well, so that
- * it executes nothing more of this connection, or when ioredis has stopped waiting for that. Never rejects.
+ * Closes a connection for good; commands without a reply fail. Resolves when Redis executes nothing more of it, or
+ * ioredis has stopped waiting for that. Never rejects.
  */
 export function closeConnection(client: Redis | Cluster): Promise<void> {
   // On a connection that has ended, disconnect() keeps the process alive for two seconds.

@@ -12,7 +12,6 @@ export function openRedis(address: ServerAddress, rules: RedisOptions, login?: L
   return prepared(clientOf(address, rules), login);
 }
 
-/** A connection to one node of a Cluster. Not connected yet. */
 export function openNode(options: RedisOptions, login?: LoginSource): Redis {
   return prepared(new Redis(options), login);
 }
@@ -27,7 +26,6 @@ export function openCluster(address: ClusterAddress, rules: ClusterOptions): Clu
   return ownCommandsOf(clientOfCluster(address, rules));
 }
 
-/** What every connection to a server has, also one that ioredis makes. */
 export function preparedNode(client: Redis, login?: LoginSource): Redis {
   return ownCommandsOf(prepareStreams(client, login));
 }
@@ -38,8 +36,8 @@ function ownCommandsOf<Client extends Redis | Cluster>(client: Client): Client {
 }
 
 /**
- * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was
- * refused here and then by the server, and that would end the process. `login`: before each stream.
+ * ioredis listens for one error of a stream. A second one, as after a TLS handshake that was refused, would end the
+ * process.
  */
 function prepareStreams(client: Redis, login?: LoginSource): Redis {
   const { connector } = internalsOf(client);
@@ -50,9 +48,8 @@ function prepareStreams(client: Redis, login?: LoginSource): Redis {
 }
 
 /**
- * Node.js runs timers before it reads sockets and sends what waits for the end of a turn. After a long pause of the
- * process, or of a handler, the timer of `socketTimeout` would close a connection whose replies have arrived, or whose
- * commands leave only then.
+ * Node.js runs timers before it reads sockets. After a long pause of the process, the timer of `socketTimeout` would
+ * close a connection whose replies have arrived, or whose commands leave only then.
  */
 function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
   const destroy = stream.destroy.bind(stream);

@@ -6,10 +6,7 @@ type Client = Redis | Cluster;
 
 type Method = (this: Client, ...args: unknown[]) => Promise<unknown>;
 
-/**
- * Looks for what the connections use of ioredis without a contract.
- * @throws Error that says what to do where it is missing
- */
+/** @throws Error that says what to do where the connections use of ioredis what is not there */
 export function assertOfIoredis(isThere: boolean, what: string): void {
   if (isThere) return;
   throw new Error(
@@ -21,8 +18,7 @@ export function assertOfIoredis(isThere: boolean, what: string): void {
 const prototypes = new WeakMap<object, object>();
 
 /**
- * From now on, each method of a client sends a command that no transformer touches, and that no script of the same name
- * replaces. All connections of the library are made so.
+ * From now on, no transformer touches what the methods of a client send, and no script of the same name replaces it.
  */
 export function sendOwnCommands<T extends Client>(client: T): T {
   const inherited = Object.getPrototypeOf(client) as object;
@@ -84,8 +80,8 @@ type SentCommand = Parameters<Cluster['sendCommand']>;
 type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
 
 /**
- * How many arguments may be seen, by command; of any other one none may. A script shows its hash and the number of its
- * keys. The rest show all, because ioredis itself reads them, or because they say only what a connection is for.
+ * How many arguments may be seen: of a script its hash and the number of keys; all where ioredis reads them, or where
+ * they say only what a connection is for; else none.
  */
 const SEEN = new Map([
   ['eval', 2],
@@ -100,11 +96,10 @@ function all(command: string): [string, number] {
 }
 
 /**
- * From now on, the arguments of the commands that a client sends are `?` for everybody but Redis. ioredis shows them to
- * whoever subscribes to its tracing channels, to instrumentations, in errors and in its debug log. All of these take
- * what they need not hide by the name of the command, and nothing of a script. Our arguments are attributes, names of
- * users, and ids, which may be tokens.
- * @throws Error where this version of ioredis sends commands in another way
+ * From now on, the arguments of commands are `?` for everybody but Redis. ioredis shows them to its tracing channels,
+ * to instrumentations, in errors and in its debug log, and none of these hides those of a script. Ours are attributes,
+ * names of users, and ids, which may be tokens. @throws Error where this version of ioredis sends commands in another
+ * way
  */
 export function hideArguments<Client extends Redis | Cluster>(client: Client): Client {
   assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
@@ -144,11 +139,7 @@ export type CommandArgument = string | number | Buffer;
 
 const AS_TEXT = { replyEncoding: 'utf8' } as const;
 
-/**
- * A command whose arguments only Redis sees: see hideArguments(). Requests send most of their commands so, because it
- * costs less than a method of a client, whose command has to be changed.
- * @param shown what everybody sees of the arguments `sent`
- */
+/** A command whose arguments only Redis sees, `shown` instead of `sent`. It costs less than a method of a client. */
 export function hiddenCommand(
   client: Redis | Cluster,
   name: string,
@@ -161,12 +152,10 @@ export function hiddenCommand(
   return command;
 }
 
-/** The client of a Cluster finds the node by the slot of the keys. */
 function takeSlot(command: Command, sent: readonly CommandArgument[]): void {
   const { args } = command;
   command.args = [...sent];
   command.getSlot();
-  // It keeps the keys as well.
   Reflect.deleteProperty(command, 'keys');
   command.args = args;
 }
@@ -196,8 +185,8 @@ const NAMELESS = Symbol('nameless') as unknown as string;
 const classes = new WeakMap<CommandClass, CommandClass>();
 
 /**
- * The class of commands that the transformers leave alone which the application sets with `setReplyTransformer()` and
- * `setArgumentTransformer()` of ioredis: these change commands of the whole process.
+ * Commands that are left alone by `setReplyTransformer()` and `setArgumentTransformer()`, which change those of the
+ * whole process.
  */
 function ownCommandClass(client: Client): CommandClass {
   const theirs = commandClassOf(client);

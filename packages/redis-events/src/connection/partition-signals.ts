@@ -10,9 +10,8 @@ import type { RedisNodes } from './redis-nodes.js';
 import { isReply } from './server-faults.js';
 
 /**
- * What a signal says of a partition. `events`: it has new events; `retries`: events of a group may be retried; `end
- * 500`: something is due in so many milliseconds; `missed`: signals may have been missed until now. Producers may have
- * others.
+ * `events`: there are new ones; `retries`: some may be due; `end 500`: something is due in so many milliseconds;
+ * `missed`: signals may have been missed until now. Producers may have others.
  */
 export type Signal = string;
 
@@ -22,9 +21,8 @@ const HEARTBEAT = 1000;
 const AFTER_REFUSAL = 60_000;
 
 /**
- * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel
- * of the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots
- * have gone to another node, `missed` tells. The only partition of a namespace has no signals.
+ * Hears the signals of all partitions, on sharded channels, by one connection to each node. They are hints on top of
+ * polls; `missed` tells when some may be lost. A single partition has none.
  */
 @Injectable()
 export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
@@ -49,7 +47,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.#partitionOf = new Map(this.#partitions.map((partition) => [partition.events, partition]));
   }
 
-  /** Calls the listener with each signal. */
   onSignal(listener: (partition: Keys, signal: Signal) => void): void {
     this.#listeners.push(listener);
   }
@@ -75,7 +72,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.nodes.connect().catch(() => undefined);
   }
 
-  /** Closes the connections for good. */
   async stop(): Promise<void> {
     this.#listeners.length = 0;
     this.#confirmations.length = 0;
@@ -106,7 +102,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     for (const listener of this.#listeners) listener(partition, signal);
   }
 
-  /** Nothing more is heard on a connection until it has subscribed again. */
   #forget(client: Redis): void {
     for (const [partition, heard] of this.#heard) if (heard.client === client) this.#heard.delete(partition);
     for (const [partition, pending] of this.#pending) if (pending === client) this.#pending.delete(partition);
@@ -117,7 +112,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.nodes.refresh();
   }
 
-  /** Subscribes to the signals of each partition on the node that has it, where that is not done yet. */
   #subscribe(): void {
     if (performance.now() < this.#triesAt) return;
     for (const partition of this.#partitions) {

@@ -4,7 +4,6 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { isCluster } from './node-with.js';
 import { logger } from '../logging/failure.log.js';
 
-/** The host and the port of a server. */
 interface RedisNodeAddress {
   /** Name or address of the host. */
   readonly host: string;
@@ -12,7 +11,6 @@ interface RedisNodeAddress {
   readonly port: number;
 }
 
-/** Gives the password of a connection. */
 type PasswordFunction = () => string | Promise<string>;
 
 interface WithPassword {
@@ -26,7 +24,6 @@ export type ServerAddress =
   | ({ readonly sentinels: RedisOptions } & WithPassword)
   | { readonly client: Redis };
 
-/** Where the nodes of a Redis Cluster are. */
 export interface ClusterAddress {
   readonly cluster:
     | ({ readonly nodes: readonly RedisNodeAddress[]; readonly options: RedisOptions } & WithPassword)
@@ -43,15 +40,13 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
 /** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
 export interface RedisAddressOptions {
   /**
-   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`. Percent-encode user and password, as
-   * `encodeURIComponent()` does. Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined`, such
-   * as that of an unset environment variable, is logged as a warning, and gives the default.
-   * @default 'redis://localhost:6379'
+   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`, with user and password percent-encoded.
+   * Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined` is logged as a warning. @default
+   * 'redis://localhost:6379'
    */
   url?: string | undefined;
   /**
-   * The Sentinels that know which server is the master. They find each other: a few are enough. Where they ask for a
-   * password of their own, give a `client` instead.
+   * The Sentinels that know the master: a few are enough. Where they ask for a password of their own, give a `client`.
    */
   sentinels?: readonly RedisNodeAddress[];
   /** With `sentinels`: the name of the master. */
@@ -64,24 +59,20 @@ export interface RedisAddressOptions {
   /** With `sentinels` or `cluster`: the user for all servers. A `url` has it in itself. */
   username?: string;
   /**
-   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself.
-   *
-   * Where it changes, as a token of IAM or Entra ID does, a function that gives it, also with a `url` that has only the
-   * user. It is called before each connection, and once a minute: if it gives another password then, connections that
-   * are open log in with that. While it fails, or takes more than 10 s, the connection is tried again.
+   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself. Where it changes, as a token
+   * of IAM or Entra ID does, a function, also with a `url` that has only the user: called before each connection, which
+   * waits up to 10 s for it, and once a minute, to log open connections in again.
    */
   password?: string | (() => string | Promise<string>);
   /**
-   * With a `rediss://` url, `sentinels` or `cluster`: all connections use TLS, with these options of `tls.connect()` of
-   * Node.js, such as `ca`, `cert`, `key` and `servername`. What is not given has the default of Node.js, so the
-   * certificate of a server must be valid for its host.
+   * With a `rediss://` url, `sentinels` or `cluster`: options of `tls.connect()` of Node.js for all connections, such
+   * as `ca`, `cert`, `key` and `servername`. By default a server's certificate must be valid for its host.
    */
   tls?: ConnectionOptions;
   /**
-   * Your own ioredis client, without a `keyPrefix`: a `Redis`, or a `Cluster`. The library uses its addresses,
-   * credentials and TLS for connections of its own, with options of their own. It neither changes nor closes yours.
-   * When you set another `options.password`, of a Cluster `options.redisOptions.password`, its connections log in with
-   * that within a minute, and whenever they connect.
+   * Your own ioredis `Redis` or `Cluster`, without a `keyPrefix`. The library makes connections of its own to its
+   * addresses, with its credentials and TLS, and neither changes nor closes yours. A new `options.password` (of a
+   * Cluster `options.redisOptions.password`) is used within a minute, and whenever they connect.
    */
   client?: Redis | Cluster;
 }
@@ -98,13 +89,11 @@ const KEY_PREFIX = 'Option `client` has a `keyPrefix`, which scripts do not see:
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
-/** What is kept in Redis, and whether, without an address, by the connections of `RedisSessionModule`. */
 interface KeptThere {
   readonly what: 'deadlines' | 'events' | 'sessions';
   readonly isShared: boolean;
 }
 
-/** What the options say of where Redis is. */
 export function readAddress(
   reader: OptionReader,
   options: RedisAddressOptions,
@@ -153,7 +142,7 @@ export function readAddress(
   }
 }
 
-/** Where a module is that, without an address, uses the connections of `RedisSessionModule`, which are at `shared`. */
+/** Without an address, the module uses the connections of `RedisSessionModule`, which are at `shared`. */
 export function readAddressOrShare(
   reader: OptionReader,
   options: RedisAddressOptions,

@@ -19,7 +19,6 @@ export function serverIn(info: ReadonlyMap<string, string>): [name: ServerName, 
 
 const OLDEST: Readonly<Record<ServerName, readonly [major: number, minor: number]>> = { Redis: [7, 0], Valkey: [7, 2] };
 
-/** That the scripts do not run on such a server; undefined where they do, or where its version is unknown. */
 export function tooOldProblem([name, version]: ReturnType<typeof serverIn>): string | undefined {
   const [major = NaN, minor = 0] = (version ?? '').split('.').map(Number);
   const [oldest, least] = OLDEST[name];
@@ -79,7 +78,6 @@ function optionsOf(address: ServerAddress): RedisOptions {
   return 'sentinels' in address ? address.sentinels : new Redis(address.url, { lazyConnect: true }).options;
 }
 
-/** The fields of a reply to INFO. */
 export function infoOf(reply: string): ReadonlyMap<string, string> {
   return new Map([...reply.matchAll(/^([^#:\r\n]+):([^\r\n]*)/gm)].map(([, name, value]) => [name!, value!]));
 }

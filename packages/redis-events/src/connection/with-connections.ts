@@ -17,8 +17,8 @@ import { shownAddress, usesTls } from './shown-server.js';
 const SILENCE = /no reply within|ETIMEDOUT/;
 
 /**
- * Connects, does the work, and closes the connections: for what runs beside the applications.
- * @throws SessionStoreError when Redis cannot be reached, or replies with an error, and whatever else the work throws
+ * For what runs beside the applications. @throws SessionStoreError when Redis cannot be reached, or replies with an
+ * error
  */
 export async function withConnections<T>(
   options: ConnectionOptions,
@@ -39,7 +39,6 @@ export async function withConnections<T>(
   }
 }
 
-/** The error of what runs beside the applications, and cannot reach Redis. */
 export function unreachableError(address: RedisAddress, cause: unknown): SessionStoreError {
   const reason = shownError(cause);
   const ofTls = usesTls(address) && SILENCE.test(reason) ? ': a port without TLS does not reply to TLS' : '';

@@ -20,7 +20,6 @@ const SMALLEST_PAGE = 10;
 
 type Place = Pick<StreamEntry, 'partition' | 'position'>;
 
-/** The position of the last dead letter of each partition that has any. */
 export type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
 
 /** Reads the dead letters of all partitions, the oldest first, and finds them by their ids. */
@@ -43,7 +42,6 @@ export class DeadLetterReader {
     return partition && { partition, position };
   }
 
-  /** The last dead letters now. */
   async bounds(): Promise<DeadLetterBounds> {
     const { all } = this.partitions;
     const last = await Promise.all(
@@ -78,7 +76,7 @@ export class DeadLetterReader {
     }
   }
 
-  /** The start in each partition. Of two dead letters at the same position, the lower partition number comes first. */
+  /** Of two dead letters at the same position, the lower partition number comes first. */
   #startsBehind(after: string | undefined): string[] {
     const { all } = this.partitions;
     if (after === undefined) return all.map(() => '-');
@@ -89,7 +87,6 @@ export class DeadLetterReader {
   }
 }
 
-/** The dead letter in an entry. */
 export function toDeadLetter<Event>(
   id: string,
   entry: StreamEntry,

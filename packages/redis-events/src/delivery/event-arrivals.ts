@@ -10,9 +10,8 @@ import { byPosition, type StreamEntry, type StreamReply, toStreamEntry } from '.
 import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 
 /**
- * Reads new entries for a group. A single partition is read by a command that waits for entries. No command waits for
- * those of two slots, so several partitions are read when signals tell of entries. Redis limits the entries per stream,
- * not in all: with fewer free places than partitions, the partitions take turns.
+ * Reads new entries for a group: with a single partition by a command that waits for them, with several when signals
+ * tell of some, because no command waits for two slots. With fewer free places than partitions, they take turns.
  */
 @Injectable()
 export class UnreadEventReader {
@@ -43,8 +42,7 @@ export class UnreadEventReader {
   }
 
   /**
-   * Up to `count` entries in recorded order. Waits up to `patience` milliseconds while no partition has one; never 0,
-   * with which Redis would wait for ever.
+   * Up to `count` entries in recorded order. Waits up to `patience` milliseconds for one; with 0, Redis would for ever.
    */
   async read(count: number, patience: number): Promise<StreamEntry[]> {
     if (this.#waiting) {
@@ -117,10 +115,7 @@ export class EventArrivals {
     this.#turns = eventTurns(all, signals, (partition) => this.#isFree(partition));
   }
 
-  /**
-   * Waits for such partitions, for a while. Perhaps none has one. `positionOf`: that of the last event that was read.
-   * `isFree`: whether a partition can be read now.
-   */
+  /** Waits for such partitions, for a while; perhaps none has one. `positionOf`: of the last event that was read. */
   async wait(
     positionOf: (partition: PartitionKeys) => string,
     isFree: (partition: PartitionKeys) => boolean,
@@ -141,14 +136,12 @@ export class EventArrivals {
     this.#turns.wake();
   }
 
-  /** Ends all waiting for good. */
   close(): void {
     this.wake();
     if (this.#waiting) void closeConnection(this.#waiting);
   }
 }
 
-/** The turns of partitions that have events when a signal says so, and perhaps without one. */
 export function eventTurns(
   partitions: readonly PartitionKeys[],
   signals: HeardSignals,

@@ -27,14 +27,11 @@ import {
 import { type DeadLetterBounds, DeadLetterReader, toDeadLetter } from './dead-letter.reader.js';
 
 const MOST_LETTERS = 100;
-/** The name of no instance. */
-const NOBODY = '';
-/** Events of a stream per call. */
 const COUNTED_PER_CALL = 1000;
 
 /**
- * Lists and changes the groups that handle events, and their dead letters. A call rejects with a SessionStoreError when
- * Redis fails or does not reply within `commandTimeout`.
+ * The groups that handle events, and their dead letters. Calls reject with a SessionStoreError when Redis fails or does
+ * not reply within `commandTimeout`.
  */
 @Injectable()
 export abstract class EventGroups<Event> {
@@ -53,7 +50,7 @@ export abstract class EventGroups<Event> {
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
     this.#all = partitions.all;
-    this.#instances = new LivingInstances(connection, partitions, NOBODY);
+    this.#instances = new LivingInstances(connection, partitions);
     this.#liveness = livenessOf(lease);
   }
 
@@ -66,9 +63,9 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * Creates a group, so that events are kept for instances that start later. It begins with the oldest event that is
-   * kept, or with the next one. An instance creates its own group, from the oldest event. Resolves to false when the
-   * group exists. @throws RangeError when the name is empty
+   * Creates a group, so that events are kept for instances that start later: from the oldest one that is kept, as
+   * instances do for their own, or from the next one. Resolves to false when it exists. @throws RangeError when the
+   * name is empty
    */
   async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
     if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
@@ -78,7 +75,7 @@ export abstract class EventGroups<Event> {
 
   /**
    * Removes a group that is no longer used, so that no events are kept for it. Its dead letters stay. Resolves to
-   * `live`, and removes nothing, while one of its instances is alive: that instance would create the group again.
+   * `live`, and removes nothing, while one of its instances is alive, which would create it again.
    */
   async remove(name: string): Promise<RemoveGroupReply> {
     const [consumers, alive] = await Promise.all([
@@ -94,8 +91,8 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
-   * @throws RangeError when `after` is not the id of a dead letter, or `limit` no whole number
+   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`. @throws
+   * RangeError when `after` is not the id of a dead letter, or `limit` no whole number
    */
   async deadLetters(
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
@@ -111,9 +108,8 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * Replays a dead letter: its group handles the event again, with new attempts. Only the handlers that have not
-   * succeeded are called, with the same `event.id` and the same data. Other groups do not get the
-   * event.
+   * Lets the group of a dead letter handle the event again, with new attempts, the same `event.id` and the same data.
+   * Only the handlers that have not succeeded are called.
    */
   async replay(id: string): Promise<ReplayReply> {
     const place = this.letters.placeOf(id);

@@ -32,10 +32,8 @@ const WISH = 86_400_000;
 // A position before all events.
 const NOTHING = '0-0';
 
-/** How far the events of a partition have been broadcast. */
 interface Reading {
   readonly partition: PartitionKeys;
-  /** Of the last event that was broadcast; undefined until the first read. */
   position: string | undefined;
   /** Whether there was an event in the stream at this position. */
   hasRead: boolean;
@@ -46,9 +44,9 @@ interface Reading {
 }
 
 /**
- * Reads every event that is recorded after its start and calls the broadcast handlers of this instance: in recorded
- * order, one event after the other. It is in no group, so no event is kept for it. After an outage it continues where
- * it was. When unread events are gone, it reports a gap.
+ * Reads every event that is recorded after its start and calls the broadcast handlers of this instance, in recorded
+ * order, one after the other. No event is kept for it. After an outage it continues where it was, and reports a gap
+ * when unread events are gone.
  */
 @Injectable()
 export class EventBroadcaster<Event> implements BackgroundService {
@@ -57,13 +55,11 @@ export class EventBroadcaster<Event> implements BackgroundService {
   readonly #readings: ReadonlyMap<PartitionKeys, Reading>;
   /** When the application became ready: monotonic time. */
   #readyAt: number | undefined;
-  /** The partitions that may have new events. */
   #due: readonly PartitionKeys[];
   /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
   #canWait = true;
   readonly #reads = new PartitionReplies<[reading: Reading, reply: ReadReply]>(() => this.arrivals.wake());
   readonly #wishes = new PartitionReplies<[reading: Reading, words: WishReply[]]>();
-  /** Monotonic time. */
   #nextRenewal = 0;
   readonly #wishFailures = new FailureLog(
     'Redis could not be told that broadcast handlers want events, trying again',
@@ -106,7 +102,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     await begun;
   }
 
-  /** Broadcasts no more events. Handlers may still run. */
   stop(): void {
     this.#stopping.abort();
     this.arrivals.close();
@@ -134,8 +129,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
   }
 
   /**
-   * Broadcasts the new events of the partitions that are due. Resolves to whether it has asked, and every partition has
-   * replied: otherwise the one that could not be read may still be silent.
+   * Resolves to whether it has asked, and every partition has replied: otherwise one that failed may still be silent.
    */
   async #look(): Promise<boolean> {
     await this.#renewWish();
@@ -166,7 +160,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     return hasAll;
   }
 
-  /** Takes a reply over into the reading. Returns the entries in it. */
   #takeOver(reading: Reading, [word, reply, time]: ReadReply): StreamEntry[] {
     if (word === 'read') return reply.map((entry) => toStreamEntry(reading.partition, entry));
     if (word === 'begin') this.#beginAt(reading, reply, time);
@@ -176,7 +169,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     return [];
   }
 
-  /** Begins after the last event; where Redis came late, with the first one since the application was ready. */
+  /** Where Redis came late, with the first one since the application was ready. */
   #beginAt(reading: Reading, last: string, time: number): void {
     const ready = this.#readyAt && ([time - Math.ceil(performance.now() - this.#readyAt), 0] as const);
     const isLate = ready && isLater(positionOf(last), ready);
@@ -203,7 +196,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     return stalled;
   }
 
-  /** The events of entries, as far as their nodes reply in time. */
   async #load(entries: readonly StreamEntry[]): Promise<ReadonlyMap<StreamEntry, Promise<Event | undefined>>> {
     const loaded = new Map<StreamEntry, Promise<Event | undefined>>();
     const loading = entries.map(async (entry) => {

@@ -11,13 +11,10 @@ import { REQUEST_STREAM_SCRIPTS } from '../configuration/event-rules.js';
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/library/groups.lua. */
 export const RETRIES_CONSUMER = 'retries';
 
-/** Sends a command to the node that has a partition. */
 export type AskPartition = <T>(partition: PartitionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;
 
-/** The state of a group in all partitions together. */
 export interface GroupState {
   readonly name: string;
-  /** Number of events that were delivered to an instance and not acknowledged. */
   readonly pending: number;
   /** In each partition, the position of the last event that was delivered. */
   readonly lastDelivered: ReadonlyMap<PartitionKeys, string>;
@@ -28,7 +25,7 @@ const LATENESS = 5000;
 
 /**
  * The idle time in milliseconds below which an instance is alive. Generous: taking a slow instance for dead costs more
- * than waiting for a dead one. One that waits for events shows itself in each of several partitions once per lease.
+ * than waiting for a dead one.
  */
 export function livenessOf(lease: number): number {
   return Math.max(lease + LATENESS, 10_000);
@@ -108,7 +105,6 @@ export class GroupLagReader {
     @Inject(Partitions) private readonly partitions: Partitions,
   ) {}
 
-  /** All groups, ordered by name. */
   async read(): Promise<GroupReading[]> {
     const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
       this.scripts(client).lookAtGroups(keys, MOST_COUNTED),

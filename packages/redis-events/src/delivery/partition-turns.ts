@@ -2,41 +2,35 @@ import type { PartitionSignals } from '../connection/partition-signals.js';
 import type { PartitionKeys } from '../partitions/partitions.js';
 import { settledWithin } from '../timing/background-service.js';
 
-/** What a reader needs to know of signals. */
 export type HeardSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
 
 // Milliseconds between two reads of a partition whose signals are heard, and of one whose signals are not.
 const SLOW_POLL = 60_000;
 const POLL = 500;
 
-interface TurnRules {
-  /** Milliseconds after which a partition is due again. @default 60 s while its signals are heard, else 500 ms */
-  readonly interval?: number;
-  /** Spreads the first ones over the interval, so that later not all are due at once. @default false */
-  readonly spread?: boolean;
-}
-
 /**
- * Which partitions are asked next: those that were not asked for a while, and those of which somebody has told since
- * they were asked. The one that was asked longest ago is the first.
+ * Which partitions are asked next, in the order in which they were asked last: those that were not for a while, and
+ * those of which somebody has told since.
  */
 export class PartitionTurns {
   /** When each was asked: monotonic time, in that order. */
   readonly #askedAt: Map<PartitionKeys, number>;
   readonly #hurried = new Set<PartitionKeys>();
-  #wake: (() => void) | undefined;
+  #wake = (): void => undefined;
 
+  /**
+   * `isFree`: whether a partition can be asked now. When it can again, wake() is called. `interval`: milliseconds after
+   * which each is due again, spread over them at first; by default 60 s while its signals are heard, else 500 ms.
+   */
   constructor(
     private readonly partitions: readonly PartitionKeys[],
-    private readonly signals: HeardSignals,
-    /** Whether a partition can be asked now. When it can again, wake() is called. */
+    private readonly signals: Pick<HeardSignals, 'heardSince'>,
     private readonly isFree: (partition: PartitionKeys) => boolean,
-    private readonly rules: TurnRules = {},
+    private readonly interval?: number,
   ) {
     this.#askedAt = new Map(partitions.map((partition) => [partition, -Infinity]));
   }
 
-  /** There may be something new in a partition. */
   hurry(partition: PartitionKeys): void {
     this.#hurried.add(partition);
     this.wake();
@@ -49,10 +43,10 @@ export class PartitionTurns {
     const turn = due.slice(0, limit);
     for (const partition of turn) {
       this.#hurried.delete(partition);
-      const askedAt = now - this.#headStartOf(partition);
+      const isFirst = this.#askedAt.get(partition) === -Infinity;
       // Behind the others.
       this.#askedAt.delete(partition);
-      this.#askedAt.set(partition, askedAt);
+      this.#askedAt.set(partition, isFirst ? now - this.#headStartOf(partition) : now);
     }
     return turn;
   }
@@ -70,40 +64,35 @@ export class PartitionTurns {
         resolve();
       };
     });
-    this.#wake = undefined;
   }
 
   wake(): void {
-    this.#wake?.();
+    this.#wake();
   }
 
   #dueAt(partition: PartitionKeys): number {
-    return this.#hurried.has(partition) ? -Infinity : this.#askedAt.get(partition)! + this.#intervalOf(partition);
-  }
-
-  #intervalOf(partition: PartitionKeys): number {
-    return this.rules.interval ?? (this.signals.heardSince(partition) === Infinity ? POLL : SLOW_POLL);
+    if (this.#hurried.has(partition)) return -Infinity;
+    const poll = this.signals.heardSince(partition) === Infinity ? POLL : SLOW_POLL;
+    return this.#askedAt.get(partition)! + (this.interval ?? poll);
   }
 
   #headStartOf(partition: PartitionKeys): number {
-    if (!this.rules.spread || this.#askedAt.get(partition) !== -Infinity) return 0;
     const { length } = this.partitions;
-    return ((length - 1 - this.partitions.indexOf(partition)) / length) * this.#intervalOf(partition);
+    return ((length - 1 - this.partitions.indexOf(partition)) / length) * (this.interval ?? 0);
   }
 }
 
-// Milliseconds that a round waits for a node, also while another partition has not replied: its node is probably down,
-// and may have more of the partitions that are asked.
+// Milliseconds that a round waits, also while another partition is late: its node may have more of those that are
+// asked.
 const PATIENCE = 1000;
 const PATIENCE_IN_OUTAGE = 50;
 
 /**
- * Asks several partitions at once. A node that does not reply holds up nobody: its partitions are not asked again until
- * they have replied, and their replies are taken in a later round.
+ * Asks several partitions at once. Those whose node does not reply hold up nobody: they are not asked again until they
+ * have replied, and their replies are taken in a later round.
  */
 export class PartitionReplies<Reply> {
   readonly #asked = new Map<PartitionKeys, Promise<void>>();
-  /** The partitions whose last reply was an error. */
   readonly #failing = new Set<PartitionKeys>();
   #replies: Reply[] = [];
   /** The first one that was not thrown yet. */
@@ -112,15 +101,13 @@ export class PartitionReplies<Reply> {
   /** `onLate`: is called when replies have come after their round. */
   constructor(private readonly onLate: () => void = () => undefined) {}
 
-  /** Whether a partition has replied to all that it was asked. */
   isFree = (partition: PartitionKeys): boolean => !this.#asked.has(partition);
 
-  /** Whether take() has something to return, or to throw. */
   get hasNews(): boolean {
     return this.#replies.length > 0 || this.#failure !== undefined;
   }
 
-  /** Whether all that was asked has been answered, and taken, and no partition has failed since it last succeeded. */
+  /** Whether all replies have come and been taken, and no partition has failed since it last succeeded. */
   get isSettled(): boolean {
     return this.#asked.size === 0 && this.#failing.size === 0 && !this.hasNews;
   }
@@ -157,13 +144,12 @@ export class PartitionReplies<Reply> {
     isOver = true;
   }
 
-  /** The replies that have come. @throws the first error instead, while the replies wait for the next call */
+  /** @throws the first error instead, while the replies wait for the next call */
   take(): Reply[] {
     this.throwFailure();
     return this.takeReplies();
   }
 
-  /** The replies that have come, whatever has failed. */
   takeReplies(): Reply[] {
     return this.#replies.splice(0);
   }
@@ -175,7 +161,6 @@ export class PartitionReplies<Reply> {
     if (failure) throw failure.error;
   }
 
-  /** Resolves when nothing is asked any more. */
   async untilFree(): Promise<void> {
     await Promise.all(this.#asked.values());
   }

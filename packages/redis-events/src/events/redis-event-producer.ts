@@ -23,7 +23,6 @@ const EVENTS: HandledKind<RedisEvent> = {
   contextOf: ({ id: eventId, type, at, attempt, traceparent }) => ({ type, eventId, at, attempt, traceparent }),
 };
 
-/** Calls the `@OnRedisEvent` methods of this application. */
 @Injectable()
 export class RedisEventDispatcher extends NamedEventDispatcher<RedisEvent> {
   constructor(
@@ -43,15 +42,12 @@ export class RedisEventHandlerModule {
   }
 }
 
-/** An event as log lines name it. */
 function shownRedisEvent({ type, id }: Pick<RedisEvent, 'type' | 'id'>): string {
   return `${JSON.stringify(type)} (${id})`;
 }
 
-/** The entries that record-event adds. They bring their data; groups and broadcasts want them by their types. */
 const ENTRIES: EntryKind = { types: [], makingRoom: [], onDemand: [], dueSets: [] };
 
-/** Events of the application, for the delivery. */
 @Injectable()
 export class RedisEventProducer extends EventProducer<RedisEvent> {
   readonly kind = ENTRIES;
