@@ -42,7 +42,6 @@ const CLEANUP: CleanupSchedule = { name: 'redis-event-cleanup', cron: '0 * * * *
 /** Nothing becomes due: events are recorded by calls. */
 const NOTHING_DUE: DueSweeper = { what: 'events', sweep: () => Promise.resolve() };
 
-/** All providers of `RedisEventsModule`. They connect and start nothing, but for the last one. */
 const REDIS_EVENTS_PROVIDERS: Provider[] = [
   {
     provide: REDIS_EVENTS_OPTIONS,
@@ -84,9 +83,8 @@ const REDIS_EVENTS_PROVIDERS: Provider[] = [
 
 /**
  * Keeps events of the application in Redis until every group has handled them, and listens to key events of Redis. It
- * is global: import it once, in the root module, with `forRoot()` or `forRootAsync()`. It needs no sessions. Without an
- * address in its options it uses the connections of `RedisSessionModule`, where that is imported. In a test, replace it
- * by its name: `overrideModule(RedisEventsModule)`.
+ * is global, and needs no sessions: import it once, in the root module. Without an address in its options it uses the
+ * connections of `RedisSessionModule`. In a test, replace it by `overrideModule(RedisEventsModule)`.
  */
 @Global()
 @Module({
@@ -96,8 +94,7 @@ const REDIS_EVENTS_PROVIDERS: Provider[] = [
 })
 export class RedisEventsModule {
   /**
-   * The module with these options, for the imports of the root module. Wrong options fail the start with an
-   * InvalidSessionOptionsError that names all problems.
+   * For the imports of the root module. Wrong options fail the start with an InvalidSessionOptionsError that names all.
    */
   static forRoot(options: RedisEventsModuleOptions = {}): DynamicModule {
     return RedisEventsOptionsModule.forRoot(options);

@@ -15,7 +15,6 @@ import { Partitions, shownContent } from '../partitions/partitions.js';
 // Milliseconds that the line waits for what it says. The application does not wait for the line.
 const PATIENCE = 2000;
 
-/** Says in one line of the log what a module keeps where, as soon as Redis has told its version. */
 export abstract class StoreStartLog implements BackgroundService {
   readonly #hurry = new AbortController();
   #told: Promise<void> | undefined;
@@ -50,7 +49,6 @@ export abstract class StoreStartLog implements BackgroundService {
   }
 }
 
-/** Says what the namespace of a module holds, and how it is delivered. */
 @Injectable()
 export class ContentStartLog extends StoreStartLog {
   constructor(

@@ -19,7 +19,7 @@ import {
 
 type Service = Type<BackgroundService>;
 
-/** What a module runs in the background: the classes of its providers, in the order in which they begin. */
+/** The classes of providers that run in the background, in the order in which they begin. */
 export interface ServicesOfStore {
   /** Everything else needs these. They end last, one after the other. */
   readonly foundation: readonly Service[];
@@ -35,14 +35,12 @@ export interface ServicesOfStore {
 const PATIENCE = 5000;
 
 /**
- * Starts the background work of a module when the application is complete, and ends it in the order that loses nothing:
- * it begins nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
- * connections.
+ * Starts the background work when the application is complete, and ends it in the order that loses nothing: it begins
+ * nothing new, then Nest closes the server, then requests and handlers finish, then connections close.
  */
 export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   #handled: Promise<unknown> = Promise.resolve();
 
-  /** `patience`: milliseconds that the start waits for the handling of events to begin. */
   constructor(
     private readonly providers: ModuleRef,
     private readonly connections: RedisConnections,
@@ -55,8 +53,7 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
     try {
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
-      // Nest runs no shutdown hooks after a failed start, also not of the module that shares these connections. An open
-      // connection keeps the process alive.
+      // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       for (const each of Object.values(this.connections)) if (each) endSharing(each);
       void closeConnections(this.connections);
       throw error;
@@ -82,7 +79,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
     void closeConnections(this.connections);
   }
 
-  /** Everything but the handling of events has begun. */
   protected begun(): void {}
 
   #all(services: readonly Service[]): BackgroundService[] {
@@ -99,7 +95,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
   }
 }
 
-/** Provides what starts and ends the services of a module. */
 export function storeLifecycle(services: ServicesOfStore): FactoryProvider<StoreLifecycle> {
   return {
     provide: StoreLifecycle,

@@ -14,10 +14,8 @@ import {
 import { RequestConnection } from '../connection/request.connection.js';
 import { StoreConnections } from './store-connections.js';
 
-/** Those that services are made with. */
 const INJECTED = ['request', 'writes', 'background', 'subscriber', 'notifications', 'signals'] as const;
 
-/** What uses the `REDIS_CONNECTIONS` of a module, by its `CONNECTION_OPTIONS`. */
 export const CONNECTION_PROVIDERS: Provider[] = [
   ...INJECTED.map((name) => ({
     provide: connectionToken(name),
@@ -29,7 +27,6 @@ export const CONNECTION_PROVIDERS: Provider[] = [
   PartitionSignals,
 ];
 
-/** The `REDIS_CONNECTIONS` of a module that uses those of `RedisSessionModule`, if its options say so. */
 export const SHARED_CONNECTIONS: Provider[] = [
   OutageLog,
   {

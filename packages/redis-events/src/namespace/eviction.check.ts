@@ -6,7 +6,7 @@ import type { Connection } from './store-format.js';
 import { nodeWith } from '../connection/node-with.js';
 import { infoOf } from '../connection/shown-server.js';
 
-/** Warns when Redis may evict what a namespace holds. No event comes of it: nothing is left to record it. */
+/** No event comes of an eviction: nothing is left to record it. */
 export class EvictionCheck {
   /** By address: the policies that the log has warned of. */
   readonly #evicting = new Map<string, string>();
@@ -28,7 +28,6 @@ export class EvictionCheck {
     );
   }
 
-  /** Whether the log has not warned of that yet. */
   #learn(address: string, policy: string): boolean {
     const isNews = policy !== 'noeviction' && this.#evicting.get(address) !== shownText(policy);
     if (policy === 'noeviction') this.#evicting.delete(address);
@@ -42,22 +41,18 @@ const CONSEQUENCES: Readonly<Record<string, string>> = {
   events: 'which then reach no group',
 };
 
-/** What a namespace loses by an eviction, and the consequence. */
 export function lossOf(holds: string): string {
   return `${shownContent(holds)}, ${CONSEQUENCES[holds] ?? 'which then end without an event'}`;
 }
 
-/** What a node says of its memory. */
 export interface NodeMemory {
-  /** Its `maxmemory-policy`. */
   readonly policy: string;
   /** Whether it refuses every command that takes memory. */
   readonly isFull: boolean;
 }
 
 /**
- * Asks the nodes of all partitions, each once, by INFO, because CONFIG is forbidden more often. A node that does not
- * say in time is left out. Never rejects.
+ * Asks each node by INFO, because CONFIG is forbidden more often. One that does not reply is left out. Never rejects.
  */
 export async function nodeMemory(
   connection: Connection,

@@ -5,18 +5,16 @@ import type { BackgroundService } from '../timing/background-service.js';
 import type { Connection } from './store-format.js';
 import { untilSound } from '../connection/server-faults.js';
 
-// Milliseconds: how often an instance signs.
 const SIGN_INTERVAL = 10_000;
 /** For how long it then counts as alive, in milliseconds. */
 export const ALIVE = 3 * SIGN_INTERVAL;
 // Milliseconds. Instances that were killed are forgotten after a day.
 const KEPT = 86_400_000;
-/** The name of no instance. */
 const NOBODY = '';
 
 /**
- * The instances of a namespace that are alive, also those that handle no events: each signs with its name and the time
- * of Redis, before it reads which partitions there are. No request does.
+ * The instances of a namespace that are alive, also those that handle no events. Each signs before it reads which
+ * partitions there are. No request does.
  */
 export class LivingInstances implements BackgroundService {
   readonly #stopping = new AbortController();
@@ -25,10 +23,8 @@ export class LivingInstances implements BackgroundService {
     untilSound(() => this.runOnce(), this.#stopping.signal).catch(() => undefined),
   );
   #enterAgain: (() => Promise<void>) | undefined;
-  /** The signs that have had no reply yet. */
   #signs: Promise<void> = Promise.resolve();
 
-  /** `last`: for the last command of this instance. */
   constructor(
     private readonly connection: Connection,
     private readonly partitions: Pick<Partitions, 'instances'>,
@@ -68,13 +64,11 @@ export class LivingInstances implements BackgroundService {
     return isNew === 1;
   }
 
-  /** It changes nothing any more. */
   async leave(connection = this.connection): Promise<void> {
     const { instances } = this.partitions;
     await connection.run((client) => client.zrem(instances, this.name), instances);
   }
 
-  /** The names of the others that are alive. */
   async others(): Promise<string[]> {
     const [, ...names] = await this.#sign(NOBODY);
     return names.filter((name) => name !== this.name);

@@ -23,14 +23,10 @@ import { isAnswer, untilSound } from '../connection/server-faults.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { isCluster } from '../connection/node-with.js';
 
-// Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose
-// error says more.
+// Milliseconds that a start waits for a Redis that it requires: longer than the `connectTimeout` of ioredis.
 const LONGEST_START = 11_000;
 
-/**
- * Connects for requests and background work, checks that this version can use the data in Redis, and looks at each
- * connection whether Redis may evict them.
- */
+/** Connects for requests and background work, and checks that this version can use the data in Redis. */
 @Injectable()
 export class StoreConnections implements BackgroundService {
   readonly #eviction: EvictionCheck;
@@ -153,18 +149,15 @@ function unlessAnswered(error: unknown): void {
   if (!(error instanceof SessionStoreError) || !isAnswer(error.cause)) throw error;
 }
 
-// Milliseconds between two looks. A connection is silent for twice as long at most.
 const INTERVAL = 5000;
 // Milliseconds.
 const RENEWAL = 60_000;
 
 /**
- * Keeps the connections usable that nobody uses for a while. Networks forget connections on which nothing is sent, and
- * the next request would wait in vain. Over those it asks for the time, which needs no right of its own; where no reply
- * comes, ioredis connects anew. Logs connections in again before a password that has changed is no longer valid.
+ * Keeps connections usable that nobody uses for a while, which networks forget: it asks for the time over them, and
+ * where no reply comes, ioredis connects anew. Logs in again before a changed password is no longer valid.
  */
 export class ConnectionUpkeep implements BackgroundService {
-  /** What each connection had sent at the last look. */
   readonly #sent = new WeakMap<Redis, number>();
   readonly #failures = new FailureLog(
     'The password of Redis could not be renewed, trying again',
@@ -200,7 +193,6 @@ export class ConnectionUpkeep implements BackgroundService {
     void this.renewLogins();
   }
 
-  /** Never rejects. */
   async renewLogins(): Promise<void> {
     if (!this.login) return;
     try {
@@ -211,7 +203,7 @@ export class ConnectionUpkeep implements BackgroundService {
     }
   }
 
-  /** Those that are ready, but not those that hear messages, which have heartbeats of their own. */
+  /** Not those that hear messages, which have heartbeats of their own. */
   *#clients(): Iterable<Redis> {
     const { request, writes, background, reader, broadcast } = this.connections;
     const ofBackground = isCluster(background) ? (background as Cluster).nodes() : [background];

@@ -18,7 +18,6 @@ import {
 } from './keyspace-subscription.options.js';
 import { type NodeConnections, type NodeReports, NodeSubscription } from './missed-notifications.js';
 
-/** The intervals of a listener, in milliseconds. */
 export interface ListenerPace {
   /** The time between two PINGs. */
   readonly heartbeat: number;
@@ -30,16 +29,13 @@ const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
 
 /**
  * Listens to key events of Redis: a key was set, was deleted or has expired. `RedisEventsModule` and
- * `RedisSessionModule` provide it for injection, and start and stop it with the application. It connects at the first
- * `listen()`.
- *
- * Notifications are fast, but best effort. They are lost during an outage, and while `notify-keyspace-events` lacks a
- * flag. The listener sets the flags if CONFIG is allowed, replaces dead connections, notices when Redis is silent, and
- * calls `onGap` when notifications may be missing. Every instance gets every notification.
+ * `RedisSessionModule` provide it for injection, and start and stop it. It connects at the first `listen()`. Every
+ * instance gets every notification, but they are best effort, and lost during an outage or while
+ * `notify-keyspace-events` lacks a flag. The listener sets the flags if CONFIG is allowed, replaces dead connections,
+ * notices when Redis is silent, and calls `onGap` when notifications may be missing.
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
-  /** The connections to the nodes. */
   readonly #subscribers = new Set<Redis>();
   readonly #beats: PollingLoop;
   #state: 'new' | 'running' | 'stopped' = 'new';
@@ -57,8 +53,7 @@ export class KeyspaceNotificationListener {
   }
 
   /**
-   * Subscribes to key events until you close the subscription. If you call it before the application has started, it
-   * subscribes at the start. On a Cluster, it subscribes to the events of every primary.
+   * Subscribes, from the start of the application on, until you close the subscription; on a Cluster, to every primary.
    * @throws InvalidSessionOptionsError that names all problems at once
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
@@ -109,17 +104,13 @@ export class KeyspaceNotificationListener {
     subscriber.once('end', () => this.#remove(subscriber));
   }
 
-  /** Forgets a node whose keys have moved to other nodes. */
   #remove(subscriber: Redis): void {
     if (this.#state !== 'running') return;
     this.#subscribers.delete(subscriber);
     for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
   }
 
-  /**
-   * TCP notices a vanished peer only when something is sent. The PING sends something, and the timeout of the socket
-   * notices when its reply is missing.
-   */
+  /** TCP notices a vanished peer only when something is sent; the timeout of the socket then misses the reply. */
   #beat(): void {
     for (const subscriber of this.#subscribers)
       if (subscriber.status === 'ready') subscriber.ping().catch(() => undefined);
@@ -135,7 +126,6 @@ export class KeyspaceNotificationListener {
   }
 }
 
-/** Provides a listener on a connection of the module. */
 export function keyEventListener(
   provide: symbol | typeof KeyspaceNotificationListener,
   name: keyof RedisConnections,
@@ -153,14 +143,12 @@ function worstFirst<T extends { readonly state: KeyspaceState }>(all: readonly T
   return all.toSorted((a, b) => WORST_FIRST.indexOf(a.state) - WORST_FIRST.indexOf(b.state));
 }
 
-/** One subscription of a listener on all nodes. It handles notifications, and reports gaps and health. */
 export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
   readonly #resolved: ResolvedSubscription;
   readonly #queue: NotificationQueue;
   readonly #parts = new Map<Redis, NodeSubscription>();
   #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
   #isRunning = false;
-  /** The gap that waits to be reported. */
   #gap: KeyspaceGap | undefined;
   #catchingUp: Promise<void> = Promise.resolve();
 
@@ -186,14 +174,12 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     return this.#health;
   }
 
-  /** Called when the listener starts. */
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
     this.changed();
   }
 
-  /** Subscribes on a node that has got keys. */
   addNode(connections: NodeConnections): void {
     const others = [...this.#parts.values()].map(({ lastHeard }) => lastHeard).filter((at) => at !== undefined);
     const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
@@ -203,7 +189,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     part.start();
   }
 
-  /** Called when a node no longer has any keys. */
   removeNode(subscriber: Redis): void {
     this.#parts.get(subscriber)?.stop();
     this.#parts.delete(subscriber);
@@ -220,7 +205,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     await this.stop();
   }
 
-  /** Resolves when running handlers have finished. */
   async stop(): Promise<void> {
     this.#isRunning = false;
     for (const part of this.#parts.values()) part.stop();
@@ -233,7 +217,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     if (this.#isRunning) this.#queue.push(notification);
   }
 
-  /** Takes over the health of the node with the worst state. */
   changed(): void {
     const { state, reason } = this.#worst();
     if (state === this.#health.state && reason === this.#health.reason) return;
@@ -246,7 +229,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     }
   }
 
-  /** Calls `onGap` once at a time. A waiting call also covers the gaps that follow. */
+  /** One call at a time. A waiting call also covers the gaps that follow. */
   missed(since: number | undefined): void {
     const waiting = this.#gap;
     // Undefined is the earliest of all.
@@ -287,7 +270,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
 // Notifications for a slow handler must not fill the memory.
 const LONGEST_QUEUE = 10_000;
 
-/** Calls the handler with notifications in their order, with a limited number of calls at a time. */
 class NotificationQueue {
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
@@ -312,7 +294,6 @@ class NotificationQueue {
     }
   }
 
-  /** Starts no more calls. Resolves when the running calls have finished. */
   async stop(): Promise<void> {
     const left = this.#waiting;
     const stopped = new Error('The listener stopped before the handler was called');

@@ -12,26 +12,20 @@ import {
   toKeyspaceNotification,
 } from './keyspace-subscription.options.js';
 
-/** Receives reports about the part of a subscription on one node. */
 export interface NodeReports {
   receive(notification: KeyspaceNotification): void;
-  /** Called when the state of the part has changed. */
   changed(): void;
-  /** Called when notifications of the node may have been missed. */
   missed(since: number | undefined): void;
 }
 
-/** The connections to one node. */
 export interface NodeConnections {
   /** The connection on which its notifications arrive. */
   readonly subscriber: Redis;
   /** Returns a connection to the node for other commands. @throws Error if there is none */
   readonly commands: () => Redis;
-  /** Whether a key is on the node. */
   readonly has: (key: string) => boolean;
 }
 
-/** The result of a check. */
 interface ProbeResult {
   /** Whether flags were missing and have been set, so that Redis may not have sent earlier notifications. */
   readonly flagsWereMissing: boolean;
@@ -50,8 +44,8 @@ const MOST_LOOKS = 200;
 const MOST_DRAWS = 2000;
 
 /**
- * The part of a subscription on one node. It subscribes, sets the flags of `notify-keyspace-events`, and checks with a
- * canary whether notifications of the node arrive. It reports when some may have been missed.
+ * The part of a subscription on one node: it sets the flags of `notify-keyspace-events`, checks with a canary whether
+ * notifications arrive, and reports when some may have been missed.
  */
 export class NodeSubscription {
   #state: KeyspaceState = 'connecting';
@@ -59,7 +53,6 @@ export class NodeSubscription {
   /** Counts lost connections and the end, because the result of a check is valid for one connection only. */
   #gone = 0;
   #isSubscribed = false;
-  /** The monotonic time of the next check. */
   #nextCheck = 0;
   /** The key of the canary whose notification is awaited. */
   #awaited: string | undefined;
@@ -80,7 +73,6 @@ export class NodeSubscription {
     private readonly connections: NodeConnections,
     private readonly resolved: ResolvedSubscription,
     private readonly reports: NodeReports,
-    /** Milliseconds between two checks. */
     private readonly interval: number,
     /** When notifications of the whole subscription last arrived. */
     public lastHeard: number | undefined,
@@ -99,13 +91,12 @@ export class NodeSubscription {
     void this.check();
   }
 
-  /** Stops using the connection: a check that runs subscribes to nothing more. */
   stop(): void {
     this.#gone++;
     for (const [event, listener] of Object.entries(this.#listeners)) this.connections.subscriber.off(event, listener);
   }
 
-  /** The same, and unsubscribes from what the others do not hear. */
+  /** Unsubscribes from what the others do not hear. */
   leave(others: readonly ResolvedSubscription[]): void {
     this.stop();
     const { subscriber } = this.connections;
@@ -144,7 +135,6 @@ export class NodeSubscription {
     else if (event === 'expired' && key === this.#awaited) this.#awaited = undefined;
   }
 
-  /** Subscribes on a new connection, and checks that notifications arrive if a check is due. */
   async #check(): Promise<void> {
     if (performance.now() < this.#nextCheck) return;
     const gone = this.#gone;
@@ -234,7 +224,6 @@ export class NodeSubscription {
     return this.#awaited !== key;
   }
 
-  /** Returns a new key that is on the node, or undefined if it finds none. */
   #canaryOfNode(): string | undefined {
     const { canaries } = this.resolved;
     for (let draws = 0; draws < MOST_DRAWS && canaries.length > 0; draws++) {
@@ -251,12 +240,11 @@ export class NodeSubscription {
   }
 }
 
-/** What was last begun, by the address of the server. */
 const turns = new Map<string, Promise<unknown>>();
 
 /**
- * Adds the missing flags of `needed` to the server's `notify-keyspace-events`, and removes none. Resolves to whether
- * the setting changed. Rejects if CONFIG is not allowed.
+ * Adds the missing flags of `needed` to `notify-keyspace-events`. Resolves to whether the setting changed. Rejects if
+ * CONFIG is not allowed.
  */
 export function requireFlags(client: Redis, needed: string): Promise<boolean> {
   // One connection of the process after the other: of two that read before either writes, one would lose its flags.

@@ -8,13 +8,10 @@ type ArgumentOrList = CommandArgument | readonly CommandArgument[];
 /** Runs a script. A list that is at hand need not be copied. */
 type RunScript = (numberOfKeys: number, ...keysAndArguments: ArgumentOrList[]) => Promise<unknown>;
 
-/** A function for each script, which runs it on a connection. */
 export type ScriptsByName<Name extends string> = Readonly<Record<Name, RunScript>>;
 
-/** The scripts of a family on a connection, which are typed functions. */
 export type ScriptsOn<Scripts> = (client: Redis) => Scripts;
 
-/** Makes the scripts once for each connection. */
 export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts> {
   const made = new WeakMap<Redis, Scripts>();
   return (client) => {
@@ -26,7 +23,6 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
   };
 }
 
-/** The text of each script by the name of its function. `family`: the folder of the scripts. */
 export function loadScripts<Name extends string>(
   sources: ScriptSources,
   family: string,
@@ -36,7 +32,6 @@ export function loadScripts<Name extends string>(
   return Object.fromEntries(texts) as Record<Name, string>;
 }
 
-/** Makes a function for each script, which runs it on a connection. */
 export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,
@@ -46,20 +41,17 @@ export function defineScripts<Name extends string>(
 }
 
 /**
- * A script. Each socket sends its text once, and then its hash, by which Redis knows it. So no call needs a second
- * round trip, and nothing loads scripts in advance. Where Redis has forgotten a script, the call sends its text after
- * all.
+ * Each socket sends the text of a script once, and then its hash, by which Redis knows it: no call needs a second round
+ * trip. Where Redis has forgotten it, the call sends the text after all.
  */
 class Script {
   readonly #hash: string;
-  /** The sockets that have sent the text. */
   readonly #senders = new WeakSet<object>();
 
   constructor(private readonly lua: string) {
     this.#hash = createHash('sha1').update(lua).digest('hex');
   }
 
-  /** The function that runs it on a connection. */
   on(client: Redis): RunScript {
     return (numberOfKeys, ...keysAndArguments) => this.#run(client, [numberOfKeys, ...keysAndArguments]);
   }
@@ -92,26 +84,20 @@ class Script {
   }
 }
 
-/** The text of each `.lua` file by its name below the folder of scripts, such as `library/clock`, without `.lua`. */
+/** The text of each `.lua` file, named like `library/clock`. */
 export type ScriptSources = Readonly<Record<string, string>>;
 
 const INCLUDE = /^( *)-- include: (.+)$/gm;
 
 /**
- * A script such as `stream/trim-events` out of the sources of its package and of those below it, whose library files it
- * may include. Each `-- include:` line is replaced by the library files that it names, and each of them begins with
- * those that it needs itself. A library file has nothing but named functions and constants.
- *
- * What is included at the margin is there from then on, once. A call pays for each function that it creates, so
- * functions for rare cases are included inside the block of that case, and are there until its end.
- *
- * Each package has its sources in `lua-sources.ts`, which `.dev/embed-scripts.mjs` writes out of its `.lua` files.
+ * A script out of the sources of its package and of those below it. Each `-- include:` line is replaced by the library
+ * files that it names, and by those that they need. What is included at the margin is there from then on, once. A call
+ * pays for each function that it creates, so functions for rare cases are included inside the block of that case.
  */
 export function loadScript(sources: ScriptSources, name: string): string {
   return withIncludes(sources, sourceOf(sources, name), new Set());
 }
 
-/** `known`: the library files that are there already. */
 function withIncludes(sources: ScriptSources, source: string, known: Set<string>): string {
   return source.replace(INCLUDE, (_, margin: string, names: string) => {
     const here = margin === '' ? known : new Set(known);

@@ -1,4 +1,3 @@
--- Texts with words that are separated by spaces.
 
 local function words_in(text)
   local words = {}
@@ -6,7 +5,6 @@ local function words_in(text)
   return words
 end
 
--- The text with one more word, unless it has that.
 local function with_word(text, word)
   if words_in(text)[word] then return text end
   return text == '' and word or text .. ' ' .. word
