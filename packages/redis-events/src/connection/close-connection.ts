@@ -24,7 +24,8 @@ function close(client: Redis | Cluster): Promise<void> {
     // Between two attempts to connect, a client of a Cluster has no nodes, and never reports that it has ended.
     const hasNodes = client.status === 'wait' || client.nodes().length > 0;
     client.disconnect();
-    endRefreshes(client);
+    // Closed while it asks a node for the slots, it sets the timer that keeps the process alive.
+    Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });
     return hasNodes ? ended : Promise.resolve();
   }
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
@@ -34,9 +35,4 @@ function close(client: Redis | Cluster): Promise<void> {
   // stops.
   client.disconnect = () => undefined;
   return ended;
-}
-
-/** Closed while it asks a node for the slots, a client of a Cluster sets the timer that keeps the process alive. */
-function endRefreshes(client: Cluster): void {
-  Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });
 }

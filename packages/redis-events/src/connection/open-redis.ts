@@ -1,7 +1,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
-import { hideArguments, sendOwnCommands } from './own-commands.js';
+import { sendOwnCommands } from './own-commands.js';
 import { internalsOf, logInFrom, type LoginSource } from './login.js';
 
 // Milliseconds for the replies of a connection that was silent for too long.
@@ -9,42 +9,27 @@ const LAST_WAIT = 100;
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
 export function openRedis(address: ServerAddress, rules: RedisOptions, login?: LoginSource): Redis {
-  return prepared(clientOf(address, rules), login);
+  return preparedNode(clientOf(address, rules), login);
 }
 
 export function openNode(options: RedisOptions, login?: LoginSource): Redis {
-  return prepared(new Redis(options), login);
-}
-
-/** Without the warning of Node.js about eleven listeners: each service of each module listens to the connection. */
-function prepared(client: Redis, login?: LoginSource): Redis {
-  return preparedNode(client, login).setMaxListeners(0);
+  return preparedNode(new Redis(options), login);
 }
 
 /** A client of the Cluster with these rules. Not connected yet. */
 export function openCluster(address: ClusterAddress, rules: ClusterOptions): Cluster {
-  return ownCommandsOf(clientOfCluster(address, rules));
+  return sendOwnCommands(clientOfCluster(address, rules));
 }
 
+/** What every connection to a server has, also one that ioredis makes. */
 export function preparedNode(client: Redis, login?: LoginSource): Redis {
-  return ownCommandsOf(prepareStreams(client, login));
-}
-
-/** What the application and instrumentations do with ioredis neither changes nor shows what a connection sends. */
-function ownCommandsOf<Client extends Redis | Cluster>(client: Client): Client {
-  return hideArguments(sendOwnCommands(client));
-}
-
-/**
- * ioredis listens for one error of a stream. A second one, as after a TLS handshake that was refused, would end the
- * process.
- */
-function prepareStreams(client: Redis, login?: LoginSource): Redis {
   const { connector } = internalsOf(client);
   const connect = connector.connect.bind(connector);
+  // ioredis listens for one error of a stream. A second one, as after a refused TLS handshake, would end the process.
   connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));
   if (login) logInFrom(login, client);
-  return client;
+  // Each service of each module listens to the connection: Node.js warns of the eleventh listener.
+  return sendOwnCommands(client).setMaxListeners(0);
 }
 
 /**

@@ -18,9 +18,14 @@ export function assertOfIoredis(isThere: boolean, what: string): void {
 const prototypes = new WeakMap<object, object>();
 
 /**
- * From now on, no transformer touches what the methods of a client send, and no script of the same name replaces it.
+ * From now on, no transformer touches what the methods of a client send, no script of the same name replaces it, and
+ * only Redis sees the arguments. ioredis shows those to its tracing channels, to instrumentations, in errors and in its
+ * debug log, and none of these hides those of a script. Ours are attributes, names of users, and ids, which may be
+ * tokens. @throws Error where this version of ioredis sends commands in another way
  */
 export function sendOwnCommands<T extends Client>(client: T): T {
+  assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
+  assertOfIoredis(typeof commandClassOf(client).prototype.toWritable === 'function', '`toWritable()` of a command');
   const inherited = Object.getPrototypeOf(client) as object;
   const own = prototypes.get(inherited) ?? Object.assign(Object.create(inherited), ownMethods(client));
   prototypes.set(inherited, own);
@@ -52,9 +57,10 @@ function sending(nameOf: (args: unknown[]) => string, replyEncoding: 'utf8' | nu
   return function (...args) {
     const name = nameOf(args);
     const callback = typeof args.at(-1) === 'function' ? (args.pop() as Callback) : undefined;
-    const list = args.flatMap(toList) as Arguments[1];
-    const command = new (ownCommandClass(this))(name, list, { replyEncoding }, callback);
-    return this.sendCommand(command as never) as Promise<unknown>;
+    const sent = args.flatMap(toList).map(toArgument);
+    const seen = SEEN.get(name) ?? 0;
+    const shown = sent.map((argument, i) => (i < seen ? argument : HIDDEN));
+    return this.sendCommand(hiddenCommand(this, name, sent, shown, { replyEncoding }, callback)) as Promise<unknown>;
   };
 }
 
@@ -66,6 +72,10 @@ function toList(argument: unknown): unknown {
   return [...(argument instanceof Map ? argument : Object.entries(argument))].flat();
 }
 
+function toArgument(argument: unknown): CommandArgument {
+  return typeof argument === 'number' || Buffer.isBuffer(argument) ? argument : String(argument ?? '');
+}
+
 function toRecord(reply: unknown): unknown {
   const list = reply as unknown[];
   return Object.fromEntries(list.flatMap((field, i) => (i % 2 === 0 ? [[String(field), list[i + 1]]] : [])));
@@ -75,9 +85,6 @@ type CommandClass = typeof Command;
 
 /** What everybody but Redis sees of an argument. */
 export const HIDDEN = '?';
-
-type SentCommand = Parameters<Cluster['sendCommand']>;
-type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
 
 /**
  * How many arguments may be seen: of a script its hash and the number of keys; all where ioredis reads them, or where
@@ -95,46 +102,6 @@ function all(command: string): [string, number] {
   return [command, Infinity];
 }
 
-/**
- * From now on, the arguments of commands are `?` for everybody but Redis. ioredis shows them to its tracing channels,
- * to instrumentations, in errors and in its debug log, and none of these hides those of a script. Ours are attributes,
- * names of users, and ids, which may be tokens. @throws Error where this version of ioredis sends commands in another
- * way
- */
-export function hideArguments<Client extends Redis | Cluster>(client: Client): Client {
-  assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
-  assertOfIoredis(typeof commandClassOf(client).prototype.toWritable === 'function', '`toWritable()` of a command');
-  const send = client.sendCommand.bind(client) as Cluster['sendCommand'];
-  client.sendCommand = (command: SentCommand[0], ...where: Drop<SentCommand>) => {
-    // The client of a Cluster finds the node by the slot of the keys. A command also keeps those.
-    if (client.isCluster) {
-      command.getSlot();
-      Reflect.deleteProperty(command, 'keys');
-    }
-    hideArgumentsOf(command, SEEN.get(command.name) ?? 0);
-    return send(command, ...where);
-  };
-  return client;
-}
-
-function hideArgumentsOf(command: SentCommand[0], seen: number): void {
-  const { args, toWritable } = command;
-  // It is a hiddenCommand(), or is sent again.
-  if (args.length <= seen || Object.hasOwn(command, 'toWritable')) return;
-  const shown = args.map((argument, i) => (i < seen ? argument : HIDDEN));
-  command.args = shown;
-  command.toWritable = (socket) => {
-    command.args = args;
-    try {
-      return toWritable.call(command, socket);
-    } finally {
-      // A script is sent by its text, where the connection does not know it yet.
-      for (let i = 0; i < seen; i++) shown[i] = args[i]!;
-      command.args = shown;
-    }
-  };
-}
-
 export type CommandArgument = string | number | Buffer;
 
 const AS_TEXT = { replyEncoding: 'utf8' } as const;
@@ -145,8 +112,10 @@ export function hiddenCommand(
   name: string,
   sent: readonly CommandArgument[],
   shown: CommandArgument[] = [HIDDEN],
+  options: Arguments[2] = AS_TEXT,
+  callback?: Callback,
 ): Command {
-  const command = new (ownCommandClass(client))(name, shown, AS_TEXT);
+  const command = new (ownCommandClass(client))(name, shown, options, callback);
   if (client.isCluster) takeSlot(command, sent);
   command.toWritable = () => encodedCommand(command.name, sent);
   return command;

@@ -28,10 +28,8 @@ const AFTER_REFUSAL = 60_000;
 export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #partitions: readonly Keys[];
   readonly #partitionOf: ReadonlyMap<string, Keys>;
-  /** The connection on which the signals of a partition are heard, and since when: monotonic time. */
-  readonly #heard = new Map<Keys, { readonly client: Redis; readonly since: number }>();
-  /** The connection on which those of a partition are being subscribed to. */
-  readonly #pending = new Map<Keys, Redis>();
+  /** The connection on which the signals of a partition are heard, and since when: monotonic time. Infinity: not yet. */
+  readonly #heard = new Map<Keys, { readonly client: Redis; since: number }>();
   readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
   readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
   readonly #beats = new PollingLoop('The heartbeat of signals', HEARTBEAT, async () => this.#beat());
@@ -104,7 +102,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
 
   #forget(client: Redis): void {
     for (const [partition, heard] of this.#heard) if (heard.client === client) this.#heard.delete(partition);
-    for (const [partition, pending] of this.#pending) if (pending === client) this.#pending.delete(partition);
   }
 
   #lose(client: Redis): void {
@@ -118,24 +115,23 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
       const node = this.nodes.of(partition.events);
       if (node !== undefined && node === this.#heard.get(partition)?.client) continue;
       this.#heard.delete(partition);
-      if (node?.status === 'ready' && this.#pending.get(partition) !== node) void this.#subscribeTo(partition, node);
+      if (node?.status === 'ready') void this.#subscribeTo(partition, node);
     }
   }
 
   async #subscribeTo(partition: Keys, node: Redis): Promise<void> {
-    this.#pending.set(partition, node);
+    const heard = { client: node, since: Infinity };
+    this.#heard.set(partition, heard);
     try {
       await node.ssubscribe(partition.events);
     } catch (error) {
-      if (this.#pending.get(partition) === node) this.#pending.delete(partition);
-      this.#refused(error);
-      return;
+      if (this.#heard.get(partition) === heard) this.#heard.delete(partition);
+      return this.#refused(error);
     }
     // The connection was lost meanwhile, or another node has the partition now.
-    if (this.#pending.get(partition) !== node) return;
-    this.#pending.delete(partition);
+    if (this.#heard.get(partition) !== heard) return;
     this.#hasWarned = false;
-    this.#heard.set(partition, { client: node, since: performance.now() });
+    heard.since = performance.now();
     this.#tell(partition, 'missed');
   }
 
@@ -152,14 +148,15 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
 
   #beat(): void {
     this.#subscribe();
-    const clients = new Set([...this.#heard.values()].map(({ client }) => client));
-    for (const client of clients) void this.#confirm(client);
+    const heard = [...this.#heard.values()].filter(({ since }) => since < Infinity);
+    for (const client of new Set(heard.map((each) => each.client))) void this.#confirm(client);
   }
 
   /** What was sent before the reply to this PING has arrived before it. */
   async #confirm(client: Redis): Promise<void> {
     const since = performance.now();
-    const heard = this.#partitions.filter((partition) => this.#heard.get(partition)?.client === client);
+    const isHeard = (each: Keys) => this.#heard.get(each)?.client === client && this.heardSince(each) < Infinity;
+    const heard = this.#partitions.filter(isHeard);
     try {
       await client.ping();
     } catch {

@@ -142,18 +142,16 @@ export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
 /** How many modules use a connection, where that is not one. */
 const users = new WeakMap<object, number>();
 
-function share(connection: object): void {
-  users.set(connection, (users.get(connection) ?? 1) + 1);
+/** So many modules more use a connection. Returns how many do. */
+function addUsers(connection: object, count: number): number {
+  const all = (users.get(connection) ?? 1) + count;
+  users.set(connection, all);
+  return all;
 }
 
+/** Whether more than one module uses it. */
 export function isShared(connection: object): boolean {
-  return (users.get(connection) ?? 1) > 1;
-}
-
-function isReleased(connection: object): boolean {
-  const left = (users.get(connection) ?? 1) - 1;
-  users.set(connection, left);
-  return left === 0;
+  return addUsers(connection, 0) > 1;
 }
 
 /** From now on, a connection belongs to one module again. */
@@ -172,7 +170,7 @@ export function createConnections(
 ): RedisConnections {
   if (shared) {
     const { request, writes, background } = shared;
-    for (const each of distinct<object>({ request, writes, background })) share(each);
+    for (const each of distinct<object>({ request, writes, background })) addUsers(each, 1);
   }
   const { connection, commandTimeout, replicas } = options;
   const { background, nodes, waiting } = isOfCluster(connection)
@@ -200,8 +198,8 @@ export async function closeConnections(connections: RedisConnections): Promise<v
   const { background, reader, broadcast, ...nodes } = connections;
   const clients = [background, reader, broadcast].filter((client) => client !== undefined);
   await Promise.all([
-    ...distinct(nodes).map(async (each) => isReleased(each) && each.close()),
-    ...clients.map(async (client) => isReleased(client) && closeConnection(client)),
+    ...distinct(nodes).map(async (each) => addUsers(each, -1) === 0 && each.close()),
+    ...clients.map(async (client) => addUsers(client, -1) === 0 && closeConnection(client)),
   ]);
 }
 

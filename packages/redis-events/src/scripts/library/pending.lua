@@ -1,4 +1,3 @@
-
 -- {position, consumer, idle time, deliveries} of a pending entry, or nil. With a consumer only if that owns the entry.
 local function pending_at(events, group, position, ...)
   return redis.call('XPENDING', events, group, position, position, 1, ...)[1]

@@ -1,4 +1,3 @@
-
 -- The two numbers of a position; the first is a time in epoch milliseconds.
 local function parts(position)
   local ms, sequence = string.match(position or '', '^(%d+)-(%d+)$')

@@ -1,4 +1,3 @@
-
 local function words_in(text)
   local words = {}
   for word in string.gmatch(text, '%S+') do words[word] = true end
