@@ -7,13 +7,7 @@ import {
   type RedisAddress,
   type RedisAddressOptions,
 } from '../connection/redis-address.options.js';
-import {
-  type EventDeliveryOptions,
-  IN_URL,
-  readCommandTimeout,
-  readEvents,
-  readPartitions,
-} from './delivery.options.js';
+import { type EventDeliveryOptions, IN_URL, readCommandTimeout, readEvents, readPartitions } from './event-rules.js';
 import { namespaceProblem } from '../partitions/partitions.js';
 
 /** Options of `RedisEventsModule.forRoot()`. */

@@ -79,6 +79,7 @@ export interface RedisAddressOptions {
 
 const DEFAULT_URL = 'redis://localhost:6379';
 
+const OF_SERVERS = 'Options `username` and `password` belong to `sentinels` and `cluster`';
 const OF_CLIENT =
   'Option `password` belongs to `url`, `sentinels` and `cluster`: set `options.password` of your `client`.';
 const TWO_PASSWORDS =
@@ -117,19 +118,19 @@ export function readAddress(
     (key) => [key, reader.text(key, undefined, () => undefined)] as const,
   );
   const credentials: RedisOptions = Object.fromEntries(texts.filter(([, text]) => text !== undefined));
-  if (!ways.includes('sentinels') && name !== undefined) reader.problem('Option `name` belongs to `sentinels`.');
-  if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');
   const isOwn = way === 'url' || way === 'client';
-  if (isOwn && Object.keys(credentials).length > 0) {
-    reader.problem(
-      `Options \`username\` and \`password\` belong to \`sentinels\` and \`cluster\`: a \`${way}\` has them.`,
-    );
-  }
-  if (way === 'client' && password) reader.problem(OF_CLIENT);
-  if (url !== undefined && password && URL.canParse(url) && new URL(url).password !== '') reader.problem(TWO_PASSWORDS);
-  if (isOwn && tls && client) reader.problem(TLS_OF_CLIENT);
-  else if (isOwn && tls && (url === undefined || protocolOf(url) === 'redis:')) reader.problem(TLS_WITHOUT);
-  if ((client?.options as RedisOptions | undefined)?.keyPrefix) reader.problem(KEY_PREFIX);
+  const ofUrl = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  const problems: readonly (readonly [problem: string, holds: unknown])[] = [
+    ['Option `name` belongs to `sentinels`.', !ways.includes('sentinels') && name !== undefined],
+    ['Option `name` is missing: the name of the master.', way === 'sentinels' && name === undefined],
+    [`${OF_SERVERS}: a \`${way}\` has them.`, isOwn && Object.keys(credentials).length > 0],
+    [OF_CLIENT, way === 'client' && password],
+    [TWO_PASSWORDS, password && ofUrl && ofUrl.password !== ''],
+    [TLS_OF_CLIENT, isOwn && tls && client],
+    [TLS_WITHOUT, isOwn && tls && !client && (url === undefined || ofUrl?.protocol === 'redis:')],
+    [KEY_PREFIX, (client?.options as RedisOptions | undefined)?.keyPrefix],
+  ];
+  for (const [problem, holds] of problems) if (holds) reader.problem(problem);
   switch (way) {
     case 'client':
       return client && isCluster(client) ? { cluster: { client } } : { client: client as Redis };

@@ -315,19 +315,17 @@ export class ReplicatedWrites {
 
   async #wait(connection: Redis, batch: Deferred): Promise<void> {
     const { replicas, timeout } = this;
+    const few = (count: number) =>
+      new SessionStoreError(`${count} of the ${replicas} replicas in option \`replicas\` replied within ${timeout} ms`);
     try {
       const count = await connection.wait(replicas, timeout);
-      if (this.#sent === batch) this.#sent = undefined;
-      if (count >= replicas) return batch.resolve();
-      batch.reject(
-        new SessionStoreError(
-          `${count} of the ${replicas} replicas in option \`replicas\` replied within ${timeout} ms`,
-        ),
-      );
+      if (count >= replicas) batch.resolve();
+      else batch.reject(few(count));
     } catch (cause) {
-      if (this.#sent === batch) this.#sent = undefined;
       const reason = `Redis cannot wait for replicas: ${(cause as Error).message}`;
       batch.reject(new SessionStoreError(reason + adviceFor(cause), { cause }));
+    } finally {
+      if (this.#sent === batch) this.#sent = undefined;
     }
   }
 }

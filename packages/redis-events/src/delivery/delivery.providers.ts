@@ -11,7 +11,7 @@ import { scriptsOn } from '../scripts/define-scripts.js';
 import { type ConsumerIdentity, EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { ConsumerGroupMember } from './consumer-group-member.js';
-import { DeadLetterReader } from './dead-letter.reader.js';
+import { DeadLetterReader } from './event-groups.js';
 import {
   CONSUMER_IDENTITY,
   DELIVERY_OPTIONS,

@@ -3,7 +3,7 @@ import type { EventHandlingError, NamedEventDispatcher } from '@nest-session/cor
 import type { Redis } from 'ioredis';
 import { dataKeyOf, type EntryKind, fieldOf, type StreamEntry, textsIn } from '../scripts/stream/stream-entry.js';
 import { InjectConnection } from '../connection/redis-connections.js';
-import { isReply } from '../connection/server-faults.js';
+import { ifStray } from '../connection/server-faults.js';
 
 /** What an instance does with the events of a producer: what the delivery uses of a dispatcher. */
 export type EventHandlers<Event> = Pick<
@@ -57,16 +57,8 @@ export class EventLoader<Event = unknown> {
   /** Undefined for an entry of a type that this version does not know, such as one of a newer version. */
   async load(entry: StreamEntry, attempt = 1): Promise<Event | undefined> {
     const own = fieldOf(entry, 'data');
-    const data = own === undefined ? await this.#dataOf(entry) : textsIn(own);
-    return this.producer.toEvent(entry, data, attempt);
-  }
-
-  async #dataOf(entry: StreamEntry): Promise<Record<string, string>> {
     const key = dataKeyOf(this.producer.kind, entry);
-    if (key === undefined) return {};
-    return this.client.hgetall(key).catch((error: unknown) => {
-      if (isReply(error, 'WRONGTYPE')) return {};
-      throw error;
-    });
+    const kept = own === undefined && key !== undefined ? await this.client.hgetall(key).catch(ifStray({})) : {};
+    return this.producer.toEvent(entry, own === undefined ? kept : textsIn(own), attempt);
   }
 }

@@ -2,7 +2,6 @@ import type { FactoryProvider } from '@nestjs/common';
 import { shownError } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { nodeLike } from '../connection/node-with.js';
 import { connectionToken, type RedisConnections } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { logger } from '../logging/failure.log.js';
@@ -16,7 +15,7 @@ import {
   type ResolvedSubscription,
   resolveSubscription,
 } from './keyspace-subscription.options.js';
-import { type NodeConnections, type NodeReports, NodeSubscription } from './missed-notifications.js';
+import { type NodeReports, NodeSubscription } from './missed-notifications.js';
 
 export interface ListenerPace {
   /** The time between two PINGs. */
@@ -90,7 +89,7 @@ export class KeyspaceNotificationListener {
 
   #begin(subscription: ListenerSubscription): void {
     subscription.start();
-    for (const subscriber of this.#subscribers) subscription.addNode(this.#connectionsTo(subscriber));
+    for (const subscriber of this.#subscribers) subscription.addNode(subscriber, this.nodes, this.commands);
     if (this.#isConnected) return;
     this.#isConnected = true;
     this.nodes.onOpen((subscriber) => this.#add(subscriber));
@@ -100,14 +99,11 @@ export class KeyspaceNotificationListener {
   #add(subscriber: Redis): void {
     if (this.#state !== 'running') return;
     this.#subscribers.add(subscriber);
-    for (const subscription of this.#subscriptions) subscription.addNode(this.#connectionsTo(subscriber));
-    subscriber.once('end', () => this.#remove(subscriber));
-  }
-
-  #remove(subscriber: Redis): void {
-    if (this.#state !== 'running') return;
-    this.#subscribers.delete(subscriber);
-    for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
+    for (const subscription of this.#subscriptions) subscription.addNode(subscriber, this.nodes, this.commands);
+    subscriber.once('end', () => {
+      this.#subscribers.delete(subscriber);
+      for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
+    });
   }
 
   /** TCP notices a vanished peer only when something is sent; the timeout of the socket then misses the reply. */
@@ -115,14 +111,6 @@ export class KeyspaceNotificationListener {
     for (const subscriber of this.#subscribers)
       if (subscriber.status === 'ready') subscriber.ping().catch(() => undefined);
     for (const subscription of this.#subscriptions) subscription.check();
-  }
-
-  #connectionsTo(subscriber: Redis): NodeConnections {
-    return {
-      subscriber,
-      commands: () => nodeLike(this.commands, subscriber),
-      has: (key) => this.nodes.of(key) === subscriber,
-    };
   }
 }
 
@@ -180,11 +168,11 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     this.changed();
   }
 
-  addNode(connections: NodeConnections): void {
+  addNode(subscriber: Redis, nodes: Pick<RedisNodes, 'of'>, commands: Redis): void {
     const others = [...this.#parts.values()].map(({ lastHeard }) => lastHeard).filter((at) => at !== undefined);
     const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
-    const part = new NodeSubscription(connections, this.#resolved, this, this.interval, lastHeard);
-    this.#parts.set(connections.subscriber, part);
+    const part = new NodeSubscription(subscriber, nodes, commands, this.#resolved, this, this.interval, lastHeard);
+    this.#parts.set(subscriber, part);
     this.changed();
     part.start();
   }

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
+import { nodeLike } from '../connection/node-with.js';
+import type { RedisNodes } from '../connection/redis-nodes.js';
 import { isAnswer, isFaultOfServer } from '../connection/server-faults.js';
 import { RETRY } from '../timing/background-service.js';
 import {
@@ -16,14 +18,6 @@ export interface NodeReports {
   receive(notification: KeyspaceNotification): void;
   changed(): void;
   missed(since: number | undefined): void;
-}
-
-export interface NodeConnections {
-  /** The connection on which its notifications arrive. */
-  readonly subscriber: Redis;
-  /** Returns a connection to the node for other commands. @throws Error if there is none */
-  readonly commands: () => Redis;
-  readonly has: (key: string) => boolean;
 }
 
 interface ProbeResult {
@@ -70,7 +64,11 @@ export class NodeSubscription {
   };
 
   constructor(
-    private readonly connections: NodeConnections,
+    /** The connection on which the notifications of the node arrive. */
+    private readonly subscriber: Redis,
+    private readonly nodes: Pick<RedisNodes, 'of'>,
+    /** Leads to the node for other commands. */
+    private readonly commands: Redis,
     private readonly resolved: ResolvedSubscription,
     private readonly reports: NodeReports,
     private readonly interval: number,
@@ -87,19 +85,19 @@ export class NodeSubscription {
   }
 
   start(): void {
-    for (const [event, listener] of Object.entries(this.#listeners)) this.connections.subscriber.on(event, listener);
+    for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.on(event, listener);
     void this.check();
   }
 
   stop(): void {
     this.#gone++;
-    for (const [event, listener] of Object.entries(this.#listeners)) this.connections.subscriber.off(event, listener);
+    for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.off(event, listener);
   }
 
   /** Unsubscribes from what the others do not hear. */
   leave(others: readonly ResolvedSubscription[]): void {
     this.stop();
-    const { subscriber } = this.connections;
+    const { subscriber } = this;
     if (subscriber.status !== 'ready') return;
     const alone = (kind: 'channels' | 'patterns') =>
       this.resolved[kind].filter((name) => !others.some((other) => other[kind].includes(name)));
@@ -115,7 +113,7 @@ export class NodeSubscription {
     this.#isChecking = true;
     while (this.#isCheckDue) {
       this.#isCheckDue = false;
-      if (this.connections.subscriber.status === 'ready') await this.#check();
+      if (this.subscriber.status === 'ready') await this.#check();
     }
     this.#isChecking = false;
   }
@@ -148,7 +146,7 @@ export class NodeSubscription {
 
   async #subscribe(): Promise<boolean> {
     const gone = this.#gone;
-    const { subscriber } = this.connections;
+    const { subscriber } = this;
     const { channels, patterns } = this.resolved;
     while (gone === this.#gone) {
       try {
@@ -174,7 +172,7 @@ export class NodeSubscription {
       // After a failover the old server may stay connected, but keys no longer expire there. A new connection finds the
       // new server.
       if (!isNew && (before === 'listening' || refused === undefined)) {
-        return this.connections.subscriber.disconnect(true);
+        return this.subscriber.disconnect(true);
       }
       this.#report('silent', refused ?? `no notification arrives, although "${this.resolved.flags}" is set`);
     } else if (heard === undefined && refused !== undefined) {
@@ -191,11 +189,11 @@ export class NodeSubscription {
     const { flags } = this.resolved;
     for (;;) {
       try {
-        const flagsWereMissing = await requireFlags(this.connections.commands(), flags);
+        const flagsWereMissing = await requireFlags(nodeLike(this.commands, this.subscriber), flags);
         return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
       } catch (error) {
         const isAnswered = isAnswer(error) && !isFaultOfServer(error);
-        if (isAnswered || this.connections.subscriber.status !== 'ready') {
+        if (isAnswered || this.subscriber.status !== 'ready') {
           const refused =
             `CONFIG is not allowed (${shownError(error)}): ` + `set notify-keyspace-events to "${flags}" on the server`;
           return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
@@ -210,14 +208,14 @@ export class NodeSubscription {
     if (key === undefined) return undefined;
     this.#awaited = key;
     try {
-      const commands = this.connections.commands();
+      const commands = nodeLike(this.commands, this.subscriber);
       await commands.set(key, '', 'PX', 1);
       for (let looks = 1; (await commands.exists(key)) === 1; looks++) {
         if (looks === MOST_LOOKS) return undefined;
         await pause(LOOK_INTERVAL, undefined, { ref: false });
       }
       // Redis sends the notification before the reply to this PING or not at all.
-      await this.connections.subscriber.ping();
+      await this.subscriber.ping();
     } catch {
       return undefined;
     }
@@ -228,7 +226,7 @@ export class NodeSubscription {
     const { canaries } = this.resolved;
     for (let draws = 0; draws < MOST_DRAWS && canaries.length > 0; draws++) {
       const key = canaries[draws % canaries.length]! + randomUUID();
-      if (this.connections.has(key)) return key;
+      if (this.nodes.of(key) === this.subscriber) return key;
     }
     return undefined;
   }

@@ -36,52 +36,41 @@ export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,
 ): ScriptsByName<Name> {
-  const functions = Object.entries<string>(sources).map(([name, lua]) => [name, new Script(lua).on(client)]);
+  const functions = Object.entries<string>(sources).map(([name, lua]) => [name, runOn(client, lua)]);
   return Object.fromEntries(functions) as ScriptsByName<Name>;
 }
 
 /**
- * Each socket sends the text of a script once, and then its hash, by which Redis knows it: no call needs a second round
- * trip. Where Redis has forgotten it, the call sends the text after all.
+ * The function that runs a script on a connection. Each socket sends the text once, and then its hash, by which Redis
+ * knows it: no call needs a second round trip. Where Redis has forgotten it, the call sends the text after all.
  */
-class Script {
-  readonly #hash: string;
-  readonly #senders = new WeakSet<object>();
-
-  constructor(private readonly lua: string) {
-    this.#hash = createHash('sha1').update(lua).digest('hex');
-  }
-
-  on(client: Redis): RunScript {
-    return (numberOfKeys, ...keysAndArguments) => this.#run(client, [numberOfKeys, ...keysAndArguments]);
-  }
-
-  #run(client: Redis, args: readonly ArgumentOrList[]): Promise<unknown> {
-    const sent: CommandArgument[] = [this.#hash];
-    for (const each of args) {
-      if (typeof each !== 'object' || Buffer.isBuffer(each)) sent.push(each);
-      else for (const one of each) sent.push(one);
-    }
-    const reply = client.sendCommand(this.#command(client, sent)) as Promise<unknown>;
-    return reply.catch((error: unknown) => {
-      if (!isReply(error, 'NOSCRIPT')) throw error;
-      return client.sendCommand(this.#command(client, sent, { isUnknown: true }));
-    });
-  }
-
-  #command(client: Redis, sent: CommandArgument[], { isUnknown = false } = {}): Command {
-    const command = hiddenCommand(client, 'evalsha', sent, [this.#hash, sent[1]!, HIDDEN]);
+function runOn(client: Redis, lua: string): RunScript {
+  const hash = createHash('sha1').update(lua).digest('hex');
+  const senders = new WeakSet<object>();
+  const commandOf = (sent: CommandArgument[], isUnknown = false): Command => {
+    const command = hiddenCommand(client, 'evalsha', sent, [hash, sent[1]!, HIDDEN]);
     command.toWritable = (socket) => {
-      const isKnown = !isUnknown && this.#senders.has(socket);
-      this.#senders.add(socket);
+      const isKnown = !isUnknown && senders.has(socket);
+      senders.add(socket);
       command.name = isKnown ? 'evalsha' : 'eval';
-      sent[0] = isKnown ? this.#hash : this.lua;
+      sent[0] = isKnown ? hash : lua;
       // Those who trace learn from the text what a hash means.
       command.args[0] = sent[0];
       return encodedCommand(command.name, sent);
     };
     return command;
-  }
+  };
+  return (...args) => {
+    const sent: CommandArgument[] = [hash];
+    for (const each of args) {
+      if (typeof each !== 'object' || Buffer.isBuffer(each)) sent.push(each);
+      else for (const one of each) sent.push(one);
+    }
+    return (client.sendCommand(commandOf(sent)) as Promise<unknown>).catch((error: unknown) => {
+      if (!isReply(error, 'NOSCRIPT')) throw error;
+      return client.sendCommand(commandOf(sent, true));
+    });
+  };
 }
 
 /** The text of each `.lua` file, named like `library/clock`. */
