@@ -96,7 +96,7 @@ export {
   toStreamEntry,
 } from './scripts/stream/stream-entry.js';
 export { type ServicesOfStore, storeLifecycle, StoreLifecycle } from './lifecycle/store.lifecycle.js';
-export { ContentStartLog, StoreStartLog } from './lifecycle/store-start.log.js';
+export { ContentStartLog, StoreStartLog } from './lifecycle/store.lifecycle.js';
 export { FailureLog, logger } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';
 export { shownCommand } from './logging/advice.js';

@@ -19,11 +19,9 @@ import {
 import { type BackgroundService, RETRY, settledWithin } from '../timing/background-service.js';
 import { DueSweeper, reportLate, SweepCounter } from './due.sweeper.js';
 
-/** When the cleanup job of a module runs. */
 export interface CleanupSchedule {
   /** The name in `SchedulerRegistry`. */
   readonly name: string;
-  /** A cron expression with seconds. */
   readonly cron: string;
 }
 
@@ -40,7 +38,7 @@ const SHARE = 0.9;
 // Node.js fires a longer timer at once.
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** Lets the instances take turns: at a time, one of them cleans a partition up. See take-cleanup-turn.lua. */
+/** At a time, one instance cleans a partition up. See take-cleanup-turn.lua. */
 @Injectable()
 export class CleanupTurns {
   /** The partitions that have not replied, or are still being cleaned up. */
@@ -77,13 +75,10 @@ interface Tick {
   readonly signal: AbortSignal;
   readonly failed: (error: unknown) => void;
   readonly errors: unknown[];
-  /** How many were due long ago. */
   late: number;
   /** Whether it had the turn of the first partition, with what all of them have in common. */
   isFirst: boolean;
-  /** Whether there was something to clean up. */
   isBusy: boolean;
-  /** Whether this or another instance has cleaned up every partition. */
   isWhole: boolean;
 }
 
@@ -94,7 +89,6 @@ interface Tick {
  */
 @Injectable()
 export class Cleanup {
-  /** Monotonic time. */
   #nextCheck = 0;
 
   constructor(
@@ -214,7 +208,6 @@ export class CleanupJob implements BackgroundService {
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
   #tick: Promise<void> | undefined;
-  /** Monotonic times. */
   #wholeAt = performance.now();
   #lateFrom = Infinity;
 

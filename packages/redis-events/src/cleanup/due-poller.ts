@@ -32,7 +32,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
   #isActive = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `what` it looks for, as log lines say it. */
   constructor(
     private readonly what: string,
     private readonly list: DueList<Keys>,
@@ -63,7 +62,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     await Promise.all([...this.#looks.values()].map(async ({ running }) => running));
   }
 
-  /** Looks at every partition now. */
   async runOnce(): Promise<SweepResult> {
     const tally = new SweepCounter(false);
     const { signal } = this.#stopping;
@@ -110,7 +108,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     return Math.max(Math.min(next, begun + longest), begun + SHORTEST_WAIT);
   }
 
-  /** Never rejects. */
   async #look(look: Look<Keys>): Promise<void> {
     const tally = new SweepCounter(false);
     const { signal } = this.#stopping;

@@ -39,9 +39,7 @@ export interface Claim {
 
 export interface Found {
   readonly claimed: number;
-  /** How many of the claimed were due over two minutes ago. */
   readonly late: number;
-  /** The known delays of the claimed, in milliseconds. */
   readonly delays: readonly number[];
 }
 
@@ -127,7 +125,6 @@ export interface DueEntry extends Claim {
 }
 
 export interface DueEntries {
-  /** The clock of Redis: epoch milliseconds. */
   readonly now: number;
   readonly entries: readonly DueEntry[];
   /** Milliseconds until the earliest one that is left is due; undefined when there is none. */

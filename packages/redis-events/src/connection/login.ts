@@ -12,7 +12,6 @@ type Login = Pick<RedisOptions, (typeof PARTS)[number]>;
 export type LoginSource = () => Promise<Login>;
 
 interface Internals {
-  /** Makes the stream of each connection. */
   readonly connector: { connect(...args: unknown[]): Promise<Redis['stream']>; firstError?: Error };
   readonly condition: { auth: [username: string, password: string] | string | undefined };
   readonly manuallyClosing?: boolean;

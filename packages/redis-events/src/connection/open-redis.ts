@@ -16,12 +16,11 @@ export function openNode(options: RedisOptions, login?: LoginSource): Redis {
   return preparedNode(new Redis(options), login);
 }
 
-/** A client of the Cluster with these rules. Not connected yet. */
 export function openCluster(address: ClusterAddress, rules: ClusterOptions): Cluster {
   return sendOwnCommands(clientOfCluster(address, rules));
 }
 
-/** What every connection to a server has, also one that ioredis makes. */
+/** Also one that ioredis makes. */
 export function preparedNode(client: Redis, login?: LoginSource): Redis {
   const { connector } = internalsOf(client);
   const connect = connector.connect.bind(connector);

@@ -15,7 +15,6 @@ const CONSEQUENCE =
 
 /** Logs one line when an outage begins, one for each further reason, and one when it ends, whoever notices. */
 export class OutageLog {
-  /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
   /** What a connection tells is of no request, although one may run: loggers add that one. */
   readonly #ofNoRequest = new AsyncResource('OutageLog');
@@ -84,7 +83,6 @@ export class OutageLog {
     return isConsequence(lastNodeError) ? (this.#reasonOfNode ?? lastNodeError) : lastNodeError;
   }
 
-  /** Whether a reported outage has ended with this connection. */
   #mend(client: Client): boolean {
     const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#reasons.isKnown;
     if (ends) {

@@ -14,7 +14,6 @@ export function assertOfIoredis(isThere: boolean, what: string): void {
   );
 }
 
-/** By what the clients inherit. */
 const prototypes = new WeakMap<object, object>();
 
 /**
@@ -73,7 +72,7 @@ function toList(argument: unknown): unknown {
 }
 
 function toArgument(argument: unknown): CommandArgument {
-  return typeof argument === 'number' || Buffer.isBuffer(argument) ? argument : String(argument ?? '');
+  return typeof argument === 'number' || Buffer.isBuffer(argument) ? argument : `${(argument ?? '') as string}`;
 }
 
 function toRecord(reply: unknown): unknown {
@@ -83,7 +82,6 @@ function toRecord(reply: unknown): unknown {
 
 type CommandClass = typeof Command;
 
-/** What everybody but Redis sees of an argument. */
 export const HIDDEN = '?';
 
 /**

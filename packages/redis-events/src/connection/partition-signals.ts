@@ -33,7 +33,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
   readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
   readonly #beats = new PollingLoop('The heartbeat of signals', HEARTBEAT, async () => this.#beat());
-  /** When to try again after a refusal: monotonic time. */
   #triesAt = 0;
   #hasWarned = false;
 

@@ -32,7 +32,6 @@ export interface ClusterAddress {
 
 export type RedisAddress = ServerAddress | ClusterAddress;
 
-/** Whether keys are on several nodes. */
 export function isOfCluster(address: RedisAddress): address is ClusterAddress {
   return 'cluster' in address;
 }

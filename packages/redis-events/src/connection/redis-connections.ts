@@ -12,7 +12,6 @@ import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress
 
 export interface ConnectionOptions {
   readonly connection: RedisAddress;
-  /** Prefix of the names of the connections. */
   readonly namespace: string;
   readonly commandTimeout: number;
   /** How many replicas must have each change of a request. */
@@ -136,7 +135,6 @@ export interface ConnectionsToShare {
   readonly connections: SharedConnections;
 }
 
-/** The `ConnectionsToShare` of `RedisSessionModule`. */
 export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
 
 /** How many modules use a connection, where that is not one. */
@@ -149,12 +147,10 @@ function addUsers(connection: object, count: number): number {
   return all;
 }
 
-/** Whether more than one module uses it. */
 export function isShared(connection: object): boolean {
   return addUsers(connection, 0) > 1;
 }
 
-/** From now on, a connection belongs to one module again. */
 export function endSharing(connection: object): void {
   users.delete(connection);
 }

@@ -21,9 +21,8 @@ import {
   type StreamEntry,
   toStreamEntry,
 } from '../scripts/stream/stream-entry.js';
-import { UnreadEventReader } from './event-arrivals.js';
+import { type HeardSignals, PartitionReplies, PartitionTurns, UnreadEventReader } from './partition-turns.js';
 import { livenessOf } from './group-states.js';
-import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 
 /** A failed attempt at an event. `isFinal`: it becomes a dead letter at once. */
 export type Failure = Omit<EntryFailure, 'attempts'> & { readonly isFinal?: boolean };
@@ -34,7 +33,6 @@ type GroupRules = Pick<EventRules, 'attempts' | 'mostAbandoned' | 'lease'> & Ret
 @Injectable()
 export class ConsumerGroupMember {
   readonly #looks: PartitionTurns;
-  /** The one first that was asked longest ago for entries to pick up. */
   readonly #order: Set<PartitionKeys>;
   readonly #created = new PartitionReplies<unknown>();
   readonly #registered = new PartitionReplies<RegisterReply>();
@@ -187,7 +185,6 @@ export class ConsumerGroupMember {
     this.#renewed.take();
   }
 
-  /** Releases all pending entries but the kept ones to the other instances. Leaves the group when none is kept. */
   async leave(kept: readonly StreamEntry[] = []): Promise<void> {
     await this.#inAll((partition) => this.scripts.releaseEvents(partition, this.member, positionsIn(partition, kept)));
   }
@@ -233,11 +230,9 @@ function positionsIn(partition: PartitionKeys, entries: readonly StreamEntry[]):
 export interface PendingEvent {
   readonly entry: StreamEntry;
   readonly redelivered: boolean;
-  /** Number of attempts that failed. */
   readonly failures: number;
   /** Number of deliveries whose instance ended before it settled the entry. */
   readonly abandoned: number;
-  /** The names of the handlers that have succeeded. */
   readonly done: readonly string[];
 }
 

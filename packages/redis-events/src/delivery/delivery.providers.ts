@@ -22,14 +22,13 @@ import {
   PACE,
   REQUEST_STREAM_SCRIPTS,
 } from '../configuration/event-rules.js';
-import { EventArrivals, UnreadEventReader } from './event-arrivals.js';
+import { EventArrivals, UnreadEventReader } from './partition-turns.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
 import { EventTrimmer } from './event.trimmer.js';
 import { GroupLagReader } from './group-states.js';
 
-/** What delivers events in a module with an `EventProducer`, connections and `DELIVERY_OPTIONS`. */
 export const DELIVERY_PROVIDERS: Provider[] = [
   { provide: DELIVERY_PACE, useValue: PACE },
   { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },

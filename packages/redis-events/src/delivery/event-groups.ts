@@ -42,7 +42,6 @@ type Place = Pick<StreamEntry, 'partition' | 'position'>;
 
 export type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
 
-/** Reads the dead letters of all partitions, the oldest first, and finds them by their ids. */
 @Injectable()
 export class DeadLetterReader {
   constructor(
@@ -50,7 +49,6 @@ export class DeadLetterReader {
     @Inject(Partitions) private readonly partitions: Partitions,
   ) {}
 
-  /** The unique id of a dead letter: its position and the number of its partition. */
   idOf({ partition, position }: Place): string {
     return `${position}-${this.partitions.all.indexOf(partition)}`;
   }

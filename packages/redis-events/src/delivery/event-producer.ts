@@ -5,7 +5,6 @@ import { dataKeyOf, type EntryKind, fieldOf, type StreamEntry, textsIn } from '.
 import { InjectConnection } from '../connection/redis-connections.js';
 import { ifStray } from '../connection/server-faults.js';
 
-/** What an instance does with the events of a producer: what the delivery uses of a dispatcher. */
 export type EventHandlers<Event> = Pick<
   NamedEventDispatcher<Event>,
   | 'hasHandlers'

@@ -5,9 +5,8 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { EventStreamScripts, type ReadReply, type WishReply } from '../scripts/event-stream.scripts.js';
 import { DELIVERY_PACE, type DeliveryPace } from '../configuration/event-rules.js';
-import { EventArrivals } from './event-arrivals.js';
+import { EventArrivals, PartitionReplies } from './partition-turns.js';
 import { EventLoader, EventProducer } from './event-producer.js';
-import { PartitionReplies } from './partition-turns.js';
 import {
   byPosition,
   groupOf,

@@ -23,9 +23,7 @@ export type TrimmerOptions = TrimLimits &
 
 export class TrimCounter {
   removed = 0;
-  /** By group, the number of removed events that it had not handled. */
   readonly dropped = new Map<string, number>();
-  /** By group, the number of removed dead letters. */
   readonly lost = new Map<string, number>();
 }
 
@@ -90,7 +88,6 @@ export class EventTrimmer {
     for (const [group, count] of lost) this.#reportLost(group, count);
   }
 
-  /** Removes dead instances, and logs groups that nobody reads. */
   async checkGroups(signal?: AbortSignal): Promise<void> {
     const groups = await groupStates(this.#ask, this.partitions.all);
     for (const group of groups) {

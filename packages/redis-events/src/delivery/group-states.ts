@@ -31,7 +31,6 @@ export function livenessOf(lease: number): number {
   return Math.max(lease + LATENESS, 10_000);
 }
 
-/** The groups, ordered by name; empty when there is no stream. */
 export async function groupStates(ask: AskPartition, partitions: readonly PartitionKeys[]): Promise<GroupState[]> {
   const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<PartitionKeys, string> }>();
   const infos = await Promise.all(
@@ -49,7 +48,6 @@ export async function groupStates(ask: AskPartition, partitions: readonly Partit
   return inOrder(groups);
 }
 
-/** The instances of a group, ordered by name; empty when there is no such group. */
 export async function consumerStates(
   ask: AskPartition,
   partitions: readonly PartitionKeys[],
@@ -96,7 +94,6 @@ async function infoOf(asked: Promise<unknown>): Promise<ReadonlyMap<unknown, unk
 /** Unread events of a group that are counted in each partition: 1,000 would block Redis for 4 ms. */
 const MOST_COUNTED = 100;
 
-/** Reads how far the groups are behind, with one command in each partition. */
 @Injectable()
 export class GroupLagReader {
   constructor(

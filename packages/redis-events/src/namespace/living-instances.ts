@@ -58,7 +58,6 @@ export class LivingInstances implements BackgroundService {
     if ((await sign) && !signal.aborted) await this.#enterAgain?.();
   }
 
-  /** Whether Redis did not know this instance. */
   async sign(): Promise<boolean> {
     const [isNew] = await this.#sign(this.name);
     return isNew === 1;

@@ -85,7 +85,6 @@ export class StoreConnections implements BackgroundService {
     await settledWithin(this.options.commandTimeout, connected);
   }
 
-  /** @throws SessionStoreError that says why there is no connection */
   async #require(connected: Promise<unknown>): Promise<void> {
     // A Cluster and Sentinels are asked again and again.
     const hasEnded = await settledWithin(LONGEST_START, connected);
@@ -245,7 +244,6 @@ export const SHARED_CONNECTIONS: Provider[] = [
 
 /** No event comes of an eviction: nothing is left to record it. */
 export class EvictionCheck {
-  /** By address: the policies that the log has warned of. */
   readonly #evicting = new Map<string, string>();
 
   constructor(private readonly partitions: Pick<Partitions, 'all' | 'owner'>) {}

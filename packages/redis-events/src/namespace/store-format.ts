@@ -9,7 +9,6 @@ import { redisTime } from '../connection/node-with.js';
 import { isAnswer } from '../connection/server-faults.js';
 
 export interface StoreFormat {
-  /** The format that it writes. */
   readonly version: number;
   /** The oldest format that it understands. */
   readonly oldest: number;

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { HeardSignals } from '../../../redis-events/src/delivery/partition-turns.js';
-import { UnreadEventReader } from '../../../redis-events/src/delivery/event-arrivals.js';
+import { type HeardSignals, UnreadEventReader } from '../../../redis-events/src/delivery/partition-turns.js';
 import type { SessionPartitions } from '../../src/keys/session-partitions.js';
 import type { ConsumerIdentity } from '../../../redis-events/src/scripts/event-stream.scripts.js';
 
