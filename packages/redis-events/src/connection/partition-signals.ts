@@ -28,7 +28,7 @@ const AFTER_REFUSAL = 60_000;
 export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #partitions: readonly Keys[];
   readonly #partitionOf: ReadonlyMap<string, Keys>;
-  /** The connection on which the signals of a partition are heard, and since when: monotonic time. Infinity: not yet. */
+  /** By partition: where its signals are heard, and since when: monotonic time. Infinity: not yet. */
   readonly #heard = new Map<Keys, { readonly client: Redis; since: number }>();
   readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
   readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
