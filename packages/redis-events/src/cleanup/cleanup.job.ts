@@ -198,10 +198,7 @@ function shuffled<T>(items: readonly T[]): T[] {
   return keyed.toSorted(([a], [b]) => a - b).map(([, item]) => item);
 }
 
-/**
- * Runs the cleanup at the times of a cron expression, listed by the registry of `ScheduleModule`, unless the
- * application has a job of that name. It skips a tick while the previous one runs.
- */
+/** Runs the cleanup at the times of a cron expression, and skips a tick while the previous one runs. */
 @Injectable()
 export class CleanupJob implements BackgroundService {
   readonly #job: CronJob;

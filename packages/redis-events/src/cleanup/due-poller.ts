@@ -21,9 +21,7 @@ interface Look<Keys> {
   running: Promise<void> | undefined;
 }
 
-/**
- * Looks at the due list of each partition when its next entry is due, and claims what is. Any number of instances may.
- */
+/** Looks at the due list of each partition when its next entry is due, and claims what is, as others may. */
 export class DuePoller<Keys extends PartitionKeys> implements BackgroundService {
   readonly #looks: ReadonlyMap<PartitionKeys, Look<Keys>>;
   readonly #stopping = new AbortController();

@@ -22,10 +22,7 @@ export abstract class DueSweeper<Keys extends PartitionKeys = PartitionKeys> {
 }
 
 export interface DueList<Keys extends PartitionKeys = PartitionKeys> {
-  /**
-   * Resolves to the milliseconds until the earliest one that is left is due; undefined: there is none, or it was
-   * aborted.
-   */
+  /** Resolves to the milliseconds until the next one is due; undefined when there is none, or it was aborted. */
   claimIn(partition: Keys, tally: SweepCounter, options: SweepOptions): Promise<number | undefined>;
 }
 

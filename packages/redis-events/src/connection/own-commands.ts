@@ -151,10 +151,7 @@ const NAMELESS = Symbol('nameless') as unknown as string;
 
 const classes = new WeakMap<CommandClass, CommandClass>();
 
-/**
- * Commands that are left alone by `setReplyTransformer()` and `setArgumentTransformer()`, which change those of the
- * whole process.
- */
+/** `setReplyTransformer()` and `setArgumentTransformer()` change commands of the whole process, but not these. */
 function ownCommandClass(client: Client): CommandClass {
   const theirs = commandClassOf(client);
   const own = classes.get(theirs) ?? untransformed(theirs);

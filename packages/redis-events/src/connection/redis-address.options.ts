@@ -44,9 +44,7 @@ export interface RedisAddressOptions {
    * 'redis://localhost:6379'
    */
   url?: string | undefined;
-  /**
-   * The Sentinels that know the master: a few are enough. Where they ask for a password of their own, give a `client`.
-   */
+  /** Some Sentinels that know the master. Where they ask for a password of their own, give a `client`. */
   sentinels?: readonly RedisNodeAddress[];
   /** With `sentinels`: the name of the master. */
   name?: string;

@@ -275,10 +275,7 @@ function watched(client: Redis, log: OutageLog): Redis {
   return client.on('close', () => endSocketTimeout(client));
 }
 
-/**
- * ioredis 5 leaves the timer of `socketTimeout` running. It would keep the process alive, and close the next
- * connection.
- */
+/** ioredis 5 leaves this timer running: it keeps the process alive, and closes the next connection. */
 function endSocketTimeout(client: Redis): void {
   const internals = client as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
   clearTimeout(internals.socketTimeoutTimer);

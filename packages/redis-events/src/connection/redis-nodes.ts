@@ -116,10 +116,7 @@ export class ClusterNodes implements RequestNodes {
   #isWanted = false;
   readonly #changeListeners: (() => void)[] = [];
 
-  /**
-   * `known`: the connection of the cluster to the node, if there is one. `left`: is told of those that lost their
-   * slots.
-   */
+  /** `known`: the connection of the cluster to the node. `left`: is told of those that lost their slots. */
   constructor(
     private readonly cluster: Cluster,
     private readonly open: (host: string, port: number, known: Redis | undefined) => Redis,

@@ -96,10 +96,7 @@ export function infoOf(reply: string): ReadonlyMap<string, string> {
 // A server without TLS waits for the rest of what it takes for a command.
 const SILENCE = /no reply within|ETIMEDOUT/;
 
-/**
- * For what runs beside the applications. @throws SessionStoreError when Redis cannot be reached, or replies with an
- * error
- */
+/** For what runs beside the applications. @throws SessionStoreError when Redis cannot be reached, or refuses */
 export async function withConnections<T>(
   options: ConnectionOptions,
   work: (connections: RedisConnections) => Promise<T>,

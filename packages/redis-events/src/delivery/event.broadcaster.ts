@@ -127,9 +127,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     }
   }
 
-  /**
-   * Resolves to whether it has asked, and every partition has replied: otherwise one that failed may still be silent.
-   */
+  /** Whether it has asked, and every partition has replied: one that failed may still be silent. */
   async #look(): Promise<boolean> {
     await this.#renewWish();
     const types = this.#wanted;

@@ -258,10 +258,7 @@ export class EventConsumer<Event> implements BackgroundService {
     }
   }
 
-  /**
-   * Keeps an entry, with its lease, while Redis refuses what is asked or told of it: else its handlers would run once
-   * more.
-   */
+  /** Keeps an entry and its lease while Redis refuses what is asked: else its handlers would run once more. */
   async #settled<T>(call: () => Promise<T>): Promise<T> {
     const reply = await untilSound(call, this.#stopping.signal, (error) => this.#unsettled.failed(error));
     this.#unsettled.succeeded();

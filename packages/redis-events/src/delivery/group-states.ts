@@ -23,10 +23,7 @@ export interface GroupState {
 // Milliseconds by which an instance may be late to show itself.
 const LATENESS = 5000;
 
-/**
- * The idle time in milliseconds below which an instance is alive. Generous: taking a slow instance for dead costs more
- * than waiting for a dead one.
- */
+/** The idle time in ms below which an instance is alive: to take a slow one for dead costs more than to wait. */
 export function livenessOf(lease: number): number {
   return Math.max(lease + LATENESS, 10_000);
 }

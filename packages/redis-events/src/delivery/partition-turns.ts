@@ -202,9 +202,7 @@ export class UnreadEventReader {
     return this.#replies.isSettled;
   }
 
-  /**
-   * Up to `count` entries in recorded order. Waits up to `patience` milliseconds for one; with 0, Redis would for ever.
-   */
+  /** Up to `count` entries in recorded order. Waits up to `patience` ms for one, for ever with 0. */
   async read(count: number, patience: number): Promise<StreamEntry[]> {
     if (this.#waiting) {
       const { group, consumer } = this.member;

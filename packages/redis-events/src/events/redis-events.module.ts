@@ -181,9 +181,7 @@ const REDIS_EVENTS_PROVIDERS: Provider[] = [
   exports: [RedisEvents, RedisEventGroups, KeyspaceNotificationListener],
 })
 export class RedisEventsModule {
-  /**
-   * For the imports of the root module. Wrong options fail the start with an InvalidSessionOptionsError that names all.
-   */
+  /** For the imports of the root module. Wrong options fail its start with an InvalidSessionOptionsError. */
   static forRoot(options: RedisEventsModuleOptions = {}): DynamicModule {
     return RedisEventsOptionsModule.forRoot(options);
   }

@@ -286,9 +286,7 @@ export interface NodeMemory {
   readonly isFull: boolean;
 }
 
-/**
- * Asks each node by INFO, because CONFIG is forbidden more often. One that does not reply is left out. Never rejects.
- */
+/** Asks by INFO, because CONFIG is forbidden more often. Leaves silent nodes out. Never rejects. */
 export async function nodeMemory(
   connection: Connection,
   { all }: Pick<Partitions, 'all'>,

@@ -240,10 +240,7 @@ export class NodeSubscription {
 
 const turns = new Map<string, Promise<unknown>>();
 
-/**
- * Adds the missing flags of `needed` to `notify-keyspace-events`. Resolves to whether the setting changed. Rejects if
- * CONFIG is not allowed.
- */
+/** Adds the missing flags. Whether the setting has changed. Rejects if CONFIG is not allowed. */
 export function requireFlags(client: Redis, needed: string): Promise<boolean> {
   // One connection of the process after the other: of two that read before either writes, one would lose its flags.
   const { host, port, path } = client.options;

@@ -120,9 +120,7 @@ export class PartitionKeys {
   readonly prefix: string;
   /** STRING: the instance that has the turn to clean up, as long as it lasts. */
   readonly cleanup: string;
-  /**
-   * STREAM of events; with several partitions also the sharded channel of signals, see connection/partition-signals.ts.
-   */
+  /** STREAM of events; with several partitions also the sharded channel of their signals. */
   readonly events: string;
   readonly deadLetters: string;
   /** ZSET of the dead letters by their kinds, see scripts/library/dead-letters.lua. */
@@ -135,9 +133,7 @@ export class PartitionKeys {
   readonly wanted: string;
   /** STRING: the position of the last trimmed event. */
   readonly trimmed: string;
-  /**
-   * HASH: `scanned`, the position up to which events have made room for others; by type, that of the last one removed.
-   */
+  /** HASH: `scanned`, up to where events have made room for others; by type, the last one removed. */
   readonly thinned: string;
   /** HASH by group: the number of events that were trimmed before the group had handled them. */
   readonly dropped: string;

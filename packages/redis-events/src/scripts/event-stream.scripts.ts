@@ -210,9 +210,7 @@ export class EventStreamScripts {
     return this.#run<WishReply[]>('wantBroadcast', keys, [milliseconds]);
   }
 
-  /**
-   * Whether events of a group are pending. Plain commands, which also note that this instance is alive: cheap at rest.
-   */
+  /** Whether events of a group are pending, which notes as well that this instance is alive. */
   async hasPending({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
     const [[count]] = await Promise.all([
       this.client.xpending(events, group),

@@ -11,10 +11,7 @@ export interface BackgroundService {
 /** Milliseconds between two attempts at background work that has failed. No longer pause outlives a fault of Redis. */
 export const RETRY = 500;
 
-/**
- * Repeats a pass until the signal is aborted. A pass resolves to whether it has shown that what failed before works
- * again.
- */
+/** Repeats a pass, which resolves to whether it has shown that what failed before works again. */
 export async function repeatPasses(
   pass: () => Promise<boolean>,
   signal: AbortSignal,
