@@ -53,7 +53,7 @@ export function shownAddress(address: RedisAddress): string {
 }
 
 /** Whether connections to it speak TLS. */
-export function usesTls(address: RedisAddress): boolean {
+function usesTls(address: RedisAddress): boolean {
   const [, ...parts] = partsOf(address);
   return parts.includes('TLS');
 }

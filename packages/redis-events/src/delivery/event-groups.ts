@@ -105,7 +105,7 @@ export class DeadLetterReader {
   }
 }
 
-export function toDeadLetter<Event>(
+function toDeadLetter<Event>(
   id: string,
   entry: StreamEntry,
   producer: Pick<EventProducer<Event>, 'toEvent'>,

@@ -56,7 +56,7 @@ const EVENTS: HandledKind<RedisEvent> = {
 };
 
 @Injectable()
-export class RedisEventDispatcher extends NamedEventDispatcher<RedisEvent> {
+class RedisEventDispatcher extends NamedEventDispatcher<RedisEvent> {
   constructor(
     @Inject(DiscoveryService) discovery: DiscoveryService,
     @Inject(MetadataScanner) scanner: MetadataScanner,
@@ -68,7 +68,7 @@ export class RedisEventDispatcher extends NamedEventDispatcher<RedisEvent> {
 
 /** Its handlers are ready after all hooks of the application. */
 @Module({ imports: [DiscoveryModule], providers: [RedisEventDispatcher], exports: [RedisEventDispatcher] })
-export class RedisEventHandlerModule {
+class RedisEventHandlerModule {
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {
     startLast(modules, RedisEventHandlerModule);
   }
@@ -81,7 +81,7 @@ function shownRedisEvent({ type, id }: Pick<RedisEvent, 'type' | 'id'>): string 
 const ENTRIES: EntryKind = { types: [], makingRoom: [], onDemand: [], dueSets: [] };
 
 @Injectable()
-export class RedisEventProducer extends EventProducer<RedisEvent> {
+class RedisEventProducer extends EventProducer<RedisEvent> {
   readonly kind = ENTRIES;
   readonly groupsClass = 'RedisEventGroups';
 
