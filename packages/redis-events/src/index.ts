@@ -1,5 +1,5 @@
 // `@nest-session/redis-events`: events in Redis that every group handles, and key events of Redis, for any key.
-export type { EventDeliveryOptions } from './configuration/delivery.options.js';
+export type { EventDeliveryOptions } from './configuration/event-rules.js';
 export {
   OnRedisEvent,
   type OnRedisEventOptions,

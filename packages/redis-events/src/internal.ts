@@ -26,8 +26,8 @@ export {
   shownCount,
 } from './namespace/store-format.js';
 export { VERSION } from './configuration/version.js';
-export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './namespace/connection.providers.js';
-export { lossOf, nodeMemory } from './namespace/eviction.check.js';
+export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './namespace/store-connections.js';
+export { lossOf, nodeMemory } from './namespace/store-connections.js';
 export { hiddenCommand } from './connection/own-commands.js';
 export { infoOf, serverIn, shownAddress, tooOldProblem } from './connection/shown-server.js';
 export { ALIVE, LivingInstances } from './namespace/living-instances.js';
@@ -57,8 +57,8 @@ export type { RedisNodes } from './connection/redis-nodes.js';
 export { ifStray, isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
 export { StoreConnections } from './namespace/store-connections.js';
-export { unreachableError, withConnections } from './connection/with-connections.js';
-export { DeadLetterReader } from './delivery/dead-letter.reader.js';
+export { unreachableError, withConnections } from './connection/shown-server.js';
+export { DeadLetterReader } from './delivery/event-groups.js';
 export {
   type EventDeliveryOptions,
   IN_URL,
@@ -67,7 +67,7 @@ export {
   readEvents,
   readPartitions,
   type ResolvedEventOptions,
-} from './configuration/delivery.options.js';
+} from './configuration/event-rules.js';
 export { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
 export {
   DEAD_LETTER_BYTES,
@@ -96,7 +96,7 @@ export {
   toStreamEntry,
 } from './scripts/stream/stream-entry.js';
 export { type ServicesOfStore, storeLifecycle, StoreLifecycle } from './lifecycle/store.lifecycle.js';
-export { ContentStartLog, StoreStartLog } from './lifecycle/store-start.log.js';
+export { ContentStartLog, StoreStartLog } from './lifecycle/store.lifecycle.js';
 export { FailureLog, logger } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';
 export { shownCommand } from './logging/advice.js';
@@ -108,7 +108,7 @@ export {
   type KeyspaceState,
   type KeyspaceSubscription,
 } from './notifications/keyspace-subscription.options.js';
-export { merged } from './partitions/merged.js';
+export { merged } from './partitions/partitions.js';
 export {
   emptyNamespaceProblem,
   namespaceBesideProblem,

@@ -19,11 +19,9 @@ import {
 import { type BackgroundService, RETRY, settledWithin } from '../timing/background-service.js';
 import { DueSweeper, reportLate, SweepCounter } from './due.sweeper.js';
 
-/** When the cleanup job of a module runs. */
 export interface CleanupSchedule {
   /** The name in `SchedulerRegistry`. */
   readonly name: string;
-  /** A cron expression with seconds. */
   readonly cron: string;
 }
 
@@ -35,14 +33,12 @@ const HOUR = 3_600_000;
 const LONGEST_JITTER = 500;
 // In which a tick should have done its work.
 const PATIENCE = 5000;
-// A node that does not reply by then is left to the next tick.
 const PATIENCE_WITH_NODE = 1000;
-// A turn ends before the next tick of the instance that has it.
 const SHARE = 0.9;
 // Node.js fires a longer timer at once.
 const LONGEST_TIMER = 2 ** 31 - 1;
 
-/** Lets the instances take turns: at a time, one of them cleans a partition up. See take-cleanup-turn.lua. */
+/** At a time, one instance cleans a partition up. See take-cleanup-turn.lua. */
 @Injectable()
 export class CleanupTurns {
   /** The partitions that have not replied, or are still being cleaned up. */
@@ -55,10 +51,7 @@ export class CleanupTurns {
     @Inject(Partitions) private readonly partitions: Partitions,
   ) {}
 
-  /**
-   * Takes the turn of a partition if that is free. `left`: milliseconds until the next tick. `'busy'`: this instance
-   * still cleans it up. `'silent'`: its node does not reply.
-   */
+  /** Takes the turn if it is free. `left`: milliseconds until the next tick. `silent`: its node does not reply. */
   async take(partition: PartitionKeys, left: number): Promise<TakeCleanupTurnReply | 'busy' | 'silent'> {
     if (this.#busy.has(partition)) return 'busy';
     const duration = Math.max(1, Math.floor(left * SHARE));
@@ -69,39 +62,33 @@ export class CleanupTurns {
     return (await settledWithin(PATIENCE_WITH_NODE, asking)) ? asking : 'silent';
   }
 
-  /** Works on a partition. It has no turn of this instance again before that has finished. */
+  /** This instance has no other turn of the partition before the work has finished. */
   during<T>(partition: PartitionKeys, work: () => Promise<T>): Promise<T> {
     this.#busy.add(partition);
     return work().finally(() => this.#busy.delete(partition));
   }
 }
 
-/** What an instance does and finds in one tick. */
 interface Tick {
   /** Monotonic time. */
   readonly end: number;
   readonly signal: AbortSignal;
-  /** Is told of each error. */
   readonly failed: (error: unknown) => void;
   readonly errors: unknown[];
-  /** How many were due long ago. */
   late: number;
   /** Whether it had the turn of the first partition, with what all of them have in common. */
   isFirst: boolean;
-  /** Whether there was something to clean up. */
   isBusy: boolean;
-  /** Whether this or another instance has cleaned up every partition. */
   isWhole: boolean;
 }
 
 /**
- * What the cleanup job does at each tick: it claims what is due, and trims the events. On each node it goes through the
- * partitions in a random order, and cleans up those whose turn it gets. So the instances share the work. A node that
- * does not reply, or refuses, holds up no other one, and not the next tick: it is asked again until then.
+ * What the job does at each tick. On each node it goes through the partitions in a random order, and cleans up those
+ * whose turn it gets: so the instances share the work. A node that does not reply, or refuses, holds up no other one:
+ * it is asked again until the next tick.
  */
 @Injectable()
 export class Cleanup {
-  /** Monotonic time. */
   #nextCheck = 0;
 
   constructor(
@@ -112,15 +99,13 @@ export class Cleanup {
     @Inject(EventTrimmer) private readonly trimmer: EventTrimmer,
   ) {}
 
-  /** What is cleaned up, as log lines say it. */
   get what(): string {
     return this.sweeper.what;
   }
 
   /**
-   * `period`: milliseconds until the next tick. Resolves to whether every partition has been cleaned up by then.
-   * Rejects with the first error that was no fault of a server, after everything else is done. `failed` is told of each
-   * fault.
+   * Resolves to whether every partition has been cleaned up within `period` milliseconds. Rejects at the end with the
+   * first error that was no fault of a server; `failed` is told of those.
    */
   async run(period: number, signal: AbortSignal, failed: (error: unknown) => void = () => undefined): Promise<boolean> {
     const end = performance.now() + period;
@@ -164,7 +149,6 @@ export class Cleanup {
     tick.late += swept.result.late;
   }
 
-  /** Cleans up a partition if it is the turn of this instance. `again`: the server has refused that, or is at it. */
   async #takeTurn(
     partition: PartitionKeys,
     tick: Tick,
@@ -214,17 +198,13 @@ function shuffled<T>(items: readonly T[]): T[] {
   return keyed.toSorted(([a], [b]) => a - b).map(([, item]) => item);
 }
 
-/**
- * Runs the cleanup at the times of a cron expression. With `ScheduleModule`, its registry lists the job, unless the
- * application has one of the same name. The job skips a tick while the previous one runs.
- */
+/** Runs the cleanup at the times of a cron expression, and skips a tick while the previous one runs. */
 @Injectable()
 export class CleanupJob implements BackgroundService {
   readonly #job: CronJob;
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
   #tick: Promise<void> | undefined;
-  /** Monotonic times. */
   #wholeAt = performance.now();
   #lateFrom = Infinity;
 
@@ -232,8 +212,7 @@ export class CleanupJob implements BackgroundService {
     @Inject(CLEANUP_SCHEDULE) private readonly schedule: CleanupSchedule,
     @Inject(Cleanup) private readonly cleanup: Cleanup,
     @Inject(EventProducer) private readonly producer: EventProducer,
-    // It is there when the application imports ScheduleModule. This package must not import it: a second
-    // ScheduleModule.forRoot() would run every @Cron of the application twice.
+    // It is there when the application imports ScheduleModule. A second forRoot() of that would run each @Cron twice.
     @Optional() @Inject(SchedulerRegistry) private readonly registry?: SchedulerRegistry,
   ) {
     this.#failures = new FailureLog(
@@ -269,7 +248,6 @@ export class CleanupJob implements BackgroundService {
     void this.producer.handlers.ready().then(() => this.#register());
   }
 
-  /** Aborts a running tick, and resolves when it has finished. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#job.stop();
@@ -324,5 +302,4 @@ function hasNextTime(): boolean {
   }
 }
 
-/** What cleans up behind the `DueSweeper` of a module, at its `CLEANUP_SCHEDULE`. */
 export const CLEANUP_PROVIDERS: Provider[] = [CleanupTurns, Cleanup, CleanupJob];

@@ -11,10 +11,8 @@ const LONGEST_WAIT = 1000;
 // Signals tell of every end before that: see scripts/library/signal-end.lua.
 const LONGEST_WAIT_WITH_SIGNALS = 60_000;
 
-/** When to look at a partition again; monotonic times. */
 interface Look<Keys> {
   readonly keys: Keys;
-  /** When the last look began. */
   begun: number;
   /** When to look again at the latest; earlier where no signal would tell of what was noted meanwhile. */
   next: number;
@@ -23,20 +21,15 @@ interface Look<Keys> {
   running: Promise<void> | undefined;
 }
 
-/**
- * Looks at the due list of each partition when the next entry there is due, and claims what is. Any number of instances
- * may do so. A partition whose node does not reply holds up no other one.
- */
+/** Looks at the due list of each partition when its next entry is due, and claims what is, as others may. */
 export class DuePoller<Keys extends PartitionKeys> implements BackgroundService {
   readonly #looks: ReadonlyMap<PartitionKeys, Look<Keys>>;
   readonly #stopping = new AbortController();
   readonly #failures: FailureLog;
-  /** The partitions whose last look failed. */
   readonly #failing = new Set<Keys>();
   #isActive = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `what` it looks for, as log lines say it. */
   constructor(
     private readonly what: string,
     private readonly list: DueList<Keys>,
@@ -60,7 +53,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     this.#schedule();
   }
 
-  /** Resolves when all open calls have their replies. */
   async stop(): Promise<void> {
     this.#isActive = false;
     this.#stopping.abort();
@@ -68,7 +60,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     await Promise.all([...this.#looks.values()].map(async ({ running }) => running));
   }
 
-  /** Looks at every partition now. */
   async runOnce(): Promise<SweepResult> {
     const tally = new SweepCounter(false);
     const { signal } = this.#stopping;
@@ -115,7 +106,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     return Math.max(Math.min(next, begun + longest), begun + SHORTEST_WAIT);
   }
 
-  /** Never rejects. */
   async #look(look: Look<Keys>): Promise<void> {
     const tally = new SweepCounter(false);
     const { signal } = this.#stopping;

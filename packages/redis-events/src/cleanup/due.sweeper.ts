@@ -3,7 +3,6 @@ import type { PartitionKeys } from '../partitions/partitions.js';
 import { logger } from '../logging/failure.log.js';
 import { adviceFor } from '../logging/advice.js';
 
-/** How a pass looks for what is due. */
 export interface SweepOptions {
   /** Also look at what is due in so many milliseconds. What is not due yet stays as it is. @default 0 */
   readonly ahead?: number;
@@ -11,7 +10,6 @@ export interface SweepOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Finds what is due in partitions, and claims it: each claim records an event. */
 export abstract class DueSweeper<Keys extends PartitionKeys = PartitionKeys> {
   /** What it finds, as log lines say it: 'sessions'. */
   abstract readonly what: string;
@@ -23,54 +21,40 @@ export abstract class DueSweeper<Keys extends PartitionKeys = PartitionKeys> {
   abstract sweep(partitions: readonly Keys[], tally: SweepCounter, options: SweepOptions): Promise<void>;
 }
 
-/** What is due in a partition, in the order in which it becomes due. */
 export interface DueList<Keys extends PartitionKeys = PartitionKeys> {
-  /**
-   * Claims what is due now. Resolves to the milliseconds until the earliest one that is left is due; undefined when
-   * there is none, or the pass was aborted.
-   */
+  /** Resolves to the milliseconds until the next one is due; undefined when there is none, or it was aborted. */
   claimIn(partition: Keys, tally: SweepCounter, options: SweepOptions): Promise<number | undefined>;
 }
 
-/** The outcome for something that was noted as due. */
 export type ClaimOutcome = 'claimed' | 'alive' | 'already' | 'corrupt';
 
-/** A claim of something that was noted as due. */
 export interface Claim {
   readonly outcome: ClaimOutcome;
   /** How many milliseconds after its time it was claimed, where that is known. */
   readonly delay?: number;
 }
 
-/** What claims have found. */
 export interface Found {
   readonly claimed: number;
-  /** How many of the claimed were due over two minutes ago. */
   readonly late: number;
-  /** The known delays of the claimed, in milliseconds. */
   readonly delays: readonly number[];
 }
 
 /**
- * Counts of one pass of a sweeper by outcome. `claimed`: its event was recorded; `alive`: it is not due any more;
- * `already`: claimed by another call; `corrupt`: stray keys or members that are now dead letters.
+ * By outcome. `claimed`: its event was recorded; `alive`: it is not due any more; `already`: claimed by another call;
+ * `corrupt`: stray keys or members that are now dead letters.
  */
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
-  /** Number of buckets that were read. */
   readonly buckets: number;
-  /** How many of the claimed were due over two minutes ago: an earlier pass should have found them. */
   readonly late: number;
 }
 
 // Milliseconds. By default the passes are a minute apart, so what was due two minutes ago was missed.
 const LATE = 2 * 60_000;
 
-/** Counts what a pass does. */
 export class SweepCounter {
   readonly result = { buckets: 0, claimed: 0, alive: 0, already: 0, corrupt: 0, late: 0 };
-  /** The errors of batches that could not be claimed. */
   readonly failures: unknown[] = [];
-  /** The dead-letter streams that got entries. */
   readonly deadLetters = new Set<string>();
   #found: { claimed: number; late: number; readonly delays: number[] } | undefined;
   /** Only for a pass that looks ahead: it can find the same again, where its member has moved to. */
@@ -103,14 +87,12 @@ export class SweepCounter {
     if (delay !== undefined) this.#found.delays.push(delay);
   }
 
-  /** What was found since the last call; nothing is noted before the first one. */
   takeFound(): Found {
     const found = this.#found ?? { claimed: 0, late: 0, delays: [] };
     this.#found = { claimed: 0, late: 0, delays: [] };
     return found;
   }
 
-  /** Logs what somebody has to look at. `signal`: of the pass. */
   report(signal?: AbortSignal): void {
     const { corrupt } = this.result;
     if (corrupt > 0) {
@@ -129,21 +111,17 @@ export class SweepCounter {
   }
 }
 
-/** Logs how many were due long ago. `what`: as in 'sessions'. */
 export function reportLate(what: string, count: number): void {
   if (count > 0) logger.log(`Caught up with ${count} ${what} that were due long ago`);
 }
 
-/** What a sorted set has had as due. */
 export interface DueEntry extends Claim {
   readonly id: string;
-  /** The time that the set had for it: epoch milliseconds by the clock of Redis, as Redis writes it. */
+  /** Epoch milliseconds by the clock of Redis, as Redis writes it. */
   readonly time: string;
 }
 
-/** What one call took out of the sorted set of a partition. */
 export interface DueEntries {
-  /** The clock of Redis: epoch milliseconds. */
   readonly now: number;
   readonly entries: readonly DueEntry[];
   /** Milliseconds until the earliest one that is left is due; undefined when there is none. */

@@ -1,18 +1,14 @@
-import { RETRIES } from '@nest-session/core/internal';
+import { type OptionReader, RETRIES } from '@nest-session/core/internal';
 import type { Partitions } from '../partitions/partitions.js';
-import type { ResolvedEventOptions } from './delivery.options.js';
+import type { Duration } from '@nest-session/core';
 
-/** The `DeliveryOptions` of the module. */
 export const DELIVERY_OPTIONS = Symbol('DELIVERY_OPTIONS');
-/** The `ConsumerIdentity` of this instance. */
 export const CONSUMER_IDENTITY = Symbol('CONSUMER_IDENTITY');
 export const DELIVERY_PACE = Symbol('DELIVERY_PACE');
-/** The `EventRules` of the module. */
 export const EVENT_RULES = Symbol('EVENT_RULES');
 /** Scripts are commands of a connection: makes those of requests on the one that a request has. */
 export const REQUEST_STREAM_SCRIPTS = Symbol('REQUEST_STREAM_SCRIPTS');
 
-/** The options of a module that the delivery of its events goes by. */
 export interface DeliveryOptions extends Pick<EventRules, 'grace'> {
   readonly events: ResolvedEventOptions;
 }
@@ -29,7 +25,6 @@ export interface DeliveryPace {
 
 /** What the delivery of events goes by: options, pace, and limits of a partition. Times are milliseconds. */
 export interface EventRules extends Omit<ResolvedEventOptions, 'deadLetters'>, DeliveryPace {
-  /** For how long an event is kept that all groups have handled. */
   readonly grace: number;
   /** The number of instances that crashed while they handled it, after which an event becomes a dead letter. */
   readonly mostAbandoned: number;
@@ -42,9 +37,7 @@ export interface EventRules extends Omit<ResolvedEventOptions, 'deadLetters'>, D
   };
 }
 
-/** How much of the events stream is kept. */
 export type TrimLimits = Pick<EventRules, 'grace' | 'retention' | 'maxLength'>;
-/** How failed entries are retried. */
 export type RetryRules = Pick<EventRules, 'firstBackOff' | 'longestBackOff' | 'retention'> & {
   readonly deadLetters: Pick<EventRules['deadLetters'], 'maxSize' | 'maxDataSize'>;
 };
@@ -59,12 +52,9 @@ export const PACE: DeliveryPace = {
 
 const MOST_ABANDONED = 5;
 
-/**
- * Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. It
- * is room for 256 sessions of the default `maxSessionSize`.
- */
+/** Most bytes of all dead letters, which the partitions share: clients that make a handler fail must not fill Redis. */
 export const DEAD_LETTER_BYTES = 64 * 2 ** 20;
-/** The most bytes of data in a dead letter: as many as `maxSessionSize` lets a session have by default. */
+/** As many as `maxSessionSize` lets a session have by default. */
 const MOST_DATA = 262_144;
 
 export function eventRules(
@@ -78,4 +68,92 @@ export function eventRules(
   const maxDataSize = Math.min(MOST_DATA, Math.floor(maxSize / 2));
   const deadLetters = { ...events.deadLetters, maxSize, maxDataSize };
   return { ...events, ...pace, grace, mostAbandoned: MOST_ABANDONED, deadLetters };
+}
+
+/** How events reach the handlers of a process. */
+export interface EventDeliveryOptions {
+  /**
+   * The group, of which one instance handles each event. A new one begins with the oldest event kept. @default
+   * 'default'
+   */
+  group?: string;
+  /**
+   * Whether this process handles events of its group; handlers with `broadcast: true` are called anyway. @default true
+   */
+  consume?: boolean;
+  /** How long an event is kept for groups that lack it. @default '1h' for sessions, '7d' for others */
+  retention?: Duration;
+  /** Largest number of events, handled or not. The oldest go first. @default 1000000 */
+  maxLength?: number;
+  /**
+   * How long the events of a dead instance wait for another one, 1s to 1d. A handler may take longer. @default '30s'
+   */
+  lease?: Duration;
+  /**
+   * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s at first and doubles up to
+   * 5 minutes. An event over which five instances ended becomes one as well. @default 10
+   */
+  attempts?: number;
+  /**
+   * Dead letters. All of them take about 64 MiB at most. Beyond it, the oldest go of the handler in a group whose dead
+   * letters take most room. What goes unseen is logged, and counted in the list of groups.
+   */
+  deadLetters?: {
+    /** How long a dead letter is kept. At least 1m. @default '30d' */
+    retention?: Duration;
+  };
+  /** How long handlers may continue at a shutdown; then others repeat them. At most 1d. @default '10s' */
+  shutdownTimeout?: Duration;
+  /** Number of events that one instance handles at a time, 1 to 10000. @default 32 */
+  concurrency?: number;
+}
+
+/** The same with defaults. Times are milliseconds. */
+export type ResolvedEventOptions = ReturnType<typeof readEvents>;
+
+const SECOND = 1000;
+// A process waits for these itself, and Node.js fires a timer of more than 24 days at once.
+const LONGEST_WAIT = 86_400 * SECOND;
+export const IN_URL = 'write it into `url`, as in redis://user:password@host:6379/0';
+const MOST_PARTITIONS = 1024;
+
+export function readPartitions(reader: OptionReader, isOnCluster: boolean): number {
+  return reader.integer('partitions', isOnCluster ? 64 : 1, rangeOfPartitions(isOnCluster));
+}
+
+export function rangeOfPartitions(isOnCluster: boolean): { readonly atLeast: number; readonly atMost: number } {
+  return { atLeast: isOnCluster ? 2 : 1, atMost: MOST_PARTITIONS };
+}
+
+/** The option `events`. `shownGrace`: the grace period in a problem. `usual`: the default of `retention`, in ms. */
+export function readEvents(
+  reader: OptionReader,
+  grace: number,
+  { shownGrace = '`grace`', usual = Math.max(3_600_000, grace) } = {},
+) {
+  const groupProblem = (group: string) => (group.trim() === '' ? 'must not be empty' : undefined);
+  // It reads as 0 if it is refused.
+  const retention = reader.duration('retention', `${usual}ms`, { atLeast: SECOND });
+  if (retention > 0 && retention < grace)
+    reader.problem(`Option \`events.retention\` must be at least as long as ${shownGrace}.`);
+  const letters = reader.section('deadLetters');
+  const deadLetters = { retention: letters.duration('retention', '30d', { atLeast: 60 * SECOND }) };
+  letters.finish();
+  const events = {
+    group: reader.text('group', 'default', groupProblem),
+    consume: reader.boolean('consume', true),
+    retention,
+    maxLength: reader.integer('maxLength', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
+    lease: reader.duration('lease', '30s', { atLeast: SECOND, atMost: LONGEST_WAIT }),
+    attempts: reader.integer('attempts', RETRIES.attempts, { atLeast: 1, atMost: 1000 }),
+    deadLetters,
+    shutdownTimeout: reader.duration('shutdownTimeout', '10s', { atMost: LONGEST_WAIT }),
+    concurrency: reader.integer('concurrency', 32, { atLeast: 1, atMost: 10_000 }),
+  };
+  reader.finish();
+  return events;
+}
+
+export function readCommandTimeout(reader: OptionReader): number {
+  return reader.duration('commandTimeout', '1s', { atLeast: 10, atMost: LONGEST_WAIT });
 }

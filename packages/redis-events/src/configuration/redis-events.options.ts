@@ -7,13 +7,7 @@ import {
   type RedisAddress,
   type RedisAddressOptions,
 } from '../connection/redis-address.options.js';
-import {
-  type EventDeliveryOptions,
-  IN_URL,
-  readCommandTimeout,
-  readEvents,
-  readPartitions,
-} from './delivery.options.js';
+import { type EventDeliveryOptions, IN_URL, readCommandTimeout, readEvents, readPartitions } from './event-rules.js';
 import { namespaceProblem } from '../partitions/partitions.js';
 
 /** Options of `RedisEventsModule.forRoot()`. */
@@ -21,8 +15,8 @@ export interface RedisEventsModuleOptions extends RedisAddressOptions {
   /** Prefix of every key, which nothing else has. Without `{ } * [ ] ? \`. @default 'nest:events' */
   namespace?: string;
   /**
-   * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Redis
-   * records the number at the first start. @default 1; 64 on Redis Cluster
+   * Number of partitions, 1 to 1024, each in one slot of Redis Cluster. It is recorded at the first start. @default 1;
+   * 64 on Redis Cluster
    */
   partitions?: number;
   /** How long a call waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
@@ -35,17 +29,16 @@ export interface RedisEventsModuleOptions extends RedisAddressOptions {
   requireAtStart?: boolean;
 }
 
-/** The options with their defaults, and what this module does not let choose. Times are milliseconds. */
+/** Times are milliseconds. */
 export type ResolvedRedisEventsOptions = ReturnType<typeof resolveRedisEventsOptions>;
 
-/** The injection token of `ResolvedRedisEventsOptions`. */
 export const REDIS_EVENTS_OPTIONS = Symbol('REDIS_EVENTS_OPTIONS');
 
 // Milliseconds. For so long an instance may be without a connection before it misses what all groups have handled.
 const GRACE = 300_000;
 const RETENTION = 7 * 86_400_000;
 
-/** `shared`: the address of `RedisSessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
+/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveRedisEventsOptions(options: RedisEventsModuleOptions = {}, shared?: RedisAddress) {
   const reader = new OptionReader('RedisEventsModule', options);
   const address = readAddressOrShare(reader, options, 'events', shared);

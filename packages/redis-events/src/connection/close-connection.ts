@@ -4,8 +4,8 @@ import { isCluster } from './node-with.js';
 const closings = new WeakMap<Redis | Cluster, Promise<void>>();
 
 /**
- * Closes a connection for good. Commands without a reply fail. Resolves when Redis has closed its side as well, so that
- * it executes nothing more of this connection, or when ioredis has stopped waiting for that. Never rejects.
+ * Closes a connection for good; commands without a reply fail. Resolves when Redis executes nothing more of it, or
+ * ioredis has stopped waiting for that. Never rejects.
  */
 export function closeConnection(client: Redis | Cluster): Promise<void> {
   // On a connection that has ended, disconnect() keeps the process alive for two seconds.
@@ -24,7 +24,8 @@ function close(client: Redis | Cluster): Promise<void> {
     // Between two attempts to connect, a client of a Cluster has no nodes, and never reports that it has ended.
     const hasNodes = client.status === 'wait' || client.nodes().length > 0;
     client.disconnect();
-    endRefreshes(client);
+    // Closed while it asks a node for the slots, it sets the timer that keeps the process alive.
+    Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });
     return hasNodes ? ended : Promise.resolve();
   }
   // While ioredis waits for its next attempt, disconnect() alone leaves queued commands waiting for ever.
@@ -34,9 +35,4 @@ function close(client: Redis | Cluster): Promise<void> {
   // stops.
   client.disconnect = () => undefined;
   return ended;
-}
-
-/** Closed while it asks a node for the slots, a client of a Cluster sets the timer that keeps the process alive. */
-function endRefreshes(client: Cluster): void {
-  Object.defineProperty(client, 'slotsTimer', { get: () => undefined, set: clearTimeout });
 }

@@ -7,15 +7,12 @@ import { isOfCluster, type RedisAddress } from './redis-address.options.js';
 
 const PARTS = ['username', 'password', 'sentinelUsername', 'sentinelPassword'] as const;
 
-/** What a connection logs in with. */
 type Login = Pick<RedisOptions, (typeof PARTS)[number]>;
 /** Says it anew each time that somebody connects. */
 export type LoginSource = () => Promise<Login>;
 
 interface Internals {
-  /** Makes the stream of each connection. */
   readonly connector: { connect(...args: unknown[]): Promise<Redis['stream']>; firstError?: Error };
-  /** What it logs in with when it has connected. */
   readonly condition: { auth: [username: string, password: string] | string | undefined };
   readonly manuallyClosing?: boolean;
 }
@@ -30,13 +27,9 @@ export function internalsOf(client: Redis): Internals {
 // Milliseconds that the application may take for a password.
 const PATIENCE = 10_000;
 
-/** What connections log in with that were made by `logInFrom()`. */
 const logins = new WeakMap<Redis, Login>();
 
-/**
- * Where the connections to an address get what they log in with: from the function of the application, or from its
- * client, whose options it may change. Undefined: the address has it once and for all.
- */
+/** Where connections get a login that may change: from the function, or the client, of the application. */
 export function loginSourceOf(address: RedisAddress): LoginSource | undefined {
   const place = isOfCluster(address) ? address.cluster : address;
   if (!('client' in place)) {
@@ -47,7 +40,6 @@ export function loginSourceOf(address: RedisAddress): LoginSource | undefined {
   return async () => loginIn(client.isCluster ? (client as Cluster).options.redisOptions : (client as Redis).options);
 }
 
-/** From now on, a connection asks for what it logs in with each time that it connects. */
 export function logInFrom(source: LoginSource, client: Redis): void {
   const internals = internalsOf(client);
   const { connector } = internals;
@@ -61,7 +53,7 @@ export function logInFrom(source: LoginSource, client: Redis): void {
   };
 }
 
-/** Logs connections in once more where their password has changed, so that the server need not close them. */
+/** So that the server need not close those whose password has changed. */
 export async function renewLogins(source: LoginSource, clients: Iterable<Redis>): Promise<void> {
   const next = await source();
   for (const client of clients) {
@@ -93,7 +85,6 @@ function loginIn(options: RedisOptions | undefined): Login {
   return Object.fromEntries(PARTS.map((part) => [part, options?.[part]])) as Login;
 }
 
-/** @throws Error that says what is wrong with the function */
 async function passwordOf(password: () => string | Promise<string>): Promise<string> {
   const asking = (async () => password())();
   const isGiven = await settledWithin(PATIENCE, asking);

@@ -2,11 +2,7 @@ import slotOf from 'cluster-key-slot';
 import type { Cluster, Redis } from 'ioredis';
 import type { PartitionKeys } from '../partitions/partitions.js';
 
-/**
- * A connection for commands without keys, such as SCAN, to the node that has a key. Of the client of a Cluster it is
- * the one to the primary.
- * @throws Error while no primary has the key
- */
+/** A connection for commands without keys, such as SCAN, to the node that has a key. @throws Error while none has */
 export function nodeWith(client: Redis | Cluster, key: string): Redis {
   if (!isCluster(client)) return client;
   const owner = addressWith(client, key);
@@ -15,10 +11,7 @@ export function nodeWith(client: Redis | Cluster, key: string): Redis {
   return node;
 }
 
-/**
- * A connection for commands without keys to the node of another connection.
- * @throws Error while no primary of a Cluster has its address
- */
+/** The same to the node of another connection. @throws Error while that is no primary of the Cluster */
 export function nodeLike(client: Redis | Cluster, { options: { host, port } }: Redis): Redis {
   if (!isCluster(client)) return client;
   const node = client.nodes('master').find(({ options }) => options.host === host && options.port === port);
@@ -26,12 +19,11 @@ export function nodeLike(client: Redis | Cluster, { options: { host, port } }: R
   return node;
 }
 
-/** The address of the node that has a key; the same for all keys of one server. Undefined while no primary has it. */
+/** The same for all keys of one server. Undefined while no primary has the key. */
 export function addressWith(client: Redis | Cluster, key: string): string | undefined {
   return isCluster(client) ? client.slots[slotOf(key)]?.[0] : '';
 }
 
-/** Partitions by the node that has them. */
 export function partitionsByNode<Keys extends PartitionKeys>(
   client: Redis | Cluster,
   partitions: readonly Keys[],

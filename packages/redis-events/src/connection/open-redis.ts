@@ -1,7 +1,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import type { ClusterAddress, ServerAddress } from './redis-address.options.js';
-import { hideArguments, sendOwnCommands } from './own-commands.js';
+import { sendOwnCommands } from './own-commands.js';
 import { internalsOf, logInFrom, type LoginSource } from './login.js';
 
 // Milliseconds for the replies of a connection that was silent for too long.
@@ -9,50 +9,31 @@ const LAST_WAIT = 100;
 
 /** A connection to the server, or to the one that its Sentinels name, with these rules. Not connected yet. */
 export function openRedis(address: ServerAddress, rules: RedisOptions, login?: LoginSource): Redis {
-  return prepared(clientOf(address, rules), login);
+  return preparedNode(clientOf(address, rules), login);
 }
 
-/** A connection to one node of a Cluster. Not connected yet. */
 export function openNode(options: RedisOptions, login?: LoginSource): Redis {
-  return prepared(new Redis(options), login);
+  return preparedNode(new Redis(options), login);
 }
 
-/** Without the warning of Node.js about eleven listeners: each service of each module listens to the connection. */
-function prepared(client: Redis, login?: LoginSource): Redis {
-  return preparedNode(client, login).setMaxListeners(0);
-}
-
-/** A client of the Cluster with these rules. Not connected yet. */
 export function openCluster(address: ClusterAddress, rules: ClusterOptions): Cluster {
-  return ownCommandsOf(clientOfCluster(address, rules));
+  return sendOwnCommands(clientOfCluster(address, rules));
 }
 
-/** What every connection to a server has, also one that ioredis makes. */
+/** Also one that ioredis makes. */
 export function preparedNode(client: Redis, login?: LoginSource): Redis {
-  return ownCommandsOf(prepareStreams(client, login));
-}
-
-/** What the application and instrumentations do with ioredis neither changes nor shows what a connection sends. */
-function ownCommandsOf<Client extends Redis | Cluster>(client: Client): Client {
-  return hideArguments(sendOwnCommands(client));
-}
-
-/**
- * ioredis listens for one error of a stream. Over TLS there may be a second one, such as that of a handshake that was
- * refused here and then by the server, and that would end the process. `login`: before each stream.
- */
-function prepareStreams(client: Redis, login?: LoginSource): Redis {
   const { connector } = internalsOf(client);
   const connect = connector.connect.bind(connector);
+  // ioredis listens for one error of a stream. A second one, as after a refused TLS handshake, would end the process.
   connector.connect = async (...args) => letRepliesArrive((await connect(...args)).on('error', () => undefined));
   if (login) logInFrom(login, client);
-  return client;
+  // Each service of each module listens to the connection: Node.js warns of the eleventh listener.
+  return sendOwnCommands(client).setMaxListeners(0);
 }
 
 /**
- * Node.js runs timers before it reads sockets and sends what waits for the end of a turn. After a long pause of the
- * process, or of a handler, the timer of `socketTimeout` would close a connection whose replies have arrived, or whose
- * commands leave only then.
+ * Node.js runs timers before it reads sockets. After a long pause of the process, the timer of `socketTimeout` would
+ * close a connection whose replies have arrived, or whose commands leave only then.
  */
 function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
   const destroy = stream.destroy.bind(stream);

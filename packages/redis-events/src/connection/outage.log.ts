@@ -9,19 +9,12 @@ type Client = Redis | Cluster;
 
 const NO_ADDRESSES = 'The Cluster does not say the addresses of its nodes';
 const CLOSED_AT_ONCE = 'The server closed the connection before it was ready';
-/**
- * What ioredis says of a command when its connection has failed, for a reason that it has told before; and of Sentinels
- * that have replied, when no server that they named could be reached.
- */
+/** What ioredis says when a connection has failed for a reason that it has told before. */
 const CONSEQUENCE =
   /^(Connection is closed\.|The server closed the connection|Stream isn't writeable|All sentinels are unreachable(?!.* Last error: ))/;
 
-/**
- * Logs one line when an outage begins, one for each further reason, such as another password, and one when it ends,
- * however many connections notice, and whenever they do.
- */
+/** Logs one line when an outage begins, one for each further reason, and one when it ends, whoever notices. */
 export class OutageLog {
-  /** The connections that were lost or failed, and are not ready again. */
   readonly #broken = new Set<Client>();
   /** What a connection tells is of no request, although one may run: loggers add that one. */
   readonly #ofNoRequest = new AsyncResource('OutageLog');
@@ -29,7 +22,6 @@ export class OutageLog {
   #reason: Error | undefined;
   #reasonOfNode: Error | undefined;
 
-  /** The last error of a connection. Undefined: all connections are as they should be. */
   get reason(): Error | undefined {
     return this.#reason;
   }
@@ -62,12 +54,12 @@ export class OutageLog {
     client.on('end', () => void this.#mend(client));
   }
 
-  /** A connection on which a Cluster is asked for its slots. The client itself says only that it was closed. */
+  /** The client of the Cluster itself says only that it was closed. */
   watchNode(client: Redis): void {
     client.on('error', (error: Error) => (this.#reasonOfNode = error));
   }
 
-  /** A connection is no longer needed: its node has lost its slots, and others have them. */
+  /** Its node has lost its slots, and others have them. */
   forget(client: Client): void {
     if (this.#mend(client)) this.#tellOfEnd();
   }
@@ -86,13 +78,11 @@ export class OutageLog {
     this.#ofNoRequest.runInAsyncScope(() => logger.error(message));
   }
 
-  /** Why a connection failed; that of a Cluster: why the last node that was asked for the slots did. */
   #reasonOf(error: Error & { readonly lastNodeError?: Error }): Error {
     const { lastNodeError = error } = error;
     return isConsequence(lastNodeError) ? (this.#reasonOfNode ?? lastNodeError) : lastNodeError;
   }
 
-  /** Whether a reported outage has ended with this connection. */
   #mend(client: Client): boolean {
     const ends = this.#broken.delete(client) && this.#broken.size === 0 && this.#reasons.isKnown;
     if (ends) {
@@ -103,7 +93,6 @@ export class OutageLog {
   }
 }
 
-/** Whether nodes of a Cluster have slots, and none of them says its address. */
 function hasNoAddresses(client: Client): boolean {
   return isCluster(client) && client.slots.length > 0 && client.slots.every((addresses) => addresses.length === 0);
 }

@@ -6,10 +6,7 @@ type Client = Redis | Cluster;
 
 type Method = (this: Client, ...args: unknown[]) => Promise<unknown>;
 
-/**
- * Looks for what the connections use of ioredis without a contract.
- * @throws Error that says what to do where it is missing
- */
+/** @throws Error that says what to do where the connections use of ioredis what is not there */
 export function assertOfIoredis(isThere: boolean, what: string): void {
   if (isThere) return;
   throw new Error(
@@ -17,14 +14,17 @@ export function assertOfIoredis(isThere: boolean, what: string): void {
   );
 }
 
-/** By what the clients inherit. */
 const prototypes = new WeakMap<object, object>();
 
 /**
- * From now on, each method of a client sends a command that no transformer touches, and that no script of the same name
- * replaces. All connections of the library are made so.
+ * From now on, no transformer touches what the methods of a client send, no script of the same name replaces it, and
+ * only Redis sees the arguments. ioredis shows those to its tracing channels, to instrumentations, in errors and in its
+ * debug log, and none of these hides those of a script. Ours are attributes, names of users, and ids, which may be
+ * tokens. @throws Error where this version of ioredis sends commands in another way
  */
 export function sendOwnCommands<T extends Client>(client: T): T {
+  assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
+  assertOfIoredis(typeof commandClassOf(client).prototype.toWritable === 'function', '`toWritable()` of a command');
   const inherited = Object.getPrototypeOf(client) as object;
   const own = prototypes.get(inherited) ?? Object.assign(Object.create(inherited), ownMethods(client));
   prototypes.set(inherited, own);
@@ -56,9 +56,10 @@ function sending(nameOf: (args: unknown[]) => string, replyEncoding: 'utf8' | nu
   return function (...args) {
     const name = nameOf(args);
     const callback = typeof args.at(-1) === 'function' ? (args.pop() as Callback) : undefined;
-    const list = args.flatMap(toList) as Arguments[1];
-    const command = new (ownCommandClass(this))(name, list, { replyEncoding }, callback);
-    return this.sendCommand(command as never) as Promise<unknown>;
+    const sent = args.flatMap(toList).map(toArgument);
+    const seen = SEEN.get(name) ?? 0;
+    const shown = sent.map((argument, i) => (i < seen ? argument : HIDDEN));
+    return this.sendCommand(hiddenCommand(this, name, sent, shown, { replyEncoding }, callback)) as Promise<unknown>;
   };
 }
 
@@ -70,6 +71,10 @@ function toList(argument: unknown): unknown {
   return [...(argument instanceof Map ? argument : Object.entries(argument))].flat();
 }
 
+function toArgument(argument: unknown): CommandArgument {
+  return typeof argument === 'number' || Buffer.isBuffer(argument) ? argument : `${(argument ?? '') as string}`;
+}
+
 function toRecord(reply: unknown): unknown {
   const list = reply as unknown[];
   return Object.fromEntries(list.flatMap((field, i) => (i % 2 === 0 ? [[String(field), list[i + 1]]] : [])));
@@ -77,15 +82,11 @@ function toRecord(reply: unknown): unknown {
 
 type CommandClass = typeof Command;
 
-/** What everybody but Redis sees of an argument. */
 export const HIDDEN = '?';
 
-type SentCommand = Parameters<Cluster['sendCommand']>;
-type Drop<T extends unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
-
 /**
- * How many arguments may be seen, by command; of any other one none may. A script shows its hash and the number of its
- * keys. The rest show all, because ioredis itself reads them, or because they say only what a connection is for.
+ * How many arguments may be seen: of a script its hash and the number of keys; all where ioredis reads them, or where
+ * they say only what a connection is for; else none.
  */
 const SEEN = new Map([
   ['eval', 2],
@@ -99,74 +100,29 @@ function all(command: string): [string, number] {
   return [command, Infinity];
 }
 
-/**
- * From now on, the arguments of the commands that a client sends are `?` for everybody but Redis. ioredis shows them to
- * whoever subscribes to its tracing channels, to instrumentations, in errors and in its debug log. All of these take
- * what they need not hide by the name of the command, and nothing of a script. Our arguments are attributes, names of
- * users, and ids, which may be tokens.
- * @throws Error where this version of ioredis sends commands in another way
- */
-export function hideArguments<Client extends Redis | Cluster>(client: Client): Client {
-  assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
-  assertOfIoredis(typeof commandClassOf(client).prototype.toWritable === 'function', '`toWritable()` of a command');
-  const send = client.sendCommand.bind(client) as Cluster['sendCommand'];
-  client.sendCommand = (command: SentCommand[0], ...where: Drop<SentCommand>) => {
-    // The client of a Cluster finds the node by the slot of the keys. A command also keeps those.
-    if (client.isCluster) {
-      command.getSlot();
-      Reflect.deleteProperty(command, 'keys');
-    }
-    hideArgumentsOf(command, SEEN.get(command.name) ?? 0);
-    return send(command, ...where);
-  };
-  return client;
-}
-
-function hideArgumentsOf(command: SentCommand[0], seen: number): void {
-  const { args, toWritable } = command;
-  // It is a hiddenCommand(), or is sent again.
-  if (args.length <= seen || Object.hasOwn(command, 'toWritable')) return;
-  const shown = args.map((argument, i) => (i < seen ? argument : HIDDEN));
-  command.args = shown;
-  command.toWritable = (socket) => {
-    command.args = args;
-    try {
-      return toWritable.call(command, socket);
-    } finally {
-      // A script is sent by its text, where the connection does not know it yet.
-      for (let i = 0; i < seen; i++) shown[i] = args[i]!;
-      command.args = shown;
-    }
-  };
-}
-
 export type CommandArgument = string | number | Buffer;
 
 const AS_TEXT = { replyEncoding: 'utf8' } as const;
 
-/**
- * A command whose arguments only Redis sees: see hideArguments(). Requests send most of their commands so, because it
- * costs less than a method of a client, whose command has to be changed.
- * @param shown what everybody sees of the arguments `sent`
- */
+/** A command whose arguments only Redis sees, `shown` instead of `sent`. It costs less than a method of a client. */
 export function hiddenCommand(
   client: Redis | Cluster,
   name: string,
   sent: readonly CommandArgument[],
   shown: CommandArgument[] = [HIDDEN],
+  options: Arguments[2] = AS_TEXT,
+  callback?: Callback,
 ): Command {
-  const command = new (ownCommandClass(client))(name, shown, AS_TEXT);
+  const command = new (ownCommandClass(client))(name, shown, options, callback);
   if (client.isCluster) takeSlot(command, sent);
   command.toWritable = () => encodedCommand(command.name, sent);
   return command;
 }
 
-/** The client of a Cluster finds the node by the slot of the keys. */
 function takeSlot(command: Command, sent: readonly CommandArgument[]): void {
   const { args } = command;
   command.args = [...sent];
   command.getSlot();
-  // It keeps the keys as well.
   Reflect.deleteProperty(command, 'keys');
   command.args = args;
 }
@@ -195,10 +151,7 @@ const NAMELESS = Symbol('nameless') as unknown as string;
 
 const classes = new WeakMap<CommandClass, CommandClass>();
 
-/**
- * The class of commands that the transformers leave alone which the application sets with `setReplyTransformer()` and
- * `setArgumentTransformer()` of ioredis: these change commands of the whole process.
- */
+/** `setReplyTransformer()` and `setArgumentTransformer()` change commands of the whole process, but not these. */
 function ownCommandClass(client: Client): CommandClass {
   const theirs = commandClassOf(client);
   const own = classes.get(theirs) ?? untransformed(theirs);

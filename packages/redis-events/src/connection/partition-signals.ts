@@ -10,9 +10,8 @@ import type { RedisNodes } from './redis-nodes.js';
 import { isReply } from './server-faults.js';
 
 /**
- * What a signal says of a partition. `events`: it has new events; `retries`: events of a group may be retried; `end
- * 500`: something is due in so many milliseconds; `missed`: signals may have been missed until now. Producers may have
- * others.
+ * `events`: there are new ones; `retries`: some may be due; `end 500`: something is due in so many milliseconds;
+ * `missed`: signals may have been missed until now. Producers may have others.
  */
 export type Signal = string;
 
@@ -22,22 +21,18 @@ const HEARTBEAT = 1000;
 const AFTER_REFUSAL = 60_000;
 
 /**
- * Hears the signals of all partitions, on one connection to each node that has some: they are sent on a sharded channel
- * of the partition. They are hints on top of polls. What a connection has missed when it was lost, or when its slots
- * have gone to another node, `missed` tells. The only partition of a namespace has no signals.
+ * Hears the signals of all partitions, on sharded channels, by one connection to each node. They are hints on top of
+ * polls; `missed` tells when some may be lost. A single partition has none.
  */
 @Injectable()
 export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #partitions: readonly Keys[];
   readonly #partitionOf: ReadonlyMap<string, Keys>;
-  /** The connection on which the signals of a partition are heard, and since when: monotonic time. */
-  readonly #heard = new Map<Keys, { readonly client: Redis; readonly since: number }>();
-  /** The connection on which those of a partition are being subscribed to. */
-  readonly #pending = new Map<Keys, Redis>();
+  /** By partition: where its signals are heard, and since when: monotonic time. Infinity: not yet. */
+  readonly #heard = new Map<Keys, { readonly client: Redis; since: number }>();
   readonly #listeners: ((partition: Keys, signal: Signal) => void)[] = [];
   readonly #confirmations: ((partitions: readonly Keys[], since: number) => void)[] = [];
   readonly #beats = new PollingLoop('The heartbeat of signals', HEARTBEAT, async () => this.#beat());
-  /** When to try again after a refusal: monotonic time. */
   #triesAt = 0;
   #hasWarned = false;
 
@@ -49,7 +44,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.#partitionOf = new Map(this.#partitions.map((partition) => [partition.events, partition]));
   }
 
-  /** Calls the listener with each signal. */
   onSignal(listener: (partition: Keys, signal: Signal) => void): void {
     this.#listeners.push(listener);
   }
@@ -75,7 +69,6 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.nodes.connect().catch(() => undefined);
   }
 
-  /** Closes the connections for good. */
   async stop(): Promise<void> {
     this.#listeners.length = 0;
     this.#confirmations.length = 0;
@@ -106,10 +99,8 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     for (const listener of this.#listeners) listener(partition, signal);
   }
 
-  /** Nothing more is heard on a connection until it has subscribed again. */
   #forget(client: Redis): void {
     for (const [partition, heard] of this.#heard) if (heard.client === client) this.#heard.delete(partition);
-    for (const [partition, pending] of this.#pending) if (pending === client) this.#pending.delete(partition);
   }
 
   #lose(client: Redis): void {
@@ -117,31 +108,29 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.nodes.refresh();
   }
 
-  /** Subscribes to the signals of each partition on the node that has it, where that is not done yet. */
   #subscribe(): void {
     if (performance.now() < this.#triesAt) return;
     for (const partition of this.#partitions) {
       const node = this.nodes.of(partition.events);
       if (node !== undefined && node === this.#heard.get(partition)?.client) continue;
       this.#heard.delete(partition);
-      if (node?.status === 'ready' && this.#pending.get(partition) !== node) void this.#subscribeTo(partition, node);
+      if (node?.status === 'ready') void this.#subscribeTo(partition, node);
     }
   }
 
   async #subscribeTo(partition: Keys, node: Redis): Promise<void> {
-    this.#pending.set(partition, node);
+    const heard = { client: node, since: Infinity };
+    this.#heard.set(partition, heard);
     try {
       await node.ssubscribe(partition.events);
     } catch (error) {
-      if (this.#pending.get(partition) === node) this.#pending.delete(partition);
-      this.#refused(error);
-      return;
+      if (this.#heard.get(partition) === heard) this.#heard.delete(partition);
+      return this.#refused(error);
     }
     // The connection was lost meanwhile, or another node has the partition now.
-    if (this.#pending.get(partition) !== node) return;
-    this.#pending.delete(partition);
+    if (this.#heard.get(partition) !== heard) return;
     this.#hasWarned = false;
-    this.#heard.set(partition, { client: node, since: performance.now() });
+    heard.since = performance.now();
     this.#tell(partition, 'missed');
   }
 
@@ -158,14 +147,15 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
 
   #beat(): void {
     this.#subscribe();
-    const clients = new Set([...this.#heard.values()].map(({ client }) => client));
-    for (const client of clients) void this.#confirm(client);
+    const heard = [...this.#heard.values()].filter(({ since }) => since < Infinity);
+    for (const client of new Set(heard.map((each) => each.client))) void this.#confirm(client);
   }
 
   /** What was sent before the reply to this PING has arrived before it. */
   async #confirm(client: Redis): Promise<void> {
     const since = performance.now();
-    const heard = this.#partitions.filter((partition) => this.#heard.get(partition)?.client === client);
+    const isHeard = (each: Keys) => this.#heard.get(each)?.client === client && this.heardSince(each) < Infinity;
+    const heard = this.#partitions.filter(isHeard);
     try {
       await client.ping();
     } catch {

@@ -4,7 +4,6 @@ import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { isCluster } from './node-with.js';
 import { logger } from '../logging/failure.log.js';
 
-/** The host and the port of a server. */
 interface RedisNodeAddress {
   /** Name or address of the host. */
   readonly host: string;
@@ -12,7 +11,6 @@ interface RedisNodeAddress {
   readonly port: number;
 }
 
-/** Gives the password of a connection. */
 type PasswordFunction = () => string | Promise<string>;
 
 interface WithPassword {
@@ -26,7 +24,6 @@ export type ServerAddress =
   | ({ readonly sentinels: RedisOptions } & WithPassword)
   | { readonly client: Redis };
 
-/** Where the nodes of a Redis Cluster are. */
 export interface ClusterAddress {
   readonly cluster:
     | ({ readonly nodes: readonly RedisNodeAddress[]; readonly options: RedisOptions } & WithPassword)
@@ -35,7 +32,6 @@ export interface ClusterAddress {
 
 export type RedisAddress = ServerAddress | ClusterAddress;
 
-/** Whether keys are on several nodes. */
 export function isOfCluster(address: RedisAddress): address is ClusterAddress {
   return 'cluster' in address;
 }
@@ -43,16 +39,12 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
 /** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
 export interface RedisAddressOptions {
   /**
-   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`. Percent-encode user and password, as
-   * `encodeURIComponent()` does. Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined`, such
-   * as that of an unset environment variable, is logged as a warning, and gives the default.
-   * @default 'redis://localhost:6379'
+   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`, with user and password percent-encoded.
+   * Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined` is logged as a warning. @default
+   * 'redis://localhost:6379'
    */
   url?: string | undefined;
-  /**
-   * The Sentinels that know which server is the master. They find each other: a few are enough. Where they ask for a
-   * password of their own, give a `client` instead.
-   */
+  /** Some Sentinels that know the master. Where they ask for a password of their own, give a `client`. */
   sentinels?: readonly RedisNodeAddress[];
   /** With `sentinels`: the name of the master. */
   name?: string;
@@ -64,30 +56,27 @@ export interface RedisAddressOptions {
   /** With `sentinels` or `cluster`: the user for all servers. A `url` has it in itself. */
   username?: string;
   /**
-   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself.
-   *
-   * Where it changes, as a token of IAM or Entra ID does, a function that gives it, also with a `url` that has only the
-   * user. It is called before each connection, and once a minute: if it gives another password then, connections that
-   * are open log in with that. While it fails, or takes more than 10 s, the connection is tried again.
+   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself. Where it changes, as a token
+   * of IAM or Entra ID does, a function, also with a `url` that has only the user: called before each connection, which
+   * waits up to 10 s for it, and once a minute, to log open connections in again.
    */
   password?: string | (() => string | Promise<string>);
   /**
-   * With a `rediss://` url, `sentinels` or `cluster`: all connections use TLS, with these options of `tls.connect()` of
-   * Node.js, such as `ca`, `cert`, `key` and `servername`. What is not given has the default of Node.js, so the
-   * certificate of a server must be valid for its host.
+   * With a `rediss://` url, `sentinels` or `cluster`: options of `tls.connect()` of Node.js for all connections, such
+   * as `ca`, `cert`, `key` and `servername`. By default a server's certificate must be valid for its host.
    */
   tls?: ConnectionOptions;
   /**
-   * Your own ioredis client, without a `keyPrefix`: a `Redis`, or a `Cluster`. The library uses its addresses,
-   * credentials and TLS for connections of its own, with options of their own. It neither changes nor closes yours.
-   * When you set another `options.password`, of a Cluster `options.redisOptions.password`, its connections log in with
-   * that within a minute, and whenever they connect.
+   * Your own ioredis `Redis` or `Cluster`, without a `keyPrefix`. The library makes connections of its own to its
+   * addresses, with its credentials and TLS, and neither changes nor closes yours. A new `options.password` (of a
+   * Cluster `options.redisOptions.password`) is used within a minute, and whenever they connect.
    */
   client?: Redis | Cluster;
 }
 
 const DEFAULT_URL = 'redis://localhost:6379';
 
+const OF_SERVERS = 'Options `username` and `password` belong to `sentinels` and `cluster`';
 const OF_CLIENT =
   'Option `password` belongs to `url`, `sentinels` and `cluster`: set `options.password` of your `client`.';
 const TWO_PASSWORDS =
@@ -98,13 +87,11 @@ const KEY_PREFIX = 'Option `client` has a `keyPrefix`, which scripts do not see:
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
-/** What is kept in Redis, and whether, without an address, by the connections of `RedisSessionModule`. */
 interface KeptThere {
   readonly what: 'deadlines' | 'events' | 'sessions';
   readonly isShared: boolean;
 }
 
-/** What the options say of where Redis is. */
 export function readAddress(
   reader: OptionReader,
   options: RedisAddressOptions,
@@ -128,19 +115,19 @@ export function readAddress(
     (key) => [key, reader.text(key, undefined, () => undefined)] as const,
   );
   const credentials: RedisOptions = Object.fromEntries(texts.filter(([, text]) => text !== undefined));
-  if (!ways.includes('sentinels') && name !== undefined) reader.problem('Option `name` belongs to `sentinels`.');
-  if (way === 'sentinels' && name === undefined) reader.problem('Option `name` is missing: the name of the master.');
   const isOwn = way === 'url' || way === 'client';
-  if (isOwn && Object.keys(credentials).length > 0) {
-    reader.problem(
-      `Options \`username\` and \`password\` belong to \`sentinels\` and \`cluster\`: a \`${way}\` has them.`,
-    );
-  }
-  if (way === 'client' && password) reader.problem(OF_CLIENT);
-  if (url !== undefined && password && URL.canParse(url) && new URL(url).password !== '') reader.problem(TWO_PASSWORDS);
-  if (isOwn && tls && client) reader.problem(TLS_OF_CLIENT);
-  else if (isOwn && tls && (url === undefined || protocolOf(url) === 'redis:')) reader.problem(TLS_WITHOUT);
-  if ((client?.options as RedisOptions | undefined)?.keyPrefix) reader.problem(KEY_PREFIX);
+  const ofUrl = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  const problems: readonly (readonly [problem: string, holds: unknown])[] = [
+    ['Option `name` belongs to `sentinels`.', !ways.includes('sentinels') && name !== undefined],
+    ['Option `name` is missing: the name of the master.', way === 'sentinels' && name === undefined],
+    [`${OF_SERVERS}: a \`${way}\` has them.`, isOwn && Object.keys(credentials).length > 0],
+    [OF_CLIENT, way === 'client' && password],
+    [TWO_PASSWORDS, password && ofUrl && ofUrl.password !== ''],
+    [TLS_OF_CLIENT, isOwn && tls && client],
+    [TLS_WITHOUT, isOwn && tls && !client && (url === undefined || ofUrl?.protocol === 'redis:')],
+    [KEY_PREFIX, (client?.options as RedisOptions | undefined)?.keyPrefix],
+  ];
+  for (const [problem, holds] of problems) if (holds) reader.problem(problem);
   switch (way) {
     case 'client':
       return client && isCluster(client) ? { cluster: { client } } : { client: client as Redis };
@@ -153,7 +140,7 @@ export function readAddress(
   }
 }
 
-/** Where a module is that, without an address, uses the connections of `RedisSessionModule`, which are at `shared`. */
+/** Without an address, the module uses the connections of `RedisSessionModule`, which are at `shared`. */
 export function readAddressOrShare(
   reader: OptionReader,
   options: RedisAddressOptions,

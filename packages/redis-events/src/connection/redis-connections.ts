@@ -10,16 +10,12 @@ import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
 import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
 
-/** Where Redis is, and how requests use it. */
 export interface ConnectionOptions {
   readonly connection: RedisAddress;
-  /** Prefix of the names of the connections. */
   readonly namespace: string;
-  /** Milliseconds that a request waits for Redis at most. */
   readonly commandTimeout: number;
   /** How many replicas must have each change of a request. */
   readonly replicas: number;
-  /** Whether an instance refuses to start without Redis. */
   readonly requireAtStart: boolean;
   /** Whether the namespace is that of another library, into whose keys nothing is written. @default false */
   readonly isGuest?: boolean;
@@ -48,15 +44,12 @@ export interface RedisConnections {
   readonly broadcast: Redis | undefined;
 }
 
-/** The token of one connection. */
 export function connectionToken(name: keyof RedisConnections): string {
   return `RedisSession:${name}`;
 }
 
-/** Injects one connection. */
 export const InjectConnection = (name: keyof RedisConnections) => Inject(connectionToken(name));
 
-/** How long a connection pauses before each attempt to open it again, in milliseconds: twice as long each time. */
 const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 
 // Milliseconds.
@@ -95,7 +88,6 @@ const COMMON: RedisOptions = {
   scripts: undefined,
 };
 
-/** For the client of a Cluster, in the background: a command waits for a failover, and is sent again. */
 const OF_CLUSTER: ClusterOptions = {
   lazyConnect: true,
   clusterRetryStrategy: retryStrategy,
@@ -115,7 +107,6 @@ const OF_CLUSTER: ClusterOptions = {
   scripts: undefined,
 };
 
-/** The options of ioredis for the connections of requests, which wait for Redis for so many milliseconds at most. */
 function requestConnectionOptions(commandTimeout: number): RedisOptions {
   return {
     autoResendUnfulfilledCommands: false,
@@ -130,46 +121,36 @@ function requestConnectionOptions(commandTimeout: number): RedisOptions {
 // ioredis re-subscribes without handling errors: a connection lost at that moment would end the process.
 const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SILENCE };
 
-/** A subscription that had no reply is made anew on the next connection. */
 const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
 
 type SharedName = 'request' | 'writes' | 'background';
 
-/** The connections of one module that another one uses as well. Not all of them: each is counted as shared. */
+/** Those that another module uses as well. Not all of them: each is counted as shared. */
 export type SharedConnections = Pick<RedisConnections, SharedName> & {
   readonly [Own in Exclude<keyof RedisConnections, SharedName>]?: never;
 };
 
-/** What a module lets others use. */
 export interface ConnectionsToShare {
   readonly address: RedisAddress;
   readonly connections: SharedConnections;
 }
 
-/** The `ConnectionsToShare` of `RedisSessionModule`. */
 export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
 
 /** How many modules use a connection, where that is not one. */
 const users = new WeakMap<object, number>();
 
-/** One module more uses a connection. */
-function share(connection: object): void {
-  users.set(connection, (users.get(connection) ?? 1) + 1);
+/** So many modules more use a connection. Returns how many do. */
+function addUsers(connection: object, count: number): number {
+  const all = (users.get(connection) ?? 1) + count;
+  users.set(connection, all);
+  return all;
 }
 
-/** Whether more than one module uses it. */
 export function isShared(connection: object): boolean {
-  return (users.get(connection) ?? 1) > 1;
+  return addUsers(connection, 0) > 1;
 }
 
-/** One module less uses it. Returns whether none does any more. */
-function isReleased(connection: object): boolean {
-  const left = (users.get(connection) ?? 1) - 1;
-  users.set(connection, left);
-  return left === 0;
-}
-
-/** From now on, a connection belongs to one module again. */
 export function endSharing(connection: object): void {
   users.delete(connection);
 }
@@ -185,7 +166,7 @@ export function createConnections(
 ): RedisConnections {
   if (shared) {
     const { request, writes, background } = shared;
-    for (const each of distinct<object>({ request, writes, background })) share(each);
+    for (const each of distinct<object>({ request, writes, background })) addUsers(each, 1);
   }
   const { connection, commandTimeout, replicas } = options;
   const { background, nodes, waiting } = isOfCluster(connection)
@@ -213,12 +194,11 @@ export async function closeConnections(connections: RedisConnections): Promise<v
   const { background, reader, broadcast, ...nodes } = connections;
   const clients = [background, reader, broadcast].filter((client) => client !== undefined);
   await Promise.all([
-    ...distinct(nodes).map(async (each) => isReleased(each) && each.close()),
-    ...clients.map(async (client) => isReleased(client) && closeConnection(client)),
+    ...distinct(nodes).map(async (each) => addUsers(each, -1) === 0 && each.close()),
+    ...clients.map(async (client) => addUsers(client, -1) === 0 && closeConnection(client)),
   ]);
 }
 
-/** Without replicas, `writes` is `request`. */
 function distinct<T>(connections: Readonly<Record<string, T>>): T[] {
   return [...new Set(Object.values(connections))];
 }
@@ -268,7 +248,6 @@ function openersOfCluster(
   return { background: background as unknown as Redis, waiting: () => undefined, nodes };
 }
 
-/** The client that serves background work, and knows the nodes for all other connections. */
 function clientOfCluster(address: ClusterAddress, options: ConnectionOptions, log: OutageLog): Cluster {
   const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, 'background') };
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
@@ -296,17 +275,13 @@ function watched(client: Redis, log: OutageLog): Redis {
   return client.on('close', () => endSocketTimeout(client));
 }
 
-/**
- * Stops the timer of `socketTimeout`, which ioredis 5 leaves running when the connection closes. It would keep the
- * process alive and then close the next connection, which is sound.
- */
+/** ioredis 5 leaves this timer running: it keeps the process alive, and closes the next connection. */
 function endSocketTimeout(client: Redis): void {
   const internals = client as unknown as { socketTimeoutTimer: NodeJS.Timeout | undefined };
   clearTimeout(internals.socketTimeoutTimer);
   internals.socketTimeoutTimer = undefined;
 }
 
-/** Prepares a node of a Cluster, and the duplicates on which ioredis asks it for the slots. */
 function withDuplicates(node: Redis, prepare: (client: Redis) => void): void {
   const duplicate = node.duplicate.bind(node);
   node.duplicate = (override) => {

@@ -13,15 +13,11 @@ export interface RedisNodes {
   connect(): Promise<void>;
   /** Calls the listener with each connection that is opened, and with those that are open. */
   onOpen(listener: (client: Redis) => void): void;
-  /** Calls the listener when other nodes than before may have some keys. */
   onChange(listener: () => void): void;
-  /** Finds out anew which node has which keys. */
   refresh(): void;
-  /** Closes the connections for good. Resolves as closeConnection() does. */
   close(): Promise<void>;
 }
 
-/** What a call does after a reply that another node has the keys. */
 export interface Redirection {
   /** Milliseconds until it is sent again. */
   readonly pause: number;
@@ -29,7 +25,6 @@ export interface Redirection {
   readonly target?: Redis | undefined;
 }
 
-/** The connections for requests. */
 export interface RequestNodes extends RedisNodes {
   /** Resolves when a node can be reached, or other keys are there. Rejects when all was closed. */
   changed(): Promise<void>;
@@ -37,7 +32,6 @@ export interface RequestNodes extends RedisNodes {
   redirection(error: unknown, from: Redis): Redirection | undefined;
 }
 
-/** The connection to the only node that has keys. */
 export class SingleNode implements RequestNodes {
   readonly all: readonly Redis[];
   #reconnected: Promise<void> | undefined;
@@ -96,12 +90,10 @@ export class SingleNode implements RequestNodes {
   }
 }
 
-/** The failure of a request after the connections were closed for good. */
 function closed(): SessionStoreError {
   return new SessionStoreError('The connection to Redis has been closed');
 }
 
-/** The address of a node, as ioredis writes it. */
 type Address = `${string}:${number}`;
 
 // Milliseconds. A slot whose keys move, or that has no primary at the moment.
@@ -111,9 +103,8 @@ const PAUSE = 20;
 const OF_MOVED_KEY = /^ERR Script attempted to access a non local key/;
 
 /**
- * Connections to the primaries of a Redis Cluster. ioredis finds out which primary has which slots, for background
- * work. Its client of a Cluster is not for requests: it sends commands without a reply again, and such with a
- * redirection after the request has failed.
+ * Connections to the primaries of a Redis Cluster, of which ioredis finds out who has which slots. Its own client of a
+ * Cluster is not for requests: it sends commands without a reply again, also after the request has failed.
  */
 export class ClusterNodes implements RequestNodes {
   readonly #nodes = new Map<Address, Redis>();
@@ -122,14 +113,10 @@ export class ClusterNodes implements RequestNodes {
   #owners: (Address | undefined)[] = [];
   #change: Deferred | undefined;
   #isClosed = false;
-  /** Whether anybody has asked for connections. */
   #isWanted = false;
   readonly #changeListeners: (() => void)[] = [];
 
-  /**
-   * `open`: makes a connection to a node. `known`: the one of the cluster to it, if there is one. `left`: is told of
-   * those that are closed because other nodes have the slots.
-   */
+  /** `known`: the connection of the cluster to the node. `left`: is told of those that lost their slots. */
   constructor(
     private readonly cluster: Cluster,
     private readonly open: (host: string, port: number, known: Redis | undefined) => Redis,
@@ -210,7 +197,6 @@ export class ClusterNodes implements RequestNodes {
     else if (this.cluster.slots.length > 0) this.#adopt();
   }
 
-  /** Takes over which primary has which slots. */
   #adopt(): void {
     if (this.#isClosed || !this.#isWanted) return;
     const before = this.#owners;
@@ -272,13 +258,11 @@ function parts(address: Address): { host: string; port: number } {
   return { host: address.slice(0, end), port: Number(address.slice(end + 1)) };
 }
 
-/** Waits for the replies to what was sent. */
 async function leave(client: Redis): Promise<void> {
   if (client.status === 'ready') await client.quit().catch(() => undefined);
   await closeConnection(client);
 }
 
-/** What somebody else settles. */
 export interface Deferred {
   readonly promise: Promise<void>;
   readonly resolve: () => void;

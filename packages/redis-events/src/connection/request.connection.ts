@@ -30,8 +30,7 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 
 /**
  * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
- * SessionStoreError. A command whose reply is missing may still take effect, but is never sent a second time. What a
- * turn of the event loop sends to a node leaves in one write, and many commands in a few.
+ * SessionStoreError. A command is never sent twice: without a reply, it may still take effect.
  */
 @Injectable()
 export class RequestConnection {
@@ -62,24 +61,22 @@ export class RequestConnection {
   }
 
   /**
-   * Runs commands on the node that has a key. All their keys are in its slot; several commands must be such that they
-   * can all be sent once more when the node has executed only the first ones, because its keys are moving to another
-   * one. Without `key`, any node.
+   * Runs commands on the node that has a key, or on any. All their keys are in its slot. While keys move to another
+   * node, several commands may all be sent once more.
    */
   run<T>(command: RedisCommand<T>, key?: string): Promise<T> {
     return this.#begin(this.nodes, false, command, key);
   }
 
   /**
-   * Runs commands that write, as `run()` does. Resolves when as many replicas as the option `replicas` says have what
-   * they wrote; the node has executed them before, also when that fails. While the keys of the slot move to another
-   * node, it waits: a script would make keys there that it derives, and that have not moved yet.
+   * The same for commands that write. Resolves when as many replicas have it as the option `replicas` says; when that
+   * fails, the node has executed them. While the keys of the slot move, it waits: a script would make keys that it
+   * derives.
    */
   write<T>(command: RedisCommand<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
     return this.#begin(awaitsReplicas ? this.writers : this.nodes, true, command, key);
   }
 
-  /** Runs a command on the keys of each partition, in one round trip. Replies in their order. */
   runInAll<T, Keys extends PartitionKeys>(
     { all }: Pick<Partitions<Keys>, 'all'>,
     ask: (client: Redis, keys: Keys) => Promise<T>,
@@ -87,7 +84,6 @@ export class RequestConnection {
     return Promise.all(all.map((keys) => this.run((client) => ask(client, keys), keys.prefix)));
   }
 
-  /** Runs a command that writes keys of each partition, as `runInAll()` does. */
   writeInAll<T, Keys extends PartitionKeys>(
     { all }: Pick<Partitions<Keys>, 'all'>,
     write: (client: Redis, keys: Keys) => Promise<T>,
@@ -140,7 +136,6 @@ export class RequestConnection {
     );
   }
 
-  /** The node has not executed the command whose reply this follows. */
   #sendLater(node: Redis, call: Call, { pause, target }: Redirection): void {
     call.sentOn = undefined;
     const isOpen = () => this.#calls.has(call);
@@ -154,7 +149,6 @@ export class RequestConnection {
     else setTimeout(send, pause);
   }
 
-  /** The client that commands of calls get, where writes wait for replicas. */
   #clientOf(node: Redis): Redis {
     return this.#replicated.get(node)?.client ?? node;
   }
@@ -193,17 +187,14 @@ interface Turn {
 }
 
 /**
- * The calls of requests that wait for Redis, and how long: they must be settled within the command timeout, also while
- * Redis is down. RequestConnection sends them as soon as a node is ready, none twice, and fails those whose connection
- * was lost. They are in the order in which their time passes, with one timer for the oldest. The time of a call begins
- * when the turn of the event loop that it began in ends: before, its commands may not have left the process.
+ * The calls that wait for Redis, in the order in which their time passes, with one timer for the oldest. The time of a
+ * call begins when its turn of the event loop ends: before, its commands may not have left.
  */
 export class WaitingCalls<Call extends object> {
   readonly #turns = new Map<Call, Turn>();
   #turn: Turn | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `timeout`: milliseconds. `expire` is called once with each call whose time has passed. */
   constructor(
     private readonly timeout: number,
     private readonly expire: (call: Call) => void,
@@ -222,7 +213,6 @@ export class WaitingCalls<Call extends object> {
     return this.#turns.has(call);
   }
 
-  /** Removes a settled call. False when it was removed before. */
   delete(call: Call): boolean {
     const isOpen = this.#turns.delete(call);
     if (this.#turns.size === 0) this.#stop();
@@ -271,19 +261,17 @@ export class WaitingCalls<Call extends object> {
 }
 
 /**
- * Lets writes on one connection succeed only when enough replicas have them. One WAIT at the end of a turn of the event
- * loop asks that for all that the turn has written. Redis executes nothing else of the connection until it replies to
- * that, so writes that come meanwhile have to gather: one by one, each would wait for all before it.
+ * Lets writes succeed only when enough replicas have them. One WAIT at the end of a turn of the event loop asks that
+ * for all that the turn has written. Redis executes nothing else of the connection meanwhile, so further writes gather:
+ * one by one, each would wait for all before it.
  */
 export class ReplicatedWrites {
-  /** For commands that write: they succeed when enough replicas have what they wrote. */
   readonly client: Redis;
   /** What leaves at the end of this turn. */
   #open: Deferred | undefined;
   /** What left last, while replicas are waited for. */
   #sent: Deferred | undefined;
 
-  /** `timeout`: milliseconds. */
   constructor(
     connection: Redis,
     private readonly replicas: number,
@@ -327,19 +315,17 @@ export class ReplicatedWrites {
 
   async #wait(connection: Redis, batch: Deferred): Promise<void> {
     const { replicas, timeout } = this;
+    const few = (count: number) =>
+      new SessionStoreError(`${count} of the ${replicas} replicas in option \`replicas\` replied within ${timeout} ms`);
     try {
       const count = await connection.wait(replicas, timeout);
-      if (this.#sent === batch) this.#sent = undefined;
-      if (count >= replicas) return batch.resolve();
-      batch.reject(
-        new SessionStoreError(
-          `${count} of the ${replicas} replicas in option \`replicas\` replied within ${timeout} ms`,
-        ),
-      );
+      if (count >= replicas) batch.resolve();
+      else batch.reject(few(count));
     } catch (cause) {
-      if (this.#sent === batch) this.#sent = undefined;
       const reason = `Redis cannot wait for replicas: ${(cause as Error).message}`;
       batch.reject(new SessionStoreError(reason + adviceFor(cause), { cause }));
+    } finally {
+      if (this.#sent === batch) this.#sent = undefined;
     }
   }
 }

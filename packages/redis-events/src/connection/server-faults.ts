@@ -21,7 +21,7 @@ export function ifStray<T>(instead: T): (error: unknown) => T {
   };
 }
 
-// A server that executes nothing, or no writes, for now: whatever the command is, and whatever the keys hold.
+// A server that executes nothing, or no writes, for now, whatever the command is.
 const REFUSAL = /^(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOAUTH|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGPASS) /;
 // What ioredis, node-with.ts and Node.js say without a reply.
 const NO_REPLY = /^(All sentinels|Failed to refresh slots cache|No primary |Ready check failed|Too many Cluster)/;
@@ -36,8 +36,7 @@ export function isFaultOfServer(error: unknown): boolean {
 }
 
 /**
- * Does background work, again and again while Redis is at fault: so it succeeds soon after the fault has ended, however
- * long that took. `failed` is told of each attempt.
+ * Repeats background work while Redis is at fault, so that it succeeds soon after. `failed` is told of each attempt.
  * @throws the error of the work, when that is no fault of the server, or the signal is aborted
  */
 export async function untilSound<T>(

@@ -1,7 +1,18 @@
-import { shownText } from '@nest-session/core/internal';
+import { shownError, shownText } from '@nest-session/core/internal';
 import { type Cluster, Redis, type RedisOptions } from 'ioredis';
 import { isCluster } from './node-with.js';
 import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
+import { SessionStoreError } from '@nest-session/core';
+import { adviceFor } from '../logging/advice.js';
+import { OutageLog } from './outage.log.js';
+import { isAnswer } from './server-faults.js';
+import { storeError } from './request.connection.js';
+import {
+  closeConnections,
+  type ConnectionOptions,
+  createConnections,
+  type RedisConnections,
+} from './redis-connections.js';
 
 /** Which server a connection leads to, for a log line. Undefined when it does not say so, or may not. */
 export async function shownServer(client: Redis | Cluster): Promise<string | undefined> {
@@ -19,7 +30,6 @@ export function serverIn(info: ReadonlyMap<string, string>): [name: ServerName, 
 
 const OLDEST: Readonly<Record<ServerName, readonly [major: number, minor: number]>> = { Redis: [7, 0], Valkey: [7, 2] };
 
-/** That the scripts do not run on such a server; undefined where they do, or where its version is unknown. */
 export function tooOldProblem([name, version]: ReturnType<typeof serverIn>): string | undefined {
   const [major = NaN, minor = 0] = (version ?? '').split('.').map(Number);
   const [oldest, least] = OLDEST[name];
@@ -43,7 +53,7 @@ export function shownAddress(address: RedisAddress): string {
 }
 
 /** Whether connections to it speak TLS. */
-export function usesTls(address: RedisAddress): boolean {
+function usesTls(address: RedisAddress): boolean {
   const [, ...parts] = partsOf(address);
   return parts.includes('TLS');
 }
@@ -79,7 +89,36 @@ function optionsOf(address: ServerAddress): RedisOptions {
   return 'sentinels' in address ? address.sentinels : new Redis(address.url, { lazyConnect: true }).options;
 }
 
-/** The fields of a reply to INFO. */
 export function infoOf(reply: string): ReadonlyMap<string, string> {
   return new Map([...reply.matchAll(/^([^#:\r\n]+):([^\r\n]*)/gm)].map(([, name, value]) => [name!, value!]));
+}
+
+// A server without TLS waits for the rest of what it takes for a command.
+const SILENCE = /no reply within|ETIMEDOUT/;
+
+/** For what runs beside the applications. @throws SessionStoreError when Redis cannot be reached, or refuses */
+export async function withConnections<T>(
+  options: ConnectionOptions,
+  work: (connections: RedisConnections) => Promise<T>,
+): Promise<T> {
+  const outage = new OutageLog();
+  const connections = createConnections(options, outage);
+  try {
+    // ioredis itself rejects with `Connection is closed.`
+    await connections.background.connect().catch((error: unknown) => {
+      throw unreachableError(options.connection, outage.reason ?? error);
+    });
+    return await work(connections).catch((error: unknown) => {
+      throw isAnswer(error) ? storeError(error) : error;
+    });
+  } finally {
+    await closeConnections(connections);
+  }
+}
+
+export function unreachableError(address: RedisAddress, cause: unknown): SessionStoreError {
+  const reason = shownError(cause);
+  const ofTls = usesTls(address) && SILENCE.test(reason) ? ': a port without TLS does not reply to TLS' : '';
+  const advice = adviceFor(cause) || `. Start it, or correct its address${ofTls}`;
+  return new SessionStoreError(`Redis (${shownAddress(address)}) cannot be reached: ${reason}${advice}`, { cause });
 }

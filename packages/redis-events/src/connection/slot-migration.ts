@@ -4,9 +4,8 @@ import { isReply } from './server-faults.js';
 type SendCommand = Redis['sendCommand'];
 
 /**
- * A client for one call while the keys of its slot move from one node to another. It asks the old node for each key and
- * then, where that has no such key any more, the new one. It sends a command when the last one has its reply: each
- * command sees what was there after the last one. It sends nothing once the call has failed.
+ * A client for one call while the keys of its slot move. It sends one command after the other, and asks the new node
+ * where the old one no longer has the key. It sends nothing once the call has failed.
  */
 export function duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolean): Redis {
   let last: Promise<unknown> = Promise.resolve();
@@ -25,10 +24,7 @@ export function duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolea
   return Object.create(from, { sendCommand: { value: send } }) as Redis;
 }
 
-/**
- * Lets the scripts that a client of a Cluster runs on this node wait until the keys of their slot have moved. A script
- * would make keys on the new node that it derives, and that have not moved yet.
- */
+/** Lets scripts wait until the keys of their slot have moved: they would make keys on the new node that they derive. */
 export function letScriptsWaitForSlotMigration(node: Redis): void {
   const send = node.sendCommand.bind(node);
   node.sendCommand = (command, stream) => {

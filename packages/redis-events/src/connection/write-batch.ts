@@ -5,15 +5,14 @@ type Stream = Redis['stream'];
 type Write = Stream['write'];
 
 /**
- * Characters after which a batch leaves early, about 20 saves. Redis works on them while Node.js goes on with the turn.
- * With 50 connections this gave 5 to 12 % more writes per second, and 12 to 20 % more logins, than one write for the
- * whole turn. Limits below 6 KB cost Redis more time; those from 6 to 12 KB hardly differ.
+ * Characters after which a batch leaves early, about 20 saves, so that Redis works while Node.js goes on. With 50
+ * connections it gave 5 to 12 % more writes per second than one write per turn; 6 to 12 KB hardly differ.
  */
 const MOST_TEXT = 8192;
 
 /**
- * Sends the commands of one turn of the event loop in one write, at the end of the turn; many of them in a few writes.
- * As one text they cost less than in a stream that is corked, which keeps an object for each of them.
+ * Sends the commands of one turn of the event loop in one write, many in a few. As one text they cost less than in a
+ * corked stream, which keeps an object for each.
  */
 export class WriteBatch {
   static readonly #batches = new WeakMap<Redis, WriteBatch>();
@@ -23,7 +22,7 @@ export class WriteBatch {
   #text = '';
   readonly #flush = () => this.flush();
 
-  /** All commands of this connection leave in batches from now on. The same batch for each module that shares it. */
+  /** The same batch for each module that shares the connection. */
   static on(client: Redis): WriteBatch {
     const known = WriteBatch.#batches.get(client);
     if (known) return known;
@@ -39,7 +38,6 @@ export class WriteBatch {
 
   private constructor() {}
 
-  /** Sends the batch now. */
   flush(): void {
     const [stream, text] = [this.#stream, this.#text];
     this.#text = '';
@@ -47,7 +45,6 @@ export class WriteBatch {
     if (text !== '' && stream?.writable) this.#write?.call(stream, text);
   }
 
-  /** Lets what is written to a stream wait for the end of the turn. Undefined: not connected yet. */
   #gather(stream: Stream | undefined): void {
     if (stream === undefined || stream === this.#stream) return;
     this.flush();

@@ -21,9 +21,8 @@ interface Handling {
 export class ConcurrencyLimiter {
   readonly #running = new Map<string, Handling>();
   readonly #emitter = new EventEmitter();
-  /** Entries whose handlers run. */
   #placed = 0;
-  /** Entries that have their replies and no place, in the order in which they get one. */
+  /** In the order in which they get a place. */
   readonly #waiting: (() => void)[] = [];
   readonly #patience: number;
 
@@ -35,7 +34,6 @@ export class ConcurrencyLimiter {
     this.#patience = hasOtherNodes ? PATIENCE : Infinity;
   }
 
-  /** The entries that are being handled. */
   get entries(): StreamEntry[] {
     return [...this.#running.values()].map(({ entry }) => entry);
   }
@@ -55,7 +53,6 @@ export class ConcurrencyLimiter {
     return this.#running.has(nameOf(entry));
   }
 
-  /** Resolves when a place is free; rejects when the signal is aborted before. */
   async untilFree(signal: AbortSignal): Promise<void> {
     while (this.free === 0) {
       // An entry whose node does not reply gives its place up silently.
@@ -64,7 +61,6 @@ export class ConcurrencyLimiter {
     }
   }
 
-  /** Resolves when nothing is being handled. */
   async untilIdle(): Promise<void> {
     await Promise.all([...this.#running.values()].map(({ work }) => work));
   }

@@ -21,9 +21,8 @@ import {
   type StreamEntry,
   toStreamEntry,
 } from '../scripts/stream/stream-entry.js';
-import { UnreadEventReader } from './event-arrivals.js';
+import { type HeardSignals, PartitionReplies, PartitionTurns, UnreadEventReader } from './partition-turns.js';
 import { livenessOf } from './group-states.js';
-import { type HeardSignals, PartitionReplies, PartitionTurns } from './partition-turns.js';
 
 /** A failed attempt at an event. `isFinal`: it becomes a dead letter at once. */
 export type Failure = Omit<EntryFailure, 'attempts'> & { readonly isFinal?: boolean };
@@ -34,17 +33,15 @@ type GroupRules = Pick<EventRules, 'attempts' | 'mostAbandoned' | 'lease'> & Ret
 @Injectable()
 export class ConsumerGroupMember {
   readonly #looks: PartitionTurns;
-  /** The partitions, the one first that was asked longest ago for entries to pick up. */
   readonly #order: Set<PartitionKeys>;
   readonly #created = new PartitionReplies<unknown>();
   readonly #registered = new PartitionReplies<RegisterReply>();
   readonly #renewed = new PartitionReplies<unknown>();
   readonly #looked = new PartitionReplies<PartitionKeys | undefined>();
   readonly #pickedUp = new PartitionReplies<readonly PendingEvent[]>();
-  /** Picked up, and not returned yet: its node had not replied in time. */
+  /** Its node had not replied in time. */
   #late: PendingEvent[] = [];
   #handlers: RegisteredHandlers | undefined;
-  /** The positions of finished entries, which are acknowledged in the next turn. */
   readonly #finished = new Map<PartitionKeys, { readonly positions: string[]; readonly acknowledged: Promise<void> }>();
 
   constructor(
@@ -58,7 +55,7 @@ export class ConsumerGroupMember {
     this.#order = new Set(partitions.all);
     // A look at a single partition costs two commands.
     const interval = this.hasSeveralPartitions ? rules.lease : 0;
-    this.#looks = new PartitionTurns(partitions.all, signals, this.#looked.isFree, { interval, spread: true });
+    this.#looks = new PartitionTurns(partitions.all, signals, this.#looked.isFree, interval);
     signals.onSignal((partition, signal) => {
       if (signal !== 'events') this.#looks.hurry(partition);
     });
@@ -68,27 +65,22 @@ export class ConsumerGroupMember {
     return this.member.group;
   }
 
-  /** Whether its events may be on several nodes. */
   get hasSeveralPartitions(): boolean {
     return this.partitions.all.length > 1;
   }
 
-  /** Whether no partition is left in which events could not be read or picked up. */
   get isSettled(): boolean {
     return [this.unread, this.#looked, this.#pickedUp].every((each) => each.isSettled);
   }
 
-  /** From now on the group wants events of these types as well. */
   async want(types: readonly string[]): Promise<void> {
     await this.#inAll((partition) => this.scripts.wantEvents(partition, this.member, types));
   }
 
-  /** The group wants no events, unless another instance of it has told otherwise. */
   async abstain(): Promise<void> {
     await this.#inAll((partition) => this.scripts.abstain(partition, this.member));
   }
 
-  /** Creates the group where it does not exist. It begins with the oldest event that is kept. */
   async ensure(partitions = this.partitions.all): Promise<void> {
     await this.#created.round(partitions, (partition) => this.scripts.createGroup(partition, this.name, 'oldest'));
     this.#created.take();
@@ -109,21 +101,18 @@ export class ConsumerGroupMember {
     return differing && namesIn(parsed(differing[1]));
   }
 
-  /** Up to `count` new entries. Waits up to `patience` milliseconds for the first one. */
   async read(count: number, patience: number): Promise<PendingEvent[]> {
     const entries = await this.#orCreated(this.partitions.all, () => this.unread.read(count, patience));
     return (entries ?? []).map((entry) => toPendingEvent(entry));
   }
 
-  /** Ends all reading. Resolves when Redis executes no read of this instance any more. */
   stopReading(): Promise<void> {
     return this.unread.close();
   }
 
   /**
-   * Up to `count` entries whose retry is due or whose lease has ended. It stops when the signal is aborted: asking
-   * Redis would make this instance a member again of the group that it has left.
-   * @throws the error of a partition, when there are none
+   * Up to `count` entries whose retry is due or whose lease has ended. Stops when the signal is aborted: asking Redis
+   * would make this instance a member again. @throws the error of a partition, when there are none
    */
   async pickUpEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
     if (signal.aborted) return [];
@@ -146,7 +135,6 @@ export class ConsumerGroupMember {
     return pickedUp;
   }
 
-  /** The partitions with pending entries, which may be due, among those where a look is due. */
   async #unfinished(): Promise<Set<PartitionKeys>> {
     await this.#looked.round(this.#looks.take(), async (partition) => {
       let isPending = true;
@@ -168,7 +156,6 @@ export class ConsumerGroupMember {
     return (groupOf(entry) ?? this.name) === this.name;
   }
 
-  /** Entries that are finished in one turn of the event loop are acknowledged together. */
   async acknowledge({ partition, position }: StreamEntry): Promise<void> {
     let batch = this.#finished.get(partition);
     if (!batch) {
@@ -179,19 +166,16 @@ export class ConsumerGroupMember {
     await batch.acknowledged;
   }
 
-  /** Records a failure: the entry waits for its retry or, after too many failures, becomes a dead letter. */
   fail(entry: StreamEntry, failure: Failure): Promise<FailReply> {
     this.#looks.hurry(entry.partition);
     const attempts = failure.isFinal ? 0 : this.rules.attempts;
     return this.scripts.fail(entry, this.member, { ...failure, attempts }, this.rules);
   }
 
-  /** Leaves an entry to the other instances of the group, if one of them may have the handler that this one lacks. */
   passOn(entry: StreamEntry, want: string): Promise<PassOnReply> {
     return this.scripts.passOn(entry, this.member, want, this.rules);
   }
 
-  /** Renews the leases on entries that it handles, unless another instance has taken them over. */
   async renew(entries: readonly StreamEntry[]): Promise<void> {
     const held = new Set(entries.map(({ partition }) => partition));
     await this.#renewed.round([...held], (partition) => {
@@ -201,7 +185,6 @@ export class ConsumerGroupMember {
     this.#renewed.take();
   }
 
-  /** Releases all pending entries but the kept ones to the other instances. Leaves the group when none is kept. */
   async leave(kept: readonly StreamEntry[] = []): Promise<void> {
     await this.#inAll((partition) => this.scripts.releaseEvents(partition, this.member, positionsIn(partition, kept)));
   }
@@ -225,7 +208,7 @@ export class ConsumerGroupMember {
     );
   }
 
-  /** Undefined when the group was missing, after a stream was deleted or Redis lost its data; the group exists now. */
+  /** Undefined when the group was missing, as after Redis has lost its data; it exists now. */
   async #orCreated<T>(partitions: readonly PartitionKeys[], ask: () => Promise<T>): Promise<T | undefined> {
     try {
       return await ask();
@@ -244,20 +227,15 @@ function positionsIn(partition: PartitionKeys, entries: readonly StreamEntry[]):
   return entries.filter((entry) => entry.partition === partition).map(({ position }) => position);
 }
 
-/** An entry that this instance must handle. */
 export interface PendingEvent {
   readonly entry: StreamEntry;
-  /** Whether it was delivered before, or replayed. */
   readonly redelivered: boolean;
-  /** Number of attempts that failed. */
   readonly failures: number;
   /** Number of deliveries whose instance ended before it settled the entry. */
   readonly abandoned: number;
-  /** The names of the handlers that have succeeded. */
   readonly done: readonly string[];
 }
 
-/** `deliveries`: the number of earlier ones; `record`: what `failing` holds of its failures, as JSON. */
 export function toPendingEvent(entry: StreamEntry, deliveries = 0, record: string | null = null): PendingEvent {
   const { attempts, done } = (parsed(record) ?? {}) as { readonly attempts?: unknown; readonly done?: unknown };
   const failures = Number(attempts ?? 0);

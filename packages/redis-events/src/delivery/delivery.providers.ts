@@ -4,15 +4,14 @@ import type { Provider } from '@nestjs/common';
 import type { Redis } from 'ioredis';
 import { addressWith } from '../connection/node-with.js';
 import { LivingInstances } from '../namespace/living-instances.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
-import { connectionToken, REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
+import { connectionToken } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { Partitions } from '../partitions/partitions.js';
 import { scriptsOn } from '../scripts/define-scripts.js';
 import { type ConsumerIdentity, EventStreamScripts } from '../scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { ConsumerGroupMember } from './consumer-group-member.js';
-import { DeadLetterReader } from './dead-letter.reader.js';
+import { DeadLetterReader } from './event-groups.js';
 import {
   CONSUMER_IDENTITY,
   DELIVERY_OPTIONS,
@@ -23,21 +22,13 @@ import {
   PACE,
   REQUEST_STREAM_SCRIPTS,
 } from '../configuration/event-rules.js';
-import {
-  BlockingArrivals,
-  BlockingEventReader,
-  EventArrivals,
-  SignalledArrivals,
-  SignalledEventReader,
-  UnreadEventReader,
-} from './event-arrivals.js';
+import { EventArrivals, UnreadEventReader } from './partition-turns.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 import { EventBroadcaster } from './event.broadcaster.js';
 import { EventConsumer } from './event.consumer.js';
 import { EventTrimmer } from './event.trimmer.js';
 import { GroupLagReader } from './group-states.js';
 
-/** What delivers events in a module with an `EventProducer`, connections and `DELIVERY_OPTIONS`. */
 export const DELIVERY_PROVIDERS: Provider[] = [
   { provide: DELIVERY_PACE, useValue: PACE },
   { provide: EVENT_RULES, inject: [DELIVERY_OPTIONS, DELIVERY_PACE, Partitions], useFactory: eventRules },
@@ -63,12 +54,8 @@ export const DELIVERY_PROVIDERS: Provider[] = [
     inject: [connectionToken('background'), EventProducer],
     useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
   },
-  {
-    provide: UnreadEventReader,
-    inject: [REDIS_CONNECTIONS, Partitions, CONSUMER_IDENTITY, PartitionSignals],
-    useFactory: unreadEventReader,
-  },
-  { provide: EventArrivals, inject: [REDIS_CONNECTIONS, Partitions, PartitionSignals], useFactory: eventArrivals },
+  UnreadEventReader,
+  EventArrivals,
   ConsumerGroupMember,
   EventLoader,
   EventConsumer,
@@ -80,19 +67,4 @@ export const DELIVERY_PROVIDERS: Provider[] = [
 
 function consumerIdentity({ events }: DeliveryOptions): ConsumerIdentity {
   return { group: events.group, consumer: `${hostname()}:${process.pid}:${randomUUID()}` };
-}
-
-function unreadEventReader(
-  { reader, background }: RedisConnections,
-  { all }: Partitions,
-  member: ConsumerIdentity,
-  signals: PartitionSignals,
-): UnreadEventReader {
-  return reader && all.length === 1
-    ? new BlockingEventReader(reader, all[0]!, member)
-    : new SignalledEventReader(background, all, member, signals);
-}
-
-function eventArrivals({ broadcast }: RedisConnections, { all }: Partitions, signals: PartitionSignals): EventArrivals {
-  return broadcast && all.length === 1 ? new BlockingArrivals(broadcast, all[0]!) : new SignalledArrivals(signals, all);
 }

@@ -11,7 +11,7 @@ import {
 import type { Redis } from 'ioredis';
 import { LivingInstances } from '../namespace/living-instances.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
+import { merged, type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import type { ScriptsOn } from '../scripts/define-scripts.js';
 import { EVENT_RULES, type EventRules, REQUEST_STREAM_SCRIPTS } from '../configuration/event-rules.js';
 import type { EventStreamScripts } from '../scripts/event-stream.scripts.js';
@@ -24,17 +24,115 @@ import {
   livenessOf,
   oldestUnread,
 } from './group-states.js';
-import { type DeadLetterBounds, DeadLetterReader, toDeadLetter } from './dead-letter.reader.js';
+import {
+  byPosition,
+  doneBefore,
+  fieldOf,
+  parsed,
+  type StreamEntry,
+  timeOf,
+  toStreamEntry,
+} from '../scripts/stream/stream-entry.js';
+
+/** Entries per call, shared by all partitions. */
+const PAGE = 100;
+const SMALLEST_PAGE = 10;
+
+type Place = Pick<StreamEntry, 'partition' | 'position'>;
+
+export type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
+
+@Injectable()
+export class DeadLetterReader {
+  constructor(
+    @Inject(RequestConnection) private readonly connection: RequestConnection,
+    @Inject(Partitions) private readonly partitions: Partitions,
+  ) {}
+
+  idOf({ partition, position }: Place): string {
+    return `${position}-${this.partitions.all.indexOf(partition)}`;
+  }
+
+  /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */
+  placeOf(id: string): Place | undefined {
+    const [, position = '', number] = /^(\d{1,19}-\d{1,19})-(\d{1,4})$/.exec(id) ?? [];
+    const partition = this.partitions.all[Number(number)];
+    return partition && { partition, position };
+  }
+
+  async bounds(): Promise<DeadLetterBounds> {
+    const { all } = this.partitions;
+    const last = await Promise.all(
+      all.map(({ deadLetters }) =>
+        this.connection.run((client) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1), deadLetters),
+      ),
+    );
+    return new Map(all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
+  }
+
+  /** The dead letters after the one with the id `after`, the oldest first. @throws RangeError when `after` is no id */
+  async *read({ after, bounds }: { after?: string; bounds?: DeadLetterBounds } = {}): AsyncIterable<StreamEntry> {
+    const { all } = this.partitions;
+    const starts = this.#startsBehind(after);
+    const ends = all.map((partition) => (bounds ? bounds.get(partition) : '+'));
+    const sources = all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
+    yield* merged(sources, byPosition);
+  }
+
+  async *#readIn(partition: PartitionKeys, start: string, end: string | undefined): AsyncGenerator<StreamEntry, void> {
+    if (end === undefined) return;
+    const size = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.partitions.all.length));
+    for (let from = start; ;) {
+      const { deadLetters } = partition;
+      const page = await this.connection.run(
+        (client) => client.xrange(deadLetters, from, end, 'COUNT', size),
+        deadLetters,
+      );
+      for (const entry of page) yield toStreamEntry(partition, entry);
+      if (page.length < size) return;
+      from = `(${page.at(-1)![0]}`;
+    }
+  }
+
+  /** Of two dead letters at the same position, the lower partition number comes first. */
+  #startsBehind(after: string | undefined): string[] {
+    const { all } = this.partitions;
+    if (after === undefined) return all.map(() => '-');
+    const place = this.placeOf(after);
+    if (!place) throw new RangeError('`after` must be the id of a dead letter');
+    const last = all.indexOf(place.partition);
+    return all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
+  }
+}
+
+function toDeadLetter<Event>(
+  id: string,
+  entry: StreamEntry,
+  producer: Pick<EventProducer<Event>, 'toEvent'>,
+): DeadLetter<Event> {
+  const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
+  const size = fieldOf(entry, 'dataSize');
+  const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
+  return {
+    id,
+    at: timeOf(entry.position),
+    reason: fieldOf(entry, 'reason') ?? '',
+    group: fieldOf(entry, 'group'),
+    handler: fieldOf(entry, 'handler'),
+    attempts,
+    succeeded: doneBefore(entry),
+    event: producer.toEvent(entry, data, Math.max(1, attempts)),
+    omittedBytes: size === undefined ? undefined : Number(size),
+    member: fieldOf(entry, 'member'),
+  };
+}
 
 const MOST_LETTERS = 100;
-/** The name of no instance. */
-const NOBODY = '';
-/** Events of a stream per call. */
 const COUNTED_PER_CALL = 1000;
 
 /**
- * Lists and changes the groups that handle events, and their dead letters. A call rejects with a SessionStoreError when
- * Redis fails or does not reply within `commandTimeout`.
+ * The groups that handle events, and their dead letters. Calls reject with a SessionStoreError when Redis fails or does
+ * not reply within `commandTimeout`.
  */
 @Injectable()
 export abstract class EventGroups<Event> {
@@ -53,7 +151,7 @@ export abstract class EventGroups<Event> {
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
     this.#all = partitions.all;
-    this.#instances = new LivingInstances(connection, partitions, NOBODY);
+    this.#instances = new LivingInstances(connection, partitions);
     this.#liveness = livenessOf(lease);
   }
 
@@ -66,9 +164,9 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * Creates a group, so that events are kept for instances that start later. It begins with the oldest event that is
-   * kept, or with the next one. An instance creates its own group, from the oldest event. Resolves to false when the
-   * group exists. @throws RangeError when the name is empty
+   * Creates a group, so that events are kept for instances that start later: from the oldest one that is kept, as
+   * instances do for their own, or from the next one. Resolves to false when it exists. @throws RangeError when the
+   * name is empty
    */
   async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
     if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
@@ -78,7 +176,7 @@ export abstract class EventGroups<Event> {
 
   /**
    * Removes a group that is no longer used, so that no events are kept for it. Its dead letters stay. Resolves to
-   * `live`, and removes nothing, while one of its instances is alive: that instance would create the group again.
+   * `live`, and removes nothing, while one of its instances is alive, which would create it again.
    */
   async remove(name: string): Promise<RemoveGroupReply> {
     const [consumers, alive] = await Promise.all([
@@ -94,8 +192,8 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
-   * @throws RangeError when `after` is not the id of a dead letter, or `limit` no whole number
+   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`. @throws
+   * RangeError when `after` is not the id of a dead letter, or `limit` no whole number
    */
   async deadLetters(
     options: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {},
@@ -111,9 +209,8 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * Replays a dead letter: its group handles the event again, with new attempts. Only the handlers that have not
-   * succeeded are called, with the same `event.id` and the same data. Other groups do not get the
-   * event.
+   * Lets the group of a dead letter handle the event again, with new attempts, the same `event.id` and the same data.
+   * Only the handlers that have not succeeded are called.
    */
   async replay(id: string): Promise<ReplayReply> {
     const place = this.letters.placeOf(id);
@@ -144,7 +241,7 @@ export abstract class EventGroups<Event> {
   async #info(group: GroupState): Promise<EventGroupInfo> {
     const { name, pending } = group;
     const inAll = <T>(command: (client: Redis, partition: PartitionKeys) => Promise<T>) =>
-      Promise.all(this.#all.map((partition) => this.#ask(partition, (client) => command(client, partition))));
+      this.connection.runInAll({ all: this.#all }, command);
     const [consumers, oldest, retrying, dropped, lost] = await Promise.all([
       consumerStates(this.#ask, this.#all, name),
       oldestUnread(this.#ask, group),
@@ -154,16 +251,8 @@ export abstract class EventGroups<Event> {
     ]);
     const unread = oldest === undefined ? [] : [...group.lastDelivered];
     const lag = sum(await Promise.all(unread.map(([partition, position]) => this.#count(partition, position))));
-    const [lostEvents, lostDeadLetters] = [dropped, lost].map((counts) => sum(counts.map(Number))) as [number, number];
-    const numbers = {
-      lag,
-      oldestUnread: oldest,
-      pending,
-      retrying: sum(retrying),
-      dropped: lostEvents,
-      lostDeadLetters,
-    };
-    return { name, ...numbers, consumers };
+    const gone = { dropped: sum(dropped.map(Number)), lostDeadLetters: sum(lost.map(Number)) };
+    return { name, lag, oldestUnread: oldest, pending, retrying: sum(retrying), ...gone, consumers };
   }
 
   async #count(partition: PartitionKeys, position: string): Promise<number> {

@@ -5,9 +5,8 @@ import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { EventStreamScripts, type ReadReply, type WishReply } from '../scripts/event-stream.scripts.js';
 import { DELIVERY_PACE, type DeliveryPace } from '../configuration/event-rules.js';
-import { EventArrivals } from './event-arrivals.js';
+import { EventArrivals, PartitionReplies } from './partition-turns.js';
 import { EventLoader, EventProducer } from './event-producer.js';
-import { PartitionReplies } from './partition-turns.js';
 import {
   byPosition,
   groupOf,
@@ -32,33 +31,34 @@ const WISH = 86_400_000;
 // A position before all events.
 const NOTHING = '0-0';
 
+interface Reading {
+  readonly partition: PartitionKeys;
+  position: string | undefined;
+  /** Whether there was an event in the stream at this position. */
+  hasRead: boolean;
+  /** The position up to which it is known that events have made room for ends. */
+  thinned: string;
+  /** Where to continue when it is reported that unread events are gone. */
+  gap: string | undefined;
+}
+
 /**
- * Reads every event that is recorded after its start and calls the broadcast handlers of this instance: in recorded
- * order, one event after the other. It is in no group, so no event is kept for it. After an outage it continues where
- * it was. When unread events are gone, it reports a gap.
+ * Reads every event that is recorded after its start and calls the broadcast handlers of this instance, in recorded
+ * order, one after the other. No event is kept for it. After an outage it continues where it was, and reports a gap
+ * when unread events are gone.
  */
 @Injectable()
 export class EventBroadcaster<Event> implements BackgroundService {
   readonly #stopping = new AbortController();
   readonly #failures = new FailureLog('Broadcast events cannot be read, retrying', 'Broadcast events are read again');
-
-  /** In each partition, the position of the last event that was broadcast; empty until the first read. */
-  readonly #positions = new Map<PartitionKeys, string>();
-  /** Whether there was an event in the stream at this position. */
-  readonly #hasRead = new Map<PartitionKeys, boolean>();
+  readonly #readings: ReadonlyMap<PartitionKeys, Reading>;
   /** When the application became ready: monotonic time. */
   #readyAt: number | undefined;
-  /** In each partition, the position up to which it is known that events have made room for ends. */
-  readonly #thinned = new Map<PartitionKeys, string>();
-  /** The partitions that may have new events. */
   #due: readonly PartitionKeys[];
   /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
   #canWait = true;
-  readonly #reads = new PartitionReplies<[partition: PartitionKeys, reply: ReadReply]>(() => this.arrivals.wake());
-  /** Where events that it wants may not have been recorded: the position there, until it is reported. */
-  readonly #lapsed = new Map<PartitionKeys, string>();
-  readonly #wishes = new PartitionReplies<[partition: PartitionKeys, words: WishReply[]]>();
-  /** Monotonic time, which no clock step changes. */
+  readonly #reads = new PartitionReplies<[reading: Reading, reply: ReadReply]>(() => this.arrivals.wake());
+  readonly #wishes = new PartitionReplies<[reading: Reading, words: WishReply[]]>();
   #nextRenewal = 0;
   readonly #wishFailures = new FailureLog(
     'Redis could not be told that broadcast handlers want events, trying again',
@@ -75,6 +75,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
     @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
   ) {
     this.#due = partitions.all;
+    const first = { position: undefined, hasRead: false, thinned: NOTHING, gap: undefined };
+    this.#readings = new Map(partitions.all.map((partition) => [partition, { ...first, partition }]));
   }
 
   /** Resolves when it will read every event recorded from now on; at once while there are no broadcast handlers. */
@@ -99,7 +101,6 @@ export class EventBroadcaster<Event> implements BackgroundService {
     await begun;
   }
 
-  /** Broadcasts no more events. Handlers may still run. */
   stop(): void {
     this.#stopping.abort();
     this.arrivals.close();
@@ -116,7 +117,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     try {
       if (this.#due.length === 0 && !this.#reads.hasNews) {
         this.#canWait = false;
-        this.#due = await this.arrivals.wait(this.#positions, this.#reads.isFree);
+        this.#due = await this.arrivals.wait((only) => this.#readings.get(only)!.position!, this.#reads.isFree);
         this.#canWait = true;
       }
       return (await this.#look()) && this.#canWait;
@@ -126,52 +127,51 @@ export class EventBroadcaster<Event> implements BackgroundService {
     }
   }
 
-  /**
-   * Broadcasts the new events of the partitions that are due. Resolves to whether it has asked, and every partition has
-   * replied: otherwise the one that could not be read may still be silent.
-   */
+  /** Whether it has asked, and every partition has replied: one that failed may still be silent. */
   async #look(): Promise<boolean> {
     await this.#renewWish();
     const types = this.#wanted;
     // What has come beside the error of another partition goes first: it must not be read a second time.
     const asks = !this.#reads.hasNews;
-    const asked = asks ? this.#due.filter(this.#reads.isFree) : [];
-    await this.#reads.round(asked, async (partition) => {
-      const position = this.#positions.get(partition);
-      const known = this.#thinned.get(partition) ?? NOTHING;
-      const hasRead = this.#hasRead.get(partition);
-      return [partition, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, known, hasRead)];
+    await this.#reads.round(asks ? this.#due : [], async (partition) => {
+      const reading = this.#readings.get(partition)!;
+      const { position, thinned, hasRead } = reading;
+      return [reading, await this.scripts.readEvents(partition, position, BATCH_SIZE, types, thinned, hasRead)];
     });
     const [entries, more]: [StreamEntry[], PartitionKeys[]] = [[], []];
     const replies = this.#reads.take();
-    const gaps = new Map(this.#lapsed);
-    this.#lapsed.clear();
-    for (const [partition, [word, reply, time]] of replies) {
-      if (word === 'begin') this.#beginAt(partition, reply, time);
-      else if (word === 'gap') {
-        this.#hasRead.set(partition, false);
-        gaps.set(partition, reply);
-      } else if (word === 'thinned') {
-        // All ends are still there, so it continues where it is.
-        this.#thinned.set(partition, reply);
-        gaps.set(partition, this.#positions.get(partition)!);
-      } else entries.push(...reply.map((entry) => toStreamEntry(partition, entry)));
-      if (word === 'gap' || word === 'thinned' || reply.length === BATCH_SIZE) more.push(partition);
+    for (const [reading, reply] of replies) {
+      entries.push(...this.#takeOver(reading, reply));
+      const [word, { length }] = reply;
+      if (word === 'gap' || word === 'thinned' || length === BATCH_SIZE) more.push(reading.partition);
     }
     const hasAll = asks && this.#reads.isSettled;
-    if (replies.some(([, [word]]) => word === 'gap')) await this.#wantAgain(gaps);
-    if (gaps.size > 0) await this.#skip(gaps);
+    if (replies.some(([, [word]]) => word === 'gap')) {
+      // Redis may have lost the wish as well. What it has not recorded since is in the same gap.
+      this.#nextRenewal = 0;
+      await this.#renewWish();
+    }
+    await this.#reportGaps();
     const stalled = await this.#deliver(entries.sort(byPosition));
     this.#due = [...new Set([...more, ...stalled, ...(asks ? [] : this.#due)])];
     return hasAll;
   }
 
-  /** Begins after the last event; where Redis came late, with the first one since the application was ready. */
-  #beginAt(partition: PartitionKeys, last: string, time: number): void {
+  #takeOver(reading: Reading, [word, reply, time]: ReadReply): StreamEntry[] {
+    if (word === 'read') return reply.map((entry) => toStreamEntry(reading.partition, entry));
+    if (word === 'begin') this.#beginAt(reading, reply, time);
+    else if (word === 'gap') Object.assign(reading, { hasRead: false, gap: reply });
+    // All ends are still there, so it continues where it is.
+    else Object.assign(reading, { thinned: reply, gap: reading.position });
+    return [];
+  }
+
+  /** Where Redis came late, with the first one since the application was ready. */
+  #beginAt(reading: Reading, last: string, time: number): void {
     const ready = this.#readyAt && ([time - Math.ceil(performance.now() - this.#readyAt), 0] as const);
     const isLate = ready && isLater(positionOf(last), ready);
-    this.#positions.set(partition, isLate ? positionText(ready) : last);
-    this.#hasRead.set(partition, !isLate && last !== NOTHING);
+    reading.position = isLate ? positionText(ready) : last;
+    reading.hasRead = !isLate && last !== NOTHING;
   }
 
   /** Resolves to the partitions whose node did not send the data of an event in time: the rest is to be read again. */
@@ -187,14 +187,12 @@ export class EventBroadcaster<Event> implements BackgroundService {
         if (stalled.has(entry.partition)) continue;
         const event = await load;
         if (event) await this.producer.handlers.broadcast(event);
-        this.#positions.set(entry.partition, entry.position);
-        this.#hasRead.set(entry.partition, true);
+        Object.assign(this.#readings.get(entry.partition)!, { position: entry.position, hasRead: true });
       }
     }
     return stalled;
   }
 
-  /** The events of entries, as far as their nodes reply in time. */
   async #load(entries: readonly StreamEntry[]): Promise<ReadonlyMap<StreamEntry, Promise<Event | undefined>>> {
     const loaded = new Map<StreamEntry, Promise<Event | undefined>>();
     const loading = entries.map(async (entry) => {
@@ -218,24 +216,14 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const { onDemand } = this.producer.kind;
     const { all } = this.partitions;
     this.#nextRenewal = performance.now() + this.pace.wishRenewal;
-    await this.#wishes.round(all.filter(this.#wishes.isFree), async (partition) => {
+    await this.#wishes.round(all, async (partition) => {
       const told = this.scripts.wantBroadcast(partition, types, WISH);
-      return [partition, await told.catch((error: unknown) => this.#tellAgain(error))];
+      return [this.#readings.get(partition)!, await told.catch((error: unknown) => this.#tellAgain(error))];
     });
     const told = this.#wishes.take();
     if (told.length === all.length && told.every(([, words]) => words.length > 0)) this.#wishFailures.succeeded();
-    for (const [partition, words] of told) {
-      const position = this.#positions.get(partition);
-      const hasBegun = onDemand.some((type) => words[types.indexOf(type)] === 'begun');
-      if (hasBegun && position !== undefined) this.#lapsed.set(partition, position);
-    }
-  }
-
-  /** Redis may have lost the wish as well. What it has not recorded since is in the same gap. */
-  async #wantAgain(gaps: ReadonlyMap<PartitionKeys, string>): Promise<void> {
-    this.#nextRenewal = 0;
-    await this.#renewWish();
-    for (const partition of gaps.keys()) this.#lapsed.delete(partition);
+    for (const [reading, words] of told)
+      if (onDemand.some((type) => words[types.indexOf(type)] === 'begun')) reading.gap ??= reading.position;
   }
 
   /** A partition that cannot be told holds up no event of the others. */
@@ -245,9 +233,11 @@ export class EventBroadcaster<Event> implements BackgroundService {
     return [];
   }
 
-  async #skip(gaps: ReadonlyMap<PartitionKeys, string>): Promise<void> {
-    const since = Math.min(...[...gaps.keys()].map((partition) => timeOf(this.#positions.get(partition)!)));
-    for (const [partition, position] of gaps) this.#positions.set(partition, position);
+  async #reportGaps(): Promise<void> {
+    const gaps = [...this.#readings.values()].filter(({ gap }) => gap !== undefined);
+    if (gaps.length === 0) return;
+    const since = Math.min(...gaps.map(({ position }) => timeOf(position!)));
+    for (const reading of gaps) Object.assign(reading, { position: reading.gap, gap: undefined });
     logger.warn(
       `Broadcast events recorded after ${new Date(since).toISOString()} were missed: Redis no longer has them`,
     );

@@ -13,16 +13,14 @@ import { ConcurrencyLimiter } from './concurrency.limiter.js';
 import { ConsumerGroupMember, type Failure, type PendingEvent } from './consumer-group-member.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 
-// Milliseconds.
-// While retries have all their places, others may be due. Most handlers have finished by then.
+// Milliseconds. While retries have all their places, others may be due. Most handlers have finished by then.
 const PAUSE_WHILE_RETRIES_RUN = 25;
 // Each instance takes events over by its own lease: during a deployment, others may have the default of 30 s.
 const LONGEST_RENEWAL = 10_000;
 
 /**
- * Reads the events of its group and calls their handlers, at least once, and exactly once without faults. New events
- * begin in recorded order, before retries. A failed event is retried by any instance of the group, and becomes a dead
- * letter in the end. When an instance dies, another one takes its events over after the lease.
+ * Reads the events of its group and calls their handlers, at least once, and exactly once without faults: new events in
+ * recorded order, before retries. A failed event is retried by any instance, and becomes a dead letter in the end.
  */
 @Injectable()
 export class EventConsumer<Event> implements BackgroundService {
@@ -38,11 +36,8 @@ export class EventConsumer<Event> implements BackgroundService {
   #joined = false;
   /** When to tell Redis again what its handlers want: monotonic time. */
   #nextRegistration = 0;
-  /** The handlers of another instance, if they differ, or want other events. */
   #others: readonly string[] | undefined;
-  /** Monotonic time, which no clock step changes. */
   #nextPoll = 0;
-  /** The entries that were acknowledged since the last read. */
   readonly #acknowledged = new Set<string>();
 
   constructor(
@@ -70,8 +65,8 @@ export class EventConsumer<Event> implements BackgroundService {
   }
 
   /**
-   * Begins no more entries, and releases those that it has read and not begun. When the handlers that run have
-   * finished, or have been given up, it releases the rest, leaves the group, and resolves.
+   * Begins no more entries, and releases those not begun. When the handlers that run have finished, or were given up,
+   * it releases the rest, and leaves the group.
    */
   stop(): Promise<void> {
     if (this.#stopping.signal.aborted) return this.#ended;
@@ -105,7 +100,6 @@ export class EventConsumer<Event> implements BackgroundService {
     await repeatPasses(() => this.#pass(), signal, this.#failures);
   }
 
-  /** Begins new entries, then those that it picks up, as far as places are free. */
   async #pass(): Promise<boolean> {
     if (!this.#handlers.hasHandlers) return this.#abstain();
     await this.#join();
@@ -132,7 +126,6 @@ export class EventConsumer<Event> implements BackgroundService {
     if (free === 0) return;
     this.#acknowledged.clear();
     const untilPoll = this.#nextPoll - performance.now();
-    // BLOCK 0 would wait for ever.
     for (const event of await this.group.read(free, Math.max(1, Math.ceil(untilPoll)))) this.#begin(event);
   }
 
@@ -230,7 +223,7 @@ export class EventConsumer<Event> implements BackgroundService {
     }
   }
 
-  /** Calls the handlers. Resolves to undefined when the entry can be acknowledged; `passed`: others have it now. */
+  /** Undefined: the entry can be acknowledged; `passed`: others have it now. */
   async #attempt(pending: PendingEvent): Promise<Failure | 'passed' | undefined> {
     const { entry, redelivered, failures, done, abandoned } = pending;
     if (!this.group.concerns(entry)) return undefined;
@@ -265,10 +258,7 @@ export class EventConsumer<Event> implements BackgroundService {
     }
   }
 
-  /**
-   * Keeps an entry, with its lease, while Redis refuses what this instance asks or tells of it. Otherwise it would wait
-   * for the end of the lease when that is over, and its handlers would run once more.
-   */
+  /** Keeps an entry and its lease while Redis refuses what is asked: else its handlers would run once more. */
   async #settled<T>(call: () => Promise<T>): Promise<T> {
     const reply = await untilSound(call, this.#stopping.signal, (error) => this.#unsettled.failed(error));
     this.#unsettled.succeeded();
@@ -282,14 +272,12 @@ export class EventConsumer<Event> implements BackgroundService {
     await this.#limiter.untilIdle();
     await this.#renewals.stop();
     await early;
-    // Redis may execute a read that was sent before the first leave() after it: then this instance is a member again,
-    // and owns what that read found.
+    // A read that was sent before the first leave() may make this instance a member again, with what that read found.
     await silent;
     await leave([]);
   }
 }
 
-/** Renews the leases on the entries that an instance handles, as long as the loop runs; see `untilSound()`. */
 export function leaseRenewal(lease: number, renew: () => Promise<void>, signal: AbortSignal): PollingLoop {
   // Three times per lease, so that one late renewal does not lose it.
   const interval = Math.min(lease / 3, LONGEST_RENEWAL);

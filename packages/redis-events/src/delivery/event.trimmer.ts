@@ -21,13 +21,9 @@ import { logger } from '../logging/failure.log.js';
 export type TrimmerOptions = TrimLimits &
   Pick<EventRules, 'lease'> & { readonly deadLetters: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'> };
 
-/** Counts what a pass removes. */
 export class TrimCounter {
-  /** Number of removed events. */
   removed = 0;
-  /** By group, the number of removed events that it had not handled. */
   readonly dropped = new Map<string, number>();
-  /** By group, the number of removed dead letters. */
   readonly lost = new Map<string, number>();
 }
 
@@ -39,10 +35,9 @@ const LETTERS_PER_CALL = 10;
 const HOUR = 3_600_000;
 
 /**
- * Trims the events streams, with the data that only an event needs: removes events that are older than the grace period
- * and that every group has handled, and all events beyond `events.retention` and `events.maxLength`, of which those
- * that make room go first. A group that nobody reads for the retention is not waited for. Trims the dead letters as
- * well. Any number of instances may trim at once: the scripts decide.
+ * Trims the events streams, with the data that only an event needs, and the dead letters: what is older than the grace
+ * period and handled by every group, and what is beyond `events.retention` and `events.maxLength`. Any number of
+ * instances may trim at once: the scripts decide.
  */
 @Injectable()
 export class EventTrimmer {
@@ -59,7 +54,6 @@ export class EventTrimmer {
     @Inject(EventProducer) private readonly producer: Pick<EventProducer, 'groupsClass'>,
   ) {}
 
-  /** One pass: trims events and dead letters, and checks the groups. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Pick<TrimCounter, 'removed' | 'dropped'>> {
     const counter = new TrimCounter();
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
@@ -74,7 +68,6 @@ export class EventTrimmer {
     return { removed, dropped };
   }
 
-  /** Trims the events and the dead letters of a partition. */
   async trim(partition: PartitionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
     const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };
     await this.#repeat(partition, signal, async () => {
@@ -90,13 +83,11 @@ export class EventTrimmer {
     });
   }
 
-  /** Logs what was lost. */
   report({ dropped, lost }: TrimCounter): void {
     for (const [group, count] of dropped) this.#reportDropped(group, count);
     for (const [group, count] of lost) this.#reportLost(group, count);
   }
 
-  /** Removes dead instances, and logs groups that nobody reads. */
   async checkGroups(signal?: AbortSignal): Promise<void> {
     const groups = await groupStates(this.#ask, this.partitions.all);
     for (const group of groups) {
@@ -107,7 +98,6 @@ export class EventTrimmer {
     }
   }
 
-  /** Calls a script as long as it says that there may be more. */
   async #repeat(partition: PartitionKeys, signal: AbortSignal | undefined, call: () => Promise<'done' | 'more'>) {
     for (let word = 'more'; word === 'more' && !signal?.aborted;) word = await this.limiter.run(call, partition.prefix);
   }
@@ -156,7 +146,6 @@ export class EventTrimmer {
   }
 }
 
-/** `counts`: group and count in turn. */
 function addTo(totals: Map<string, number>, counts: readonly (string | number)[]): void {
   for (let i = 0; i < counts.length; i += 2) {
     const group = String(counts[i]);

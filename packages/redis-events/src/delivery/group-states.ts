@@ -11,13 +11,10 @@ import { REQUEST_STREAM_SCRIPTS } from '../configuration/event-rules.js';
 /** This consumer owns the entries that wait for a retry; it is no instance. See scripts/library/groups.lua. */
 export const RETRIES_CONSUMER = 'retries';
 
-/** Sends a command to the node that has a partition. */
 export type AskPartition = <T>(partition: PartitionKeys, command: (client: Redis) => Promise<T>) => Promise<T>;
 
-/** The state of a group in all partitions together. */
 export interface GroupState {
   readonly name: string;
-  /** Number of events that were delivered to an instance and not acknowledged. */
   readonly pending: number;
   /** In each partition, the position of the last event that was delivered. */
   readonly lastDelivered: ReadonlyMap<PartitionKeys, string>;
@@ -26,15 +23,11 @@ export interface GroupState {
 // Milliseconds by which an instance may be late to show itself.
 const LATENESS = 5000;
 
-/**
- * The idle time in milliseconds below which an instance is alive. Generous: taking a slow instance for dead costs more
- * than waiting for a dead one. One that waits for events shows itself in each of several partitions once per lease.
- */
+/** The idle time in ms below which an instance is alive: to take a slow one for dead costs more than to wait. */
 export function livenessOf(lease: number): number {
   return Math.max(lease + LATENESS, 10_000);
 }
 
-/** The groups, ordered by name; empty when there is no stream. */
 export async function groupStates(ask: AskPartition, partitions: readonly PartitionKeys[]): Promise<GroupState[]> {
   const groups = new Map<string, { name: string; pending: number; lastDelivered: Map<PartitionKeys, string> }>();
   const infos = await Promise.all(
@@ -52,7 +45,6 @@ export async function groupStates(ask: AskPartition, partitions: readonly Partit
   return inOrder(groups);
 }
 
-/** The instances of a group, ordered by name; empty when there is no such group. */
 export async function consumerStates(
   ask: AskPartition,
   partitions: readonly PartitionKeys[],
@@ -99,7 +91,6 @@ async function infoOf(asked: Promise<unknown>): Promise<ReadonlyMap<unknown, unk
 /** Unread events of a group that are counted in each partition: 1,000 would block Redis for 4 ms. */
 const MOST_COUNTED = 100;
 
-/** Reads how far the groups are behind, with one command in each partition. */
 @Injectable()
 export class GroupLagReader {
   constructor(
@@ -108,7 +99,6 @@ export class GroupLagReader {
     @Inject(Partitions) private readonly partitions: Partitions,
   ) {}
 
-  /** All groups, ordered by name. */
   async read(): Promise<GroupReading[]> {
     const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
       this.scripts(client).lookAtGroups(keys, MOST_COUNTED),

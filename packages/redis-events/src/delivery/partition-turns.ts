@@ -1,58 +1,58 @@
-import type { PartitionSignals } from '../connection/partition-signals.js';
-import type { PartitionKeys } from '../partitions/partitions.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { settledWithin } from '../timing/background-service.js';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { CONSUMER_IDENTITY } from '../configuration/event-rules.js';
+import { closeConnection } from '../connection/close-connection.js';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
+import type { ConsumerIdentity } from '../scripts/event-stream.scripts.js';
+import { byPosition, type StreamEntry, type StreamReply, toStreamEntry } from '../scripts/stream/stream-entry.js';
 
-/** What a reader needs to know of signals. */
 export type HeardSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
 
 // Milliseconds between two reads of a partition whose signals are heard, and of one whose signals are not.
 const SLOW_POLL = 60_000;
 const POLL = 500;
 
-interface TurnRules {
-  /** Milliseconds after which a partition is due again. @default 60 s while its signals are heard, else 500 ms */
-  readonly interval?: number;
-  /** Spreads the first ones over the interval, so that later not all are due at once. @default false */
-  readonly spread?: boolean;
-}
-
 /**
- * Which partitions are asked next: those that were not asked for a while, and those of which somebody has told since
- * they were asked. The one that was asked longest ago is the first.
+ * Which partitions are asked next, in the order in which they were asked last: those that were not for a while, and
+ * those of which somebody has told since.
  */
 export class PartitionTurns {
   /** When each was asked: monotonic time, in that order. */
   readonly #askedAt: Map<PartitionKeys, number>;
   readonly #hurried = new Set<PartitionKeys>();
-  #wake: (() => void) | undefined;
+  #wake = (): void => undefined;
 
+  /**
+   * `isFree`: whether a partition can be asked now. When it can again, wake() is called. `interval`: milliseconds after
+   * which each is due again, spread over them at first; by default 60 s while its signals are heard, else 500 ms.
+   */
   constructor(
     private readonly partitions: readonly PartitionKeys[],
-    private readonly signals: HeardSignals,
-    /** Whether a partition can be asked now. When it can again, wake() is called. */
+    private readonly signals: Pick<HeardSignals, 'heardSince'>,
     private readonly isFree: (partition: PartitionKeys) => boolean,
-    private readonly rules: TurnRules = {},
+    private readonly interval?: number,
   ) {
     this.#askedAt = new Map(partitions.map((partition) => [partition, -Infinity]));
   }
 
-  /** There may be something new in a partition. */
   hurry(partition: PartitionKeys): void {
     this.#hurried.add(partition);
     this.wake();
   }
 
-  /** Up to `limit` of those that are due. They are asked now. */
   take(limit = Infinity): PartitionKeys[] {
     const now = performance.now();
     const due = [...this.#askedAt.keys()].filter((each) => this.isFree(each) && this.#dueAt(each) <= now);
     const turn = due.slice(0, limit);
     for (const partition of turn) {
       this.#hurried.delete(partition);
-      const askedAt = now - this.#headStartOf(partition);
+      const isFirst = this.#askedAt.get(partition) === -Infinity;
       // Behind the others.
       this.#askedAt.delete(partition);
-      this.#askedAt.set(partition, askedAt);
+      this.#askedAt.set(partition, isFirst ? now - this.#headStartOf(partition) : now);
     }
     return turn;
   }
@@ -70,57 +70,49 @@ export class PartitionTurns {
         resolve();
       };
     });
-    this.#wake = undefined;
   }
 
   wake(): void {
-    this.#wake?.();
+    this.#wake();
   }
 
   #dueAt(partition: PartitionKeys): number {
-    return this.#hurried.has(partition) ? -Infinity : this.#askedAt.get(partition)! + this.#intervalOf(partition);
-  }
-
-  #intervalOf(partition: PartitionKeys): number {
-    return this.rules.interval ?? (this.signals.heardSince(partition) === Infinity ? POLL : SLOW_POLL);
+    if (this.#hurried.has(partition)) return -Infinity;
+    const poll = this.signals.heardSince(partition) === Infinity ? POLL : SLOW_POLL;
+    return this.#askedAt.get(partition)! + (this.interval ?? poll);
   }
 
   #headStartOf(partition: PartitionKeys): number {
-    if (!this.rules.spread || this.#askedAt.get(partition) !== -Infinity) return 0;
     const { length } = this.partitions;
-    return ((length - 1 - this.partitions.indexOf(partition)) / length) * this.#intervalOf(partition);
+    return ((length - 1 - this.partitions.indexOf(partition)) / length) * (this.interval ?? 0);
   }
 }
 
-// Milliseconds that a round waits for a node, also while another partition has not replied: its node is probably down,
-// and may have more of the partitions that are asked.
+// Milliseconds that a round waits, also while another partition is late: its node may have more of those that are
+// asked.
 const PATIENCE = 1000;
 const PATIENCE_IN_OUTAGE = 50;
 
 /**
- * Asks several partitions at once. A node that does not reply holds up nobody: its partitions are not asked again until
- * they have replied, and their replies are taken in a later round.
+ * Asks several partitions at once. Those whose node does not reply hold up nobody: they are not asked again until they
+ * have replied, and their replies are taken in a later round.
  */
 export class PartitionReplies<Reply> {
   readonly #asked = new Map<PartitionKeys, Promise<void>>();
-  /** The partitions whose last reply was an error. */
   readonly #failing = new Set<PartitionKeys>();
   #replies: Reply[] = [];
-  /** The first one that was not thrown yet. */
   #failure: { readonly error: unknown } | undefined;
 
   /** `onLate`: is called when replies have come after their round. */
   constructor(private readonly onLate: () => void = () => undefined) {}
 
-  /** Whether a partition has replied to all that it was asked. */
   isFree = (partition: PartitionKeys): boolean => !this.#asked.has(partition);
 
-  /** Whether take() has something to return, or to throw. */
   get hasNews(): boolean {
     return this.#replies.length > 0 || this.#failure !== undefined;
   }
 
-  /** Whether all that was asked has been answered, and taken, and no partition has failed since it last succeeded. */
+  /** Whether all replies have come and been taken, and no partition has failed since it last succeeded. */
   get isSettled(): boolean {
     return this.#asked.size === 0 && this.#failing.size === 0 && !this.hasNews;
   }
@@ -157,13 +149,12 @@ export class PartitionReplies<Reply> {
     isOver = true;
   }
 
-  /** The replies that have come. @throws the first error instead, while the replies wait for the next call */
+  /** @throws the first error instead, while the replies wait for the next call */
   take(): Reply[] {
     this.throwFailure();
     return this.takeReplies();
   }
 
-  /** The replies that have come, whatever has failed. */
   takeReplies(): Reply[] {
     return this.#replies.splice(0);
   }
@@ -175,8 +166,149 @@ export class PartitionReplies<Reply> {
     if (failure) throw failure.error;
   }
 
-  /** Resolves when nothing is asked any more. */
   async untilFree(): Promise<void> {
     await Promise.all(this.#asked.values());
   }
+}
+
+/**
+ * Reads new entries for a group: with a single partition by a command that waits for them, with several when signals
+ * tell of some, because no command waits for two slots. With fewer free places than partitions, they take turns.
+ */
+@Injectable()
+export class UnreadEventReader {
+  readonly #partitions: readonly PartitionKeys[];
+  readonly #waiting: Redis | undefined;
+  readonly #background: Redis;
+  readonly #turns: PartitionTurns;
+  readonly #replies = new PartitionReplies<readonly StreamEntry[]>(() => this.#turns.wake());
+  #entries: StreamEntry[] = [];
+  #isClosed = false;
+
+  constructor(
+    @Inject(REDIS_CONNECTIONS) { reader, background }: Pick<RedisConnections, 'reader' | 'background'>,
+    @Inject(Partitions) { all }: Pick<Partitions, 'all'>,
+    @Inject(CONSUMER_IDENTITY) private readonly member: ConsumerIdentity,
+    @Inject(PartitionSignals) signals: HeardSignals,
+  ) {
+    this.#partitions = all;
+    this.#waiting = all.length === 1 ? reader : undefined;
+    this.#background = background;
+    this.#turns = eventTurns(all, signals, this.#replies.isFree);
+  }
+
+  /** Whether no partition that could not be read is left, after a read that has succeeded. */
+  get isSettled(): boolean {
+    return this.#replies.isSettled;
+  }
+
+  /** Up to `count` entries in recorded order. Waits up to `patience` ms for one, for ever with 0. */
+  async read(count: number, patience: number): Promise<StreamEntry[]> {
+    if (this.#waiting) {
+      const { group, consumer } = this.member;
+      const [only] = this.#partitions as [PartitionKeys];
+      const how = ['COUNT', count, 'BLOCK', patience, 'STREAMS', only.events, '>'] as const;
+      return entriesIn(only, await this.#waiting.xreadgroup('GROUP', group, consumer, ...how));
+    }
+    const end = performance.now() + patience;
+    while (!this.#isClosed) {
+      if (this.#entries.length === 0) await this.#ask(count);
+      this.#entries.push(...this.#replies.take().flat());
+      if (this.#entries.length > 0) return this.#entries.sort(byPosition).splice(0, count);
+      const left = end - performance.now();
+      if (left <= 0) break;
+      await this.#turns.wait(left);
+    }
+    return [];
+  }
+
+  /** Ends all reading. Resolves when Redis executes no read of this instance any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#turns.wake();
+    await (this.#waiting ? closeConnection(this.#waiting) : this.#replies.untilFree());
+  }
+
+  async #ask(count: number): Promise<void> {
+    const turn = this.#replies.hasNews ? [] : this.#turns.take(count);
+    if (turn.length === 0) return;
+    const share = Math.floor(count / turn.length);
+    const { group, consumer } = this.member;
+    await this.#replies.round(turn, async (partition) => {
+      let entries: StreamEntry[] | undefined;
+      try {
+        const how = ['COUNT', share, 'STREAMS', partition.events, '>'] as const;
+        entries = entriesIn(partition, await this.#background.xreadgroup('GROUP', group, consumer, ...how));
+        return entries;
+      } finally {
+        // More may be left.
+        if (entries === undefined || entries.length === share) this.#turns.hurry(partition);
+      }
+    });
+  }
+}
+
+function entriesIn(partition: PartitionKeys, reply: unknown): StreamEntry[] {
+  const [[, entries] = ['', []]] = (reply ?? []) as [string, StreamReply[]][];
+  return entries.map((entry) => toStreamEntry(partition, entry));
+}
+
+// Milliseconds. With one partition also how late a gap can be reported when no event follows it.
+const LONGEST_WAIT = 1000;
+
+/** Tells a reader outside of the groups in which partitions there may be events that it has not read. */
+@Injectable()
+export class EventArrivals {
+  readonly #partitions: readonly PartitionKeys[];
+  readonly #waiting: Redis | undefined;
+  readonly #turns: PartitionTurns;
+  #isFree: (partition: PartitionKeys) => boolean = () => true;
+
+  constructor(
+    @Inject(REDIS_CONNECTIONS) { broadcast }: Pick<RedisConnections, 'broadcast'>,
+    @Inject(Partitions) { all }: Pick<Partitions, 'all'>,
+    @Inject(PartitionSignals) signals: HeardSignals,
+  ) {
+    this.#partitions = all;
+    this.#waiting = all.length === 1 ? broadcast : undefined;
+    this.#turns = eventTurns(all, signals, (partition) => this.#isFree(partition));
+  }
+
+  /** Waits for such partitions, for a while; perhaps none has one. `positionOf`: of the last event that was read. */
+  async wait(
+    positionOf: (partition: PartitionKeys) => string,
+    isFree: (partition: PartitionKeys) => boolean,
+  ): Promise<readonly PartitionKeys[]> {
+    this.#isFree = isFree;
+    const [only] = this.#partitions as [PartitionKeys];
+    // Until its last read has had a reply, nobody knows what to wait for.
+    if (this.#waiting && isFree(only)) {
+      await this.#waiting.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', only.events, positionOf(only));
+      return [only];
+    }
+    await this.#turns.wait(LONGEST_WAIT);
+    return this.#turns.take();
+  }
+
+  /** Ends a wait for a signal or a reply. Redis soon ends one for an event. */
+  wake(): void {
+    this.#turns.wake();
+  }
+
+  close(): void {
+    this.wake();
+    if (this.#waiting) void closeConnection(this.#waiting);
+  }
+}
+
+export function eventTurns(
+  partitions: readonly PartitionKeys[],
+  signals: HeardSignals,
+  isFree: (partition: PartitionKeys) => boolean,
+): PartitionTurns {
+  const turns = new PartitionTurns(partitions, signals, isFree);
+  signals.onSignal((partition, signal) => {
+    if (signal === 'events' || signal === 'missed') turns.hurry(partition);
+  });
+  return turns;
 }

@@ -32,16 +32,12 @@ export interface RedisEventInit<Type extends string> {
 
 /** An event that `RedisEvents.record()` has recorded. `@OnRedisEvent` methods receive it. */
 export class RedisEvent<Type extends string = string> {
-  /**
-   * Tells this event from all others. It is the same at every delivery, every retry, every replay and in every group:
-   * use it where an effect must happen once.
-   */
+  /** The same at every delivery, retry and replay, and in every group: use it where an effect must happen once. */
   readonly id: string;
   /** The type with which it was recorded. */
   readonly type: Type;
   /**
-   * The data with which it was recorded; undefined without any. @throws RedisEventDataError where they cannot be read,
-   * such as after a change of the serializer
+   * The data with which it was recorded; undefined without any. @throws RedisEventDataError where they cannot be read
    */
   declare readonly data: RedisEventData<Type>;
   /** When it was recorded: epoch milliseconds by the clock of Redis. */
@@ -93,13 +89,11 @@ export function typeProblem(type: unknown): string | undefined {
 /** Options of `@OnRedisEvent`. */
 export interface OnRedisEventOptions {
   /**
-   * Calls the method on every instance instead of on one instance of each group. An instance receives what is recorded
-   * while it runs. A failure is logged and not retried. @default false
+   * Calls the method on every instance, with what is recorded while it runs. A failure is only logged. @default false
    */
   readonly broadcast?: boolean;
 }
 
-/** What `@OnRedisEvent` leaves on methods. */
 export const REDIS_EVENT_MARKS = new HandlerMarks<HandledName>(
   '@OnRedisEvent',
   'this application records and receives no such events. Add ' +
@@ -107,10 +101,9 @@ export const REDIS_EVENT_MARKS = new HandlerMarks<HandledName>(
 );
 
 /**
- * Calls a method of a provider or controller with each event of a type; use it several times for several types. One
- * instance of each group is called, at least once. A promise that the method returns is awaited. If the method throws,
- * the event is retried, and becomes a dead letter in the end. `event.id` is the same at every delivery.
- * @throws TypeError for what can be no type, and for other options
+ * Calls a method of a provider or controller with each event of a type, once for each time it is used. One instance of
+ * each group is called, at least once. The result is awaited: if it fails, the event is retried, and becomes a dead
+ * letter in the end. @throws TypeError for what can be no type, and for other options
  */
 export function OnRedisEvent<Type extends string>(type: Type, options: OnRedisEventOptions = {}) {
   return REDIS_EVENT_MARKS.add<RedisEvent<Type>>(typeProblem(type), options, (broadcast) => ({

@@ -26,10 +26,9 @@ export class RedisEvents {
   ) {}
 
   /**
-   * Records an event, in one command. Resolves to its id, `event.id` of the handlers, when Redis has it. A call that
-   * rejects with a SessionStoreError may have recorded it all the same.
-   * @throws TypeError for what can be no type; RedisEventDataError when the data cannot be stored as they are, or take
-   *   more than 256 KiB
+   * Records an event, in one command, and resolves to `event.id` of the handlers. A call that rejects with a
+   * SessionStoreError may have recorded it all the same. @throws TypeError for what can be no type; RedisEventDataError
+   * when the data cannot be stored as they are, or take more than 256 KiB
    */
   async record<Type extends string>(
     type: Type,

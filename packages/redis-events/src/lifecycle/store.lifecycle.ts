@@ -1,9 +1,11 @@
-import type {
-  BeforeApplicationShutdown,
-  FactoryProvider,
-  OnApplicationBootstrap,
-  OnApplicationShutdown,
-  Type,
+import {
+  type BeforeApplicationShutdown,
+  type FactoryProvider,
+  Inject,
+  Injectable,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type Type,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
@@ -16,10 +18,15 @@ import {
   REDIS_CONNECTIONS,
   type RedisConnections,
 } from '../connection/redis-connections.js';
+import { shownAddress, shownKind, shownServer } from '../connection/shown-server.js';
+import { VERSION } from '../configuration/version.js';
+import { DELIVERY_OPTIONS, type DeliveryOptions } from '../configuration/event-rules.js';
+import { logger } from '../logging/failure.log.js';
+import { Partitions, shownContent } from '../partitions/partitions.js';
 
 type Service = Type<BackgroundService>;
 
-/** What a module runs in the background: the classes of its providers, in the order in which they begin. */
+/** The classes of providers that run in the background, in the order in which they begin. */
 export interface ServicesOfStore {
   /** Everything else needs these. They end last, one after the other. */
   readonly foundation: readonly Service[];
@@ -35,14 +42,12 @@ export interface ServicesOfStore {
 const PATIENCE = 5000;
 
 /**
- * Starts the background work of a module when the application is complete, and ends it in the order that loses nothing:
- * it begins nothing new, lets requests in flight finish (Nest closes the server in between), then handlers, then closes
- * connections.
+ * Starts the background work when the application is complete, and ends it in the order that loses nothing: it begins
+ * nothing new, then Nest closes the server, then requests and handlers finish, then connections close.
  */
 export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   #handled: Promise<unknown> = Promise.resolve();
 
-  /** `patience`: milliseconds that the start waits for the handling of events to begin. */
   constructor(
     private readonly providers: ModuleRef,
     private readonly connections: RedisConnections,
@@ -55,8 +60,7 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
     try {
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
-      // Nest runs no shutdown hooks after a failed start, also not of the module that shares these connections. An open
-      // connection keeps the process alive.
+      // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
       for (const each of Object.values(this.connections)) if (each) endSharing(each);
       void closeConnections(this.connections);
       throw error;
@@ -82,7 +86,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
     void closeConnections(this.connections);
   }
 
-  /** Everything but the handling of events has begun. */
   protected begun(): void {}
 
   #all(services: readonly Service[]): BackgroundService[] {
@@ -99,7 +102,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
   }
 }
 
-/** Provides what starts and ends the services of a module. */
 export function storeLifecycle(services: ServicesOfStore): FactoryProvider<StoreLifecycle> {
   return {
     provide: StoreLifecycle,
@@ -107,4 +109,63 @@ export function storeLifecycle(services: ServicesOfStore): FactoryProvider<Store
     useFactory: (providers: ModuleRef, connections: RedisConnections, { commandTimeout }: ConnectionOptions) =>
       new StoreLifecycle(providers, connections, services, commandTimeout),
   };
+}
+
+// Milliseconds that the line waits for what it says. The application does not wait for the line.
+const LINE_PATIENCE = 2000;
+
+export abstract class StoreStartLog implements BackgroundService {
+  readonly #hurry = new AbortController();
+  #told: Promise<void> | undefined;
+  #server: string | undefined;
+
+  constructor(private readonly connections: RedisConnections) {}
+
+  start(): void {
+    this.#told ??= this.#tell();
+  }
+
+  /** A line that still waits says what is known. */
+  async stop(): Promise<void> {
+    this.#hurry.abort();
+    await this.#told;
+  }
+
+  /** Says it. `server`: which Redis that is. */
+  protected abstract tell(server: string): void;
+
+  /** What the line waits for besides. */
+  protected async ask(): Promise<void> {}
+
+  async #tell(): Promise<void> {
+    const { background } = this.connections;
+    const { signal } = this.#hurry;
+    const hurry = new Promise((resolve) => signal.addEventListener('abort', resolve));
+    const server = shownServer(background).then((shown) => (this.#server = shown));
+    const asked = Promise.all([server, this.ask()]);
+    if (!signal.aborted) await settledWithin(LINE_PATIENCE, Promise.race([hurry, asked]));
+    this.tell(`${this.#server ?? 'Redis of unknown version'}, ${shownKind(background)}`);
+  }
+}
+
+@Injectable()
+export class ContentStartLog extends StoreStartLog {
+  constructor(
+    @Inject(CONNECTION_OPTIONS) private readonly options: ConnectionOptions,
+    @Inject(DELIVERY_OPTIONS) private readonly delivery: Pick<DeliveryOptions, 'events'>,
+    @Inject(Partitions) private readonly partitions: Partitions,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+  ) {
+    super(connections);
+  }
+
+  protected tell(server: string): void {
+    const { namespace, count, owner } = this.partitions;
+    const { events } = this.delivery;
+    logger.log(
+      `nest-session ${VERSION} keeps ${shownContent(owner.holds)} in ${server}: ` +
+        `${shownAddress(this.options.connection)}; namespace ${JSON.stringify(namespace)}; partitions ${count}; ` +
+        `group ${JSON.stringify(events.group)}${events.consume ? '' : ' (not handled here)'}`,
+    );
+  }
 }

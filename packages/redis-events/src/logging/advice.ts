@@ -1,7 +1,6 @@
 // The reply to a script has another first word, and other words in each version of Redis.
 const DENIED = /^NOPERM|executing the script can't run|no permissions to/;
 
-/** What to do about an error of Redis. */
 const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [/^(MOVED|CROSSSLOT)/, 'This is a node of a Cluster: set option `cluster`, not `url`'],
   [/^ERR This instance has cluster support disabled/, 'This is no node of a Cluster: set option `url`, not `cluster`'],
@@ -58,7 +57,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   [DENIED, 'Grant this user of Redis the rights of the page "Securing Redis" of the documentation'],
 ];
 
-/** What to do about an error of Redis, to follow a text that ends with it; empty where nothing is known. */
+/** To follow a text that ends with the error; empty where nothing is known. */
 export function adviceFor(error: unknown): string {
   const { message = String(error) } = Object(error) as { readonly message?: string };
   const advice = ADVICE.find(([kind]) => kind.test(message))?.[1];

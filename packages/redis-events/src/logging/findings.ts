@@ -3,13 +3,11 @@ const EXAMPLES = 3;
 /** What breaks a rule of the data model. */
 export interface Finding<Rule extends string> {
   readonly rule: Rule;
-  /** How many things break it. */
   readonly count: number;
   /** The first three: keys, ids, members or positions. */
   readonly examples: readonly string[];
 }
 
-/** Counts what breaks each rule. */
 export class FindingCounter<Rule extends string> {
   readonly #findings = new Map<Rule, { count: number; readonly examples: string[] }>();
 
@@ -22,7 +20,6 @@ export class FindingCounter<Rule extends string> {
     }
   }
 
-  /** Ordered by rule. */
   get all(): Finding<Rule>[] {
     return [...this.#findings.keys()].toSorted().map((rule) => ({ rule, ...this.#findings.get(rule)! }));
   }

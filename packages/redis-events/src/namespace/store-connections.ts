@@ -1,36 +1,37 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, type Provider } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
-import { shownError } from '@nest-session/core/internal';
+import { shownError, shownText } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Cluster, Redis } from 'ioredis';
 import { FailureLog, logger } from '../logging/failure.log.js';
 import { adviceFor } from '../logging/advice.js';
-import { Partitions } from '../partitions/partitions.js';
+import { Partitions, shownContent } from '../partitions/partitions.js';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { checkServer, checkStore, type Connection } from './store-format.js';
-import { EvictionCheck } from './eviction.check.js';
 import { LivingInstances } from './living-instances.js';
 import { type LoginSource, loginSourceOf, renewLogins } from '../connection/login.js';
 import { OutageLog } from '../connection/outage.log.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
+  connectionToken,
+  createConnections,
   isShared,
   REDIS_CONNECTIONS,
   type RedisConnections,
 } from '../connection/redis-connections.js';
 import { isAnswer, untilSound } from '../connection/server-faults.js';
 import { RequestConnection } from '../connection/request.connection.js';
-import { isCluster } from '../connection/node-with.js';
+import { isCluster, nodeWith } from '../connection/node-with.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { infoOf } from '../connection/shown-server.js';
 
-// Milliseconds that a start waits for a Redis that it requires. Longer than ioredis' `connectTimeout` of 10 s, whose
-// error says more.
+// Milliseconds that a start waits for a Redis that it requires: longer than the `connectTimeout` of ioredis.
 const LONGEST_START = 11_000;
 
-/**
- * Connects for requests and background work, checks that this version can use the data in Redis, and looks at each
- * connection whether Redis may evict them.
- */
+/** Connects for requests and background work, and checks that this version can use the data in Redis. */
 @Injectable()
 export class StoreConnections implements BackgroundService {
   readonly #eviction: EvictionCheck;
@@ -84,7 +85,6 @@ export class StoreConnections implements BackgroundService {
     await settledWithin(this.options.commandTimeout, connected);
   }
 
-  /** @throws SessionStoreError that says why there is no connection */
   async #require(connected: Promise<unknown>): Promise<void> {
     // A Cluster and Sentinels are asked again and again.
     const hasEnded = await settledWithin(LONGEST_START, connected);
@@ -153,18 +153,15 @@ function unlessAnswered(error: unknown): void {
   if (!(error instanceof SessionStoreError) || !isAnswer(error.cause)) throw error;
 }
 
-// Milliseconds between two looks. A connection is silent for twice as long at most.
 const INTERVAL = 5000;
 // Milliseconds.
 const RENEWAL = 60_000;
 
 /**
- * Keeps the connections usable that nobody uses for a while. Networks forget connections on which nothing is sent, and
- * the next request would wait in vain. Over those it asks for the time, which needs no right of its own; where no reply
- * comes, ioredis connects anew. Logs connections in again before a password that has changed is no longer valid.
+ * Keeps connections usable that nobody uses for a while, which networks forget: it asks for the time over them, and
+ * where no reply comes, ioredis connects anew. Logs in again before a changed password is no longer valid.
  */
 export class ConnectionUpkeep implements BackgroundService {
-  /** What each connection had sent at the last look. */
   readonly #sent = new WeakMap<Redis, number>();
   readonly #failures = new FailureLog(
     'The password of Redis could not be renewed, trying again',
@@ -200,7 +197,6 @@ export class ConnectionUpkeep implements BackgroundService {
     void this.renewLogins();
   }
 
-  /** Never rejects. */
   async renewLogins(): Promise<void> {
     if (!this.login) return;
     try {
@@ -211,11 +207,110 @@ export class ConnectionUpkeep implements BackgroundService {
     }
   }
 
-  /** Those that are ready, but not those that hear messages, which have heartbeats of their own. */
+  /** Not those that hear messages, which have heartbeats of their own. */
   *#clients(): Iterable<Redis> {
     const { request, writes, background, reader, broadcast } = this.connections;
     const ofBackground = isCluster(background) ? (background as Cluster).nodes() : [background];
     const all = new Set([...request.all, ...writes.all, ...ofBackground, reader, broadcast]);
     for (const client of all) if (client?.status === 'ready') yield client;
   }
+}
+
+const INJECTED = ['request', 'writes', 'background', 'subscriber', 'notifications', 'signals'] as const;
+
+export const CONNECTION_PROVIDERS: Provider[] = [
+  ...INJECTED.map((name) => ({
+    provide: connectionToken(name),
+    inject: [REDIS_CONNECTIONS],
+    useFactory: (connections: RedisConnections) => connections[name],
+  })),
+  RequestConnection,
+  StoreConnections,
+  PartitionSignals,
+];
+
+export const SHARED_CONNECTIONS: Provider[] = [
+  OutageLog,
+  {
+    provide: REDIS_CONNECTIONS,
+    inject: [CONNECTION_OPTIONS, OutageLog, { token: CONNECTIONS_TO_SHARE, optional: true }],
+    useFactory: (
+      options: ConnectionOptions & { readonly isShared: boolean },
+      log: OutageLog,
+      shared?: ConnectionsToShare,
+    ) => createConnections(options, log, options.isShared ? shared?.connections : undefined),
+  },
+];
+
+/** No event comes of an eviction: nothing is left to record it. */
+export class EvictionCheck {
+  readonly #evicting = new Map<string, string>();
+
+  constructor(private readonly partitions: Pick<Partitions, 'all' | 'owner'>) {}
+
+  /** Warns once of each policy of a node. A node whose policy cannot be found out is left as it was. Never rejects. */
+  async look(connection: Connection): Promise<void> {
+    const found = await nodeMemory(connection, this.partitions);
+    const learned = [...found].map(([{ options }, { policy }]) =>
+      this.#learn(`${options.host}:${options.port}`, policy),
+    );
+    if (!learned.includes(true)) return;
+    const several = found.size > 1 || this.#evicting.size > 1;
+    const policies = [...this.#evicting].map(([address, policy]) => policy + (several ? ` on ${address}` : ''));
+    logger.warn(
+      `Redis may evict ${lossOf(this.partitions.owner.holds)}: its maxmemory-policy is ${policies.join(', ')}. ` +
+        'Set it to noeviction',
+    );
+  }
+
+  #learn(address: string, policy: string): boolean {
+    const isNews = policy !== 'noeviction' && this.#evicting.get(address) !== shownText(policy);
+    if (policy === 'noeviction') this.#evicting.delete(address);
+    else this.#evicting.set(address, shownText(policy));
+    return isNews;
+  }
+}
+
+const CONSEQUENCES: Readonly<Record<string, string>> = {
+  deadlines: 'which then never come',
+  events: 'which then reach no group',
+};
+
+export function lossOf(holds: string): string {
+  return `${shownContent(holds)}, ${CONSEQUENCES[holds] ?? 'which then end without an event'}`;
+}
+
+export interface NodeMemory {
+  readonly policy: string;
+  /** Whether it refuses every command that takes memory. */
+  readonly isFull: boolean;
+}
+
+/** Asks by INFO, because CONFIG is forbidden more often. Leaves silent nodes out. Never rejects. */
+export async function nodeMemory(
+  connection: Connection,
+  { all }: Pick<Partitions, 'all'>,
+): Promise<ReadonlyMap<Redis, NodeMemory>> {
+  const asked = new Map<Redis, Promise<NodeMemory | undefined>>();
+  const found = new Map<Redis, NodeMemory>();
+  const ask = async (client: Redis, key: string) => {
+    const node = nodeWith(client, key);
+    const reply = asked.get(node) ?? memoryOf(node);
+    asked.set(node, reply);
+    const memory = await reply;
+    if (memory) found.set(node, memory);
+  };
+  const keys = all.map(({ prefix }) => prefix);
+  await Promise.all(keys.map((key) => connection.run((client) => ask(client, key), key).catch(() => undefined)));
+  return found;
+}
+
+async function memoryOf(node: Redis): Promise<NodeMemory | undefined> {
+  const info = infoOf(await node.info('memory'));
+  const policy = info.get('maxmemory_policy');
+  const bytes = (name: string) => Number(info.get(name) ?? 0);
+  const limit = bytes('maxmemory');
+  // As Redis compares it. Under another policy, it evicts.
+  const isOver = limit > 0 && bytes('used_memory') - bytes('mem_not_counted_for_evict') > limit;
+  return policy === undefined ? undefined : { policy, isFull: isOver && policy === 'noeviction' };
 }

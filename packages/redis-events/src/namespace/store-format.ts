@@ -8,9 +8,7 @@ import { infoOf, serverIn, tooOldProblem } from '../connection/shown-server.js';
 import { redisTime } from '../connection/node-with.js';
 import { isAnswer } from '../connection/server-faults.js';
 
-/** What a version of the library knows of the formats of the data in Redis. */
 export interface StoreFormat {
-  /** The format that it writes. */
   readonly version: number;
   /** The oldest format that it understands. */
   readonly oldest: number;
@@ -23,17 +21,14 @@ export interface StoreFormat {
 /** What this version knows. A change that old instances can ignore raises `version` alone. */
 export const FORMAT: StoreFormat = { version: 3, oldest: 3, minReader: 3, minWriter: 3 };
 
-/** The fields of `meta` that say it. */
 const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
 
 type Recorded = readonly (string | null | undefined)[];
 
-/** Whether the data is changed, or only read. */
 interface Access {
   readonly writes: boolean;
 }
 
-/** The highest numbers of what is recorded and what a version writes: those to record. */
 function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
   return {
     version: Math.max(Number(version ?? 0), own.version),
@@ -42,10 +37,7 @@ function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
   };
 }
 
-/**
- * Why a version cannot read, or write, data with these `FORMAT_FIELDS`; undefined when it can. Without the last two,
- * the first one counts for them.
- */
+/** Undefined: none. Without the last two of these fields, the first one counts for them. */
 function formatProblem(
   [version, minReader, minWriter]: Recorded,
   own: StoreFormat,
@@ -65,16 +57,12 @@ function formatProblem(
   );
 }
 
-/** Where commands are run. */
 export interface Connection {
-  /** Runs a command on a client of the node that has a key, or on one of the whole Cluster. */
+  /** The client is of the node that has the key, or of the whole Cluster. */
   run<T>(command: (client: Redis) => Promise<T>, key: string): Promise<T>;
 }
 
-/**
- * Checks that the scripts run on this server. One that does not say its version is tried.
- * @throws InvalidSessionOptionsError when it is too old, and whatever the connection throws
- */
+/** One that does not say its version is tried. @throws InvalidSessionOptionsError when it is too old for the scripts */
 export async function checkServer(connection: Connection, { meta, owner }: Partitions): Promise<void> {
   const ask = (client: Redis) =>
     client.info('server').catch((error: unknown) => {
@@ -88,10 +76,9 @@ export async function checkServer(connection: Connection, { meta, owner }: Parti
 }
 
 /**
- * Checks on the first connection that this version can use the data in Redis. The first instance records the format,
- * the number of partitions and the form of ids there; the first one that writes a newer format raises it. `own`: what
- * this version knows.
- * @throws InvalidSessionOptionsError when they differ, and whatever the connection throws
+ * Checks that this version, which knows `own`, can use the data in Redis. The first instance records the format, the
+ * number of partitions and the form of ids; the first one that writes a newer format raises it. @throws
+ * InvalidSessionOptionsError when they differ
  */
 export async function checkStore(connection: Connection, partitions: Partitions, own = FORMAT): Promise<void> {
   const { count, owner } = partitions;
@@ -171,17 +158,14 @@ async function raiseFormat(
 }
 
 /**
- * The partitions that an application has recorded, for a command that moves sessions: it records nothing itself.
- * @throws InvalidSessionOptionsError when no application has started in the namespace, or one of another format
+ * For a command that moves sessions: it records nothing itself. @throws InvalidSessionOptionsError when no application
+ * has started in the namespace, or one of another format
  */
 export function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
   return recordedIn({ run: (command) => command(client) }, partitions, { writes: true });
 }
 
-/**
- * The same number, for a command that looks at what they hold or, with `writes`, changes it.
- * @throws InvalidSessionOptionsError also while they are being moved to others
- */
+/** @throws InvalidSessionOptionsError also while the partitions are being moved to others */
 export async function settledPartitions(
   connection: Connection,
   partitions: Partitions,
@@ -192,7 +176,7 @@ export async function settledPartitions(
   return Number(record);
 }
 
-/** The field of `meta` with the time since when instances have the option `maxSessions`, in epoch milliseconds. */
+/** Since when instances have the option `maxSessions`, in epoch milliseconds. */
 export const LIMITED_SINCE = 'limitedSince';
 
 async function recordedIn(connection: Connection, partitions: Partitions, access: Access): Promise<string> {
@@ -207,19 +191,16 @@ async function recordedIn(connection: Connection, partitions: Partitions, access
   return record;
 }
 
-/** A number of partitions, for a sentence. */
 export function shownCount(partitions: string): string {
   return partitions === '1' ? '1 partition' : `${partitions} partitions`;
 }
 
-/** @throws InvalidSessionOptionsError */
 export function refuse({ namespace, owner }: Pick<Partitions, 'namespace' | 'owner'>, problem: string): never {
   throw new InvalidSessionOptionsError(owner.module, [
     `The ${shownContent(owner.holds)} in namespace ${JSON.stringify(namespace)} ${problem}`,
   ]);
 }
 
-/** What `ids` says of a namespace whose ids were tokens first, and are hashes now. */
 const BOTH_FORMS = 'both';
 
 const HASHED_IDS =
@@ -237,7 +218,6 @@ function refuseFor(partitions: Partitions, problem: string | undefined): void {
 
 const MORE = 'See the page "Scaling" of the documentation.';
 
-/** Why this instance cannot use the recorded partitions, and what to do. */
 function partitionsProblem(
   record: string,
   { count, owner, namespace }: Pick<Partitions, 'count' | 'owner' | 'namespace'>,

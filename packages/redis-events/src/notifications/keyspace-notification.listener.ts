@@ -2,11 +2,11 @@ import type { FactoryProvider } from '@nestjs/common';
 import { shownError } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import type { Redis } from 'ioredis';
-import { nodeLike } from '../connection/node-with.js';
 import { connectionToken, type RedisConnections } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
 import { logger } from '../logging/failure.log.js';
 import {
+  ALL_CLASSES,
   type KeyspaceGap,
   type KeyspaceHealth,
   type KeyspaceNotification,
@@ -15,10 +15,14 @@ import {
   type KeyspaceSubscriptionOptions,
   type ResolvedSubscription,
   resolveSubscription,
+  toKeyspaceNotification,
 } from './keyspace-subscription.options.js';
-import { type NodeConnections, type NodeReports, NodeSubscription } from './missed-notifications.js';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { nodeLike } from '../connection/node-with.js';
+import { isAnswer, isFaultOfServer } from '../connection/server-faults.js';
+import { RETRY } from '../timing/background-service.js';
 
-/** The intervals of a listener, in milliseconds. */
 export interface ListenerPace {
   /** The time between two PINGs. */
   readonly heartbeat: number;
@@ -30,16 +34,13 @@ const PACE: ListenerPace = { heartbeat: 10_000, probe: 60_000 };
 
 /**
  * Listens to key events of Redis: a key was set, was deleted or has expired. `RedisEventsModule` and
- * `RedisSessionModule` provide it for injection, and start and stop it with the application. It connects at the first
- * `listen()`.
- *
- * Notifications are fast, but best effort. They are lost during an outage, and while `notify-keyspace-events` lacks a
- * flag. The listener sets the flags if CONFIG is allowed, replaces dead connections, notices when Redis is silent, and
- * calls `onGap` when notifications may be missing. Every instance gets every notification.
+ * `RedisSessionModule` provide it for injection, and start and stop it. It connects at the first `listen()`. Every
+ * instance gets every notification, but they are best effort, and lost during an outage or while
+ * `notify-keyspace-events` lacks a flag. The listener sets the flags if CONFIG is allowed, replaces dead connections,
+ * notices when Redis is silent, and calls `onGap` when notifications may be missing.
  */
 export class KeyspaceNotificationListener {
   readonly #subscriptions = new Set<ListenerSubscription>();
-  /** The connections to the nodes. */
   readonly #subscribers = new Set<Redis>();
   readonly #beats: PollingLoop;
   #state: 'new' | 'running' | 'stopped' = 'new';
@@ -57,8 +58,7 @@ export class KeyspaceNotificationListener {
   }
 
   /**
-   * Subscribes to key events until you close the subscription. If you call it before the application has started, it
-   * subscribes at the start. On a Cluster, it subscribes to the events of every primary.
+   * Subscribes, from the start of the application on, until you close the subscription; on a Cluster, to every primary.
    * @throws InvalidSessionOptionsError that names all problems at once
    */
   listen(options: KeyspaceSubscriptionOptions): KeyspaceSubscription {
@@ -95,7 +95,7 @@ export class KeyspaceNotificationListener {
 
   #begin(subscription: ListenerSubscription): void {
     subscription.start();
-    for (const subscriber of this.#subscribers) subscription.addNode(this.#connectionsTo(subscriber));
+    for (const subscriber of this.#subscribers) subscription.addNode(subscriber, this.nodes, this.commands);
     if (this.#isConnected) return;
     this.#isConnected = true;
     this.nodes.onOpen((subscriber) => this.#add(subscriber));
@@ -105,37 +105,21 @@ export class KeyspaceNotificationListener {
   #add(subscriber: Redis): void {
     if (this.#state !== 'running') return;
     this.#subscribers.add(subscriber);
-    for (const subscription of this.#subscriptions) subscription.addNode(this.#connectionsTo(subscriber));
-    subscriber.once('end', () => this.#remove(subscriber));
+    for (const subscription of this.#subscriptions) subscription.addNode(subscriber, this.nodes, this.commands);
+    subscriber.once('end', () => {
+      this.#subscribers.delete(subscriber);
+      for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
+    });
   }
 
-  /** Forgets a node whose keys have moved to other nodes. */
-  #remove(subscriber: Redis): void {
-    if (this.#state !== 'running') return;
-    this.#subscribers.delete(subscriber);
-    for (const subscription of this.#subscriptions) subscription.removeNode(subscriber);
-  }
-
-  /**
-   * TCP notices a vanished peer only when something is sent. The PING sends something, and the timeout of the socket
-   * notices when its reply is missing.
-   */
+  /** TCP notices a vanished peer only when something is sent; the timeout of the socket then misses the reply. */
   #beat(): void {
     for (const subscriber of this.#subscribers)
       if (subscriber.status === 'ready') subscriber.ping().catch(() => undefined);
     for (const subscription of this.#subscriptions) subscription.check();
   }
-
-  #connectionsTo(subscriber: Redis): NodeConnections {
-    return {
-      subscriber,
-      commands: () => nodeLike(this.commands, subscriber),
-      has: (key) => this.nodes.of(key) === subscriber,
-    };
-  }
 }
 
-/** Provides a listener on a connection of the module. */
 export function keyEventListener(
   provide: symbol | typeof KeyspaceNotificationListener,
   name: keyof RedisConnections,
@@ -153,14 +137,12 @@ function worstFirst<T extends { readonly state: KeyspaceState }>(all: readonly T
   return all.toSorted((a, b) => WORST_FIRST.indexOf(a.state) - WORST_FIRST.indexOf(b.state));
 }
 
-/** One subscription of a listener on all nodes. It handles notifications, and reports gaps and health. */
-export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
+export class ListenerSubscription implements KeyspaceSubscription {
   readonly #resolved: ResolvedSubscription;
   readonly #queue: NotificationQueue;
   readonly #parts = new Map<Redis, NodeSubscription>();
   #health: KeyspaceHealth = { state: 'stopped', reason: undefined, since: Date.now() };
   #isRunning = false;
-  /** The gap that waits to be reported. */
   #gap: KeyspaceGap | undefined;
   #catchingUp: Promise<void> = Promise.resolve();
 
@@ -186,24 +168,21 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     return this.#health;
   }
 
-  /** Called when the listener starts. */
   start(): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
     this.changed();
   }
 
-  /** Subscribes on a node that has got keys. */
-  addNode(connections: NodeConnections): void {
+  addNode(subscriber: Redis, nodes: Pick<RedisNodes, 'of'>, commands: Redis): void {
     const others = [...this.#parts.values()].map(({ lastHeard }) => lastHeard).filter((at) => at !== undefined);
     const lastHeard = others.length > 0 ? Math.min(...others) : undefined;
-    const part = new NodeSubscription(connections, this.#resolved, this, this.interval, lastHeard);
-    this.#parts.set(connections.subscriber, part);
+    const part = new NodeSubscription(subscriber, nodes, commands, this.#resolved, this, this.interval, lastHeard);
+    this.#parts.set(subscriber, part);
     this.changed();
     part.start();
   }
 
-  /** Called when a node no longer has any keys. */
   removeNode(subscriber: Redis): void {
     this.#parts.get(subscriber)?.stop();
     this.#parts.delete(subscriber);
@@ -220,7 +199,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     await this.stop();
   }
 
-  /** Resolves when running handlers have finished. */
   async stop(): Promise<void> {
     this.#isRunning = false;
     for (const part of this.#parts.values()) part.stop();
@@ -233,7 +211,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     if (this.#isRunning) this.#queue.push(notification);
   }
 
-  /** Takes over the health of the node with the worst state. */
   changed(): void {
     const { state, reason } = this.#worst();
     if (state === this.#health.state && reason === this.#health.reason) return;
@@ -246,7 +223,7 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
     }
   }
 
-  /** Calls `onGap` once at a time. A waiting call also covers the gaps that follow. */
+  /** One call at a time. A waiting call also covers the gaps that follow. */
   missed(since: number | undefined): void {
     const waiting = this.#gap;
     // Undefined is the earliest of all.
@@ -287,7 +264,6 @@ export class ListenerSubscription implements KeyspaceSubscription, NodeReports {
 // Notifications for a slow handler must not fill the memory.
 const LONGEST_QUEUE = 10_000;
 
-/** Calls the handler with notifications in their order, with a limited number of calls at a time. */
 class NotificationQueue {
   readonly #running = new Set<Promise<void>>();
   #waiting: KeyspaceNotification[] = [];
@@ -312,7 +288,6 @@ class NotificationQueue {
     }
   }
 
-  /** Starts no more calls. Resolves when the running calls have finished. */
   async stop(): Promise<void> {
     const left = this.#waiting;
     const stopped = new Error('The listener stopped before the handler was called');
@@ -351,4 +326,252 @@ class NotificationQueue {
     }
     this.#logged = error;
   }
+}
+
+interface ProbeResult {
+  /** Whether flags were missing and have been set, so that Redis may not have sent earlier notifications. */
+  readonly flagsWereMissing: boolean;
+  /** Why the flags could not be read or set; undefined if they could. */
+  readonly refused: string | undefined;
+  /** Whether the notification of the canary arrived; undefined without a canary, or if it could not be written. */
+  readonly heard: boolean | undefined;
+}
+
+// Milliseconds.
+const PAUSE_AFTER_ERROR = 100;
+// A canary lives for one millisecond by Redis' clock. The clock may be set back meanwhile, so look again.
+const LOOK_INTERVAL = 5;
+const MOST_LOOKS = 200;
+// A prefix with a hash tag has keys on one node only. For any other prefix, a key on the node is soon found.
+const MOST_DRAWS = 2000;
+
+/**
+ * The part of a subscription on one node: it sets the flags of `notify-keyspace-events`, checks with a canary whether
+ * notifications arrive, and reports when some may have been missed.
+ */
+class NodeSubscription {
+  #state: KeyspaceState = 'connecting';
+  #reason: string | undefined;
+  /** Counts lost connections and the end, because the result of a check is valid for one connection only. */
+  #gone = 0;
+  #isSubscribed = false;
+  #nextCheck = 0;
+  /** The key of the canary whose notification is awaited. */
+  #awaited: string | undefined;
+  #isChecking = false;
+  #isCheckDue = false;
+  readonly #listeners = {
+    message: (channel: string, message: string) => {
+      if (this.resolved.channels.includes(channel)) this.#receive(toKeyspaceNotification(channel, message));
+    },
+    pmessage: (pattern: string, channel: string, message: string) => {
+      if (this.resolved.patterns.includes(pattern)) this.#receive(toKeyspaceNotification(channel, message, pattern));
+    },
+    ready: () => void this.check(),
+    close: () => this.#disconnected(),
+  };
+
+  constructor(
+    /** The connection on which the notifications of the node arrive. */
+    private readonly subscriber: Redis,
+    private readonly nodes: Pick<RedisNodes, 'of'>,
+    /** Leads to the node for other commands. */
+    private readonly commands: Redis,
+    private readonly resolved: ResolvedSubscription,
+    private readonly reports: ListenerSubscription,
+    private readonly interval: number,
+    /** When notifications of the whole subscription last arrived. */
+    public lastHeard: number | undefined,
+  ) {}
+
+  get state(): KeyspaceState {
+    return this.#state;
+  }
+
+  get reason(): string | undefined {
+    return this.#reason;
+  }
+
+  start(): void {
+    for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.on(event, listener);
+    void this.check();
+  }
+
+  stop(): void {
+    this.#gone++;
+    for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.off(event, listener);
+  }
+
+  /** Unsubscribes from what the others do not hear. */
+  leave(others: readonly ResolvedSubscription[]): void {
+    this.stop();
+    const { subscriber } = this;
+    if (subscriber.status !== 'ready') return;
+    const alone = (kind: 'channels' | 'patterns') =>
+      this.resolved[kind].filter((name) => !others.some((other) => other[kind].includes(name)));
+    const [channels, patterns] = [alone('channels'), alone('patterns')];
+    if (channels.length > 0) subscriber.unsubscribe(...channels).catch(() => undefined);
+    if (patterns.length > 0) subscriber.punsubscribe(...patterns).catch(() => undefined);
+  }
+
+  /** Runs one check at a time; a call during a check causes another one. Never rejects. */
+  async check(): Promise<void> {
+    this.#isCheckDue = true;
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    while (this.#isCheckDue) {
+      this.#isCheckDue = false;
+      if (this.subscriber.status === 'ready') await this.#check();
+    }
+    this.#isChecking = false;
+  }
+
+  #disconnected(): void {
+    this.#gone++;
+    this.#isSubscribed = false;
+    this.#nextCheck = 0;
+    this.#report('connecting', 'there is no connection to Redis');
+  }
+
+  #receive(notification: KeyspaceNotification | undefined): void {
+    if (!notification || !this.resolved.hears(notification.event)) return;
+    const { event, key } = notification;
+    const isCanary = this.resolved.canaries.some((prefix) => key.startsWith(prefix));
+    if (!isCanary) this.reports.receive(notification);
+    else if (event === 'expired' && key === this.#awaited) this.#awaited = undefined;
+  }
+
+  async #check(): Promise<void> {
+    if (performance.now() < this.#nextCheck) return;
+    const gone = this.#gone;
+    const isNew = !this.#isSubscribed;
+    if (!isNew || (await this.#subscribe())) {
+      const result = await this.#probe();
+      if (gone === this.#gone) this.#conclude(result, isNew);
+    }
+    if (gone === this.#gone) this.#nextCheck = performance.now() + this.interval;
+  }
+
+  async #subscribe(): Promise<boolean> {
+    const gone = this.#gone;
+    const { subscriber } = this;
+    const { channels, patterns } = this.resolved;
+    while (gone === this.#gone) {
+      try {
+        if (channels.length > 0) await subscriber.subscribe(...channels);
+        if (gone === this.#gone && patterns.length > 0) await subscriber.psubscribe(...patterns);
+        this.#isSubscribed = gone === this.#gone;
+        return this.#isSubscribed;
+      } catch (error) {
+        if (gone !== this.#gone) break;
+        if (!isFaultOfServer(error)) {
+          this.#report('refused', `the channel is not allowed (${shownError(error)})`);
+          break;
+        }
+        await pause(RETRY, undefined, { ref: false });
+      }
+    }
+    return false;
+  }
+
+  #conclude({ heard, refused, flagsWereMissing }: ProbeResult, isNew: boolean): void {
+    const before = this.#state;
+    if (heard === false) {
+      // After a failover the old server may stay connected, but keys no longer expire there. A new connection finds the
+      // new server.
+      if (!isNew && (before === 'listening' || refused === undefined)) {
+        return this.subscriber.disconnect(true);
+      }
+      this.#report('silent', refused ?? `no notification arrives, although "${this.resolved.flags}" is set`);
+    } else if (heard === undefined && refused !== undefined) {
+      this.#report('unproven', refused);
+    } else {
+      this.#report('listening');
+    }
+    if (isNew || flagsWereMissing || (before === 'silent' && heard)) this.reports.missed(this.lastHeard);
+    if (this.#state === 'listening') this.lastHeard = Date.now();
+  }
+
+  /** While the node has a connection for notifications, waits for one for commands. */
+  async #probe(): Promise<ProbeResult> {
+    const { flags } = this.resolved;
+    for (;;) {
+      try {
+        const flagsWereMissing = await requireFlags(nodeLike(this.commands, this.subscriber), flags);
+        return { flagsWereMissing, refused: undefined, heard: await this.#hearsCanary() };
+      } catch (error) {
+        const isAnswered = isAnswer(error) && !isFaultOfServer(error);
+        if (isAnswered || this.subscriber.status !== 'ready') {
+          const refused =
+            `CONFIG is not allowed (${shownError(error)}): ` + `set notify-keyspace-events to "${flags}" on the server`;
+          return { flagsWereMissing: false, refused, heard: await this.#hearsCanary() };
+        }
+        await pause(PAUSE_AFTER_ERROR, undefined, { ref: false });
+      }
+    }
+  }
+
+  async #hearsCanary(): Promise<boolean | undefined> {
+    const key = this.#canaryOfNode();
+    if (key === undefined) return undefined;
+    this.#awaited = key;
+    try {
+      const commands = nodeLike(this.commands, this.subscriber);
+      await commands.set(key, '', 'PX', 1);
+      for (let looks = 1; (await commands.exists(key)) === 1; looks++) {
+        if (looks === MOST_LOOKS) return undefined;
+        await pause(LOOK_INTERVAL, undefined, { ref: false });
+      }
+      // Redis sends the notification before the reply to this PING or not at all.
+      await this.subscriber.ping();
+    } catch {
+      return undefined;
+    }
+    return this.#awaited !== key;
+  }
+
+  #canaryOfNode(): string | undefined {
+    const { canaries } = this.resolved;
+    for (let draws = 0; draws < MOST_DRAWS && canaries.length > 0; draws++) {
+      const key = canaries[draws % canaries.length]! + randomUUID();
+      if (this.nodes.of(key) === this.subscriber) return key;
+    }
+    return undefined;
+  }
+
+  #report(state: KeyspaceState, reason?: string): void {
+    if (state === this.#state && reason === this.#reason) return;
+    [this.#state, this.#reason] = [state, reason];
+    this.reports.changed();
+  }
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+/** Adds the missing flags. Whether the setting has changed. Rejects if CONFIG is not allowed. */
+export function requireFlags(client: Redis, needed: string): Promise<boolean> {
+  // One connection of the process after the other: of two that read before either writes, one would lose its flags.
+  const { host, port, path } = client.options;
+  const server = [host, port, path].join(' ');
+  const added = Promise.resolve(turns.get(server)).then(() => addFlags(client, needed));
+  turns.set(
+    server,
+    added.catch(() => undefined),
+  );
+  return added;
+}
+
+async function addFlags(client: Redis, needed: string): Promise<boolean> {
+  const before = await read(client);
+  const present = before.replace('A', ALL_CLASSES);
+  const missing = needed.split('').filter((flag) => !present.includes(flag));
+  if (missing.length === 0) return false;
+  await client.config('SET', 'notify-keyspace-events', before + missing.join(''));
+  // Redis 7.0 does not show the flag `n` together with `A`, so compare the settings.
+  return (await read(client)) !== before;
+}
+
+async function read(client: Redis): Promise<string> {
+  const [, flags = ''] = (await client.config('GET', 'notify-keyspace-events')) as string[];
+  return flags;
 }

@@ -25,8 +25,8 @@ export interface KeyspaceHealth {
 /** A period in which notifications may have been missed. It ends with the call of `onGap`. */
 export interface KeyspaceGap {
   /**
-   * When the last check showed that notifications arrive, in epoch ms by the clock of this process. It is up to a
-   * minute before the gap. Undefined for the first gap, which covers all time before the subscription.
+   * When notifications last proved to arrive, in epoch ms by the clock of this process: up to a minute before the gap.
+   * Undefined for the first gap, which covers all time before the subscription.
    */
   readonly since: number | undefined;
 }
@@ -41,14 +41,11 @@ export interface KeyspaceSubscription {
 
 /** Options of `KeyspaceNotificationListener.listen()`. */
 export interface KeyspaceSubscriptionOptions {
-  /**
-   * Redis' names of the events, such as `'expired'` or `['set', 'del']`, without patterns. `'*'` means all events,
-   * which costs Redis the most.
-   */
+  /** Redis' names of the events, such as `'expired'` or `['set', 'del']`. `'*'`, all events, costs Redis the most. */
   readonly events: KeyEventName | readonly KeyEventName[];
   /**
-   * A key, a Redis pattern such as `'cart:*'`, or a list of them. Redis then sends nothing about other keys.
-   * @default all keys
+   * A key, a pattern of Redis such as `'cart:*'`, or a list of them: Redis sends nothing about others. @default all
+   * keys
    */
   readonly keys?: string | readonly string[];
   /** The number of the database, or `'*'` for all databases. @default the database of the listener's connection */
@@ -58,35 +55,29 @@ export interface KeyspaceSubscriptionOptions {
   /** Calls of the handler at a time, 1 to 10000. With 1, they keep the order of the events. @default 1 */
   readonly concurrency?: number;
   /**
-   * Called with each notification that was not handled, and the reason: the handler failed, 10,000 notifications were
-   * already waiting, or the listener stopped first.
-   * @default a log line without the key
+   * Called with what was not handled: the handler failed, 10,000 notifications were already waiting, or the listener
+   * stopped first. @default a log line without the key
    */
   readonly onError?: (error: unknown, notification: KeyspaceNotification) => unknown;
   /**
-   * Called when notifications may have been missed: after the first subscription, after each lost connection, and when
-   * Redis was silent. New notifications already arrive by then, so you may also get one about a key that you look up
-   * here.
+   * Called when notifications may have been missed: after the first subscription, each lost connection, and when Redis
+   * was silent. New ones already arrive by then, perhaps about a key that you look up here.
    */
   readonly onGap?: (gap: KeyspaceGap) => unknown;
   /** Called with each change of the health. @default a log line */
   readonly onHealth?: (health: KeyspaceHealth) => unknown;
   /**
-   * One or more prefixes for the keys of canaries. The listener writes a canary at the start and once a minute and lets
-   * it expire, to check that notifications arrive. The prefix must match `keys`, and no other key may have it, because
-   * the handler gets no notification about such keys. On a Cluster, the listener checks the nodes that can have such a
-   * key: all of them, unless the prefixes have hash tags. A canary needs the event `'expired'` and the database of the
-   * listener.
-   * @default none: the listener reads CONFIG if that is allowed
+   * Prefixes for the keys of canaries, which the listener writes at the start and once a minute and lets expire, to
+   * check that notifications arrive. A prefix must match `keys`, and no other key may have it: the handler does not
+   * hear of such keys. On a Cluster, each node that can have one is checked. It needs the event `'expired'` and the
+   * database of the listener. @default none: the listener reads CONFIG if that is allowed
    */
   readonly canary?: string | readonly string[];
 }
 
 export interface ResolvedSubscription {
-  /** Channels to subscribe to by name. */
   readonly channels: readonly string[];
   readonly patterns: readonly string[];
-  /** The flags that `notify-keyspace-events` must contain. */
   readonly flags: string;
   readonly hears: (event: KeyEventName) => boolean;
   /** Events that may be those of a later Redis, or of a module. */
@@ -95,7 +86,6 @@ export interface ResolvedSubscription {
   readonly canaries: readonly string[];
 }
 
-/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDatabase: number): ResolvedSubscription {
   const reader = new OptionReader('KeyspaceNotificationListener', options);
   const events = asList(reader.value('events', isNames, 'the name of an event, a list of names, or "*"'));
@@ -134,7 +124,7 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   };
 }
 
-/** Why no key event has this name, and what to write; undefined of one that may be that of a module of Redis. */
+/** Undefined of one that may be that of a module of Redis. */
 function eventProblem(event: string): string | undefined {
   if (event === '*') return undefined;
   if (isPattern(event)) return 'and takes no patterns: name each event, or write "*" for all of them';
@@ -179,7 +169,6 @@ export interface KeyspaceNotification {
 
 const CHANNEL = /^__key(space|event)@(\d+)__:(.*)$/s;
 
-/** Returns the notification in a message, or undefined if the message is something else. */
 export function toKeyspaceNotification(
   channel: string,
   message: string,
@@ -249,7 +238,6 @@ const EVENTS_OF_COMMANDS: ReadonlyMap<string, KeyEventName> = new Map(
   }).flatMap(([event, commands]) => commands.map((command) => [command, event] as const)),
 );
 
-/** The event that somebody may mean: by another spelling, a command or a channel. */
 function eventLike(name: string): KeyEventName | undefined {
   const [, event = ''] = /^(?:__key\w+@[^:]*__:)?(.*)$/s.exec(name.trim().toLowerCase()) ?? [];
   const known = Object.values(KEY_EVENTS).flat<readonly (readonly string[])[]>();
@@ -259,7 +247,7 @@ function eventLike(name: string): KeyEventName | undefined {
 /** The flags that `A` stands for: all except `m` (misses) and `n` (new keys). */
 export const ALL_CLASSES = 'g$lshzxetd';
 
-/** The flags that enable these events. For an event that is not listed, all flags. */
+/** For an event that is not listed, all flags. */
 export function classesOf(events: readonly KeyEventName[]): string {
   const flags = events.map((event) => {
     const known = Object.entries(KEY_EVENTS).find(([, names]) => (names as readonly string[]).includes(event));

@@ -8,13 +8,10 @@ type ArgumentOrList = CommandArgument | readonly CommandArgument[];
 /** Runs a script. A list that is at hand need not be copied. */
 type RunScript = (numberOfKeys: number, ...keysAndArguments: ArgumentOrList[]) => Promise<unknown>;
 
-/** A function for each script, which runs it on a connection. */
 export type ScriptsByName<Name extends string> = Readonly<Record<Name, RunScript>>;
 
-/** The scripts of a family on a connection, which are typed functions. */
 export type ScriptsOn<Scripts> = (client: Redis) => Scripts;
 
-/** Makes the scripts once for each connection. */
 export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts> {
   const made = new WeakMap<Redis, Scripts>();
   return (client) => {
@@ -26,7 +23,6 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
   };
 }
 
-/** The text of each script by the name of its function. `family`: the folder of the scripts. */
 export function loadScripts<Name extends string>(
   sources: ScriptSources,
   family: string,
@@ -36,82 +32,61 @@ export function loadScripts<Name extends string>(
   return Object.fromEntries(texts) as Record<Name, string>;
 }
 
-/** Makes a function for each script, which runs it on a connection. */
 export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,
 ): ScriptsByName<Name> {
-  const functions = Object.entries<string>(sources).map(([name, lua]) => [name, new Script(lua).on(client)]);
+  const functions = Object.entries<string>(sources).map(([name, lua]) => [name, runOn(client, lua)]);
   return Object.fromEntries(functions) as ScriptsByName<Name>;
 }
 
 /**
- * A script. Each socket sends its text once, and then its hash, by which Redis knows it. So no call needs a second
- * round trip, and nothing loads scripts in advance. Where Redis has forgotten a script, the call sends its text after
- * all.
+ * The function that runs a script on a connection. Each socket sends the text once, and then its hash, by which Redis
+ * knows it: no call needs a second round trip. Where Redis has forgotten it, the call sends the text after all.
  */
-class Script {
-  readonly #hash: string;
-  /** The sockets that have sent the text. */
-  readonly #senders = new WeakSet<object>();
-
-  constructor(private readonly lua: string) {
-    this.#hash = createHash('sha1').update(lua).digest('hex');
-  }
-
-  /** The function that runs it on a connection. */
-  on(client: Redis): RunScript {
-    return (numberOfKeys, ...keysAndArguments) => this.#run(client, [numberOfKeys, ...keysAndArguments]);
-  }
-
-  #run(client: Redis, args: readonly ArgumentOrList[]): Promise<unknown> {
-    const sent: CommandArgument[] = [this.#hash];
-    for (const each of args) {
-      if (typeof each !== 'object' || Buffer.isBuffer(each)) sent.push(each);
-      else for (const one of each) sent.push(one);
-    }
-    const reply = client.sendCommand(this.#command(client, sent)) as Promise<unknown>;
-    return reply.catch((error: unknown) => {
-      if (!isReply(error, 'NOSCRIPT')) throw error;
-      return client.sendCommand(this.#command(client, sent, { isUnknown: true }));
-    });
-  }
-
-  #command(client: Redis, sent: CommandArgument[], { isUnknown = false } = {}): Command {
-    const command = hiddenCommand(client, 'evalsha', sent, [this.#hash, sent[1]!, HIDDEN]);
+function runOn(client: Redis, lua: string): RunScript {
+  const hash = createHash('sha1').update(lua).digest('hex');
+  const senders = new WeakSet<object>();
+  const commandOf = (sent: CommandArgument[], isUnknown = false): Command => {
+    const command = hiddenCommand(client, 'evalsha', sent, [hash, sent[1]!, HIDDEN]);
     command.toWritable = (socket) => {
-      const isKnown = !isUnknown && this.#senders.has(socket);
-      this.#senders.add(socket);
+      const isKnown = !isUnknown && senders.has(socket);
+      senders.add(socket);
       command.name = isKnown ? 'evalsha' : 'eval';
-      sent[0] = isKnown ? this.#hash : this.lua;
+      sent[0] = isKnown ? hash : lua;
       // Those who trace learn from the text what a hash means.
       command.args[0] = sent[0];
       return encodedCommand(command.name, sent);
     };
     return command;
-  }
+  };
+  return (...args) => {
+    const sent: CommandArgument[] = [hash];
+    for (const each of args) {
+      if (typeof each !== 'object' || Buffer.isBuffer(each)) sent.push(each);
+      else for (const one of each) sent.push(one);
+    }
+    return (client.sendCommand(commandOf(sent)) as Promise<unknown>).catch((error: unknown) => {
+      if (!isReply(error, 'NOSCRIPT')) throw error;
+      return client.sendCommand(commandOf(sent, true));
+    });
+  };
 }
 
-/** The text of each `.lua` file by its name below the folder of scripts, such as `library/clock`, without `.lua`. */
+/** The text of each `.lua` file, named like `library/clock`. */
 export type ScriptSources = Readonly<Record<string, string>>;
 
 const INCLUDE = /^( *)-- include: (.+)$/gm;
 
 /**
- * A script such as `stream/trim-events` out of the sources of its package and of those below it, whose library files it
- * may include. Each `-- include:` line is replaced by the library files that it names, and each of them begins with
- * those that it needs itself. A library file has nothing but named functions and constants.
- *
- * What is included at the margin is there from then on, once. A call pays for each function that it creates, so
- * functions for rare cases are included inside the block of that case, and are there until its end.
- *
- * Each package has its sources in `lua-sources.ts`, which `.dev/embed-scripts.mjs` writes out of its `.lua` files.
+ * A script out of the sources of its package and of those below it. Each `-- include:` line is replaced by the library
+ * files that it names, and by those that they need. What is included at the margin is there from then on, once. A call
+ * pays for each function that it creates, so functions for rare cases are included inside the block of that case.
  */
 export function loadScript(sources: ScriptSources, name: string): string {
   return withIncludes(sources, sourceOf(sources, name), new Set());
 }
 
-/** `known`: the library files that are there already. */
 function withIncludes(sources: ScriptSources, source: string, known: Set<string>): string {
   return source.replace(INCLUDE, (_, margin: string, names: string) => {
     const here = margin === '' ? known : new Set(known);

@@ -6,7 +6,6 @@ import { defineScripts, loadScripts, type ScriptsByName } from './define-scripts
 import { LUA_SOURCES } from './lua-sources.js';
 import { dataKeyOf, type EntryKind, type StreamEntry, type StreamReply } from './stream/stream-entry.js';
 
-/** An instance as a consumer in its group. */
 export interface ConsumerIdentity {
   readonly group: string;
   /** The name of the instance, unique. */
@@ -32,7 +31,6 @@ export interface EntryFailure {
   readonly attempts: number;
 }
 
-/** The handlers of an instance for its group. */
 export interface RegisteredHandlers {
   readonly names: readonly string[];
   /** The types of the events that they want. */
@@ -93,10 +91,7 @@ const SOURCES = {
   }),
 };
 
-/**
- * The scripts for the events stream of a partition: what it holds, its groups and their instances, and its dead
- * letters. The header of each script says what it does and replies.
- */
+/** What these do and reply, the header of each script says. */
 export class EventStreamScripts {
   readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
@@ -138,7 +133,6 @@ export class EventStreamScripts {
     );
   }
 
-  /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   removeGroup(partition: PartitionKeys, group: string, liveness: number) {
     const { events, handlers, dropped, wanted, lostDeadLetters } = partition;
     const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
@@ -149,7 +143,6 @@ export class EventStreamScripts {
     return this.#run<RemoveConsumerReply>('removeConsumer', [events], [group, consumer]);
   }
 
-  /** Counts up to `limit` events after a position. */
   countEvents({ events }: PartitionKeys, position: string, limit: number) {
     return this.#run<CountReply>('countEvents', [events], [position, limit]);
   }
@@ -160,9 +153,8 @@ export class EventStreamScripts {
   }
 
   /**
-   * Up to `limit` events after a position, for a reader outside of the groups. Without a position: where to begin.
-   * `types`: what it wants. `known`: the position up to which it knows that events have made room for ends. `hasRead`:
-   * whether the event at the position was in the stream, so that its loss is a gap.
+   * Without a position: where to begin. `known`: the position up to which the reader knows that events have made room.
+   * `hasRead`: whether the event at the position was in the stream, so that its loss is a gap.
    */
   readEvents(
     { events, trimmed, thinned }: PartitionKeys,
@@ -194,7 +186,6 @@ export class EventStreamScripts {
     return this.#run<TrimLettersReply>('trimDeadLetters', [deadLetters], [retention, maxSize, limit]);
   }
 
-  /** `liveness`: the idle time in milliseconds below which an instance is alive. */
   registerHandlers(
     { events, handlers, wanted }: PartitionKeys,
     { group, consumer }: ConsumerIdentity,
@@ -205,7 +196,6 @@ export class EventStreamScripts {
     return this.#run<RegisterReply>('registerHandlers', [events, handlers, wanted], args);
   }
 
-  /** From now on a group wants events of these types as well. */
   wantEvents({ wanted }: PartitionKeys, { group }: ConsumerIdentity, types: readonly string[]) {
     return this.#run<WantReply>('wantEvents', [wanted], [group, ...types]);
   }
@@ -215,16 +205,12 @@ export class EventStreamScripts {
     await this.client.hsetnx(wanted, group, '');
   }
 
-  /** For the next milliseconds broadcast handlers want events of these types. */
   wantBroadcast(partition: PartitionKeys, types: readonly string[], milliseconds: number) {
     const keys = types.map((type) => partition.broadcastWanted(type));
     return this.#run<WishReply[]>('wantBroadcast', keys, [milliseconds]);
   }
 
-  /**
-   * Whether events of a group are pending, which may be due. It also notes that this instance is alive. Plain commands
-   * instead of a script: cheap when nothing is pending.
-   */
+  /** Whether events of a group are pending, which notes as well that this instance is alive. */
   async hasPending({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity): Promise<boolean> {
     const [[count]] = await Promise.all([
       this.client.xpending(events, group),
@@ -246,13 +232,11 @@ export class EventStreamScripts {
     return this.#run<PickedUpEntry[]>('pickUpEvents', keys, [group, consumer, lease, limit, longestBackOff]);
   }
 
-  /** All handlers of these entries have succeeded. */
   acknowledge(partition: PartitionKeys, { group }: ConsumerIdentity, positions: readonly string[]) {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
     return this.#run<AcknowledgeReply>('acknowledgeEvents', keys, [group, ...positions]);
   }
 
-  /** Handlers of an entry have failed: schedules its retry, or makes it a dead letter. */
   fail(
     entry: StreamEntry,
     { group, consumer }: ConsumerIdentity,
@@ -285,7 +269,6 @@ export class EventStreamScripts {
     return this.#run<RenewReply[]>('renewLease', [events], [group, consumer, ...positions]);
   }
 
-  /** `kept`: the positions of the entries that the instance still handles. */
   releaseEvents(partition: PartitionKeys, { group, consumer }: ConsumerIdentity, kept: readonly string[]) {
     const keys = [partition.events, partition.retries(group)];
     return this.#run<ReleaseReply>('releaseEvents', keys, [group, consumer, ...kept]);

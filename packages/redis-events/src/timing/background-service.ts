@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FailureLog } from '../logging/failure.log.js';
 
-/** What an instance does in the background, from the start of the application to its end. */
 export interface BackgroundService {
   /** Begins. A promise rejects when the application must not start, and resolves when it may go on. */
   start(): Promise<void> | void;
@@ -12,10 +11,7 @@ export interface BackgroundService {
 /** Milliseconds between two attempts at background work that has failed. No longer pause outlives a fault of Redis. */
 export const RETRY = 500;
 
-/**
- * Background work in passes that follow one another, until the signal is aborted. Each pass waits for something to do,
- * and resolves to whether it has shown that what failed before works again.
- */
+/** Repeats a pass, which resolves to whether it has shown that what failed before works again. */
 export async function repeatPasses(
   pass: () => Promise<boolean>,
   signal: AbortSignal,
@@ -32,7 +28,7 @@ export async function repeatPasses(
   }
 }
 
-/** Resolves to true when the work has succeeded or failed, and to false after `ms` milliseconds. Never rejects. */
+/** Whether the work has succeeded or failed within `ms` milliseconds. Never rejects. */
 export async function settledWithin(ms: number, work: Promise<unknown>): Promise<boolean> {
   const done = new AbortController();
   const finished = work.then(

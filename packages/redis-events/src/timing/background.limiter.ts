@@ -4,11 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 const SHORTEST_PAUSE = 1;
 // After a call that has waited for a node to return.
 const LONGEST_PAUSE = 20;
-// How many times as long as the call before it a pause is. A call takes longer where Redis is slow, or has others to
-// serve, so the instances leave room for requests, and for each other.
+// How many times as long as the call before it: a slow Redis gets more room for requests, and for other instances.
 const PAUSE_PER_CALL = 2;
 
-/** The calls to one node. */
 interface Lane {
   last: Promise<unknown>;
   /** The monotonic time from which the next call may run. */
@@ -16,22 +14,19 @@ interface Lane {
 }
 
 /**
- * Keeps background work from crowding out requests, however much work there is. The calls to a node run one at a time,
- * with a pause in between, which is longer after a call that took longer. Each call must be small.
+ * Keeps background work from crowding out requests: the calls to a node, which must be small, run one at a time, with a
+ * pause in between, which is longer after a longer call.
  */
 export class BackgroundLimiter {
   readonly #lanes = new Map<string | undefined, Lane>();
 
-  /** @param shortestPause milliseconds; 0: no pauses. @param nodeOf returns a name for the node that has a key */
+  /** `shortestPause`: milliseconds; 0: none. `nodeOf`: a name for the node that has a key. */
   constructor(
     private readonly shortestPause = SHORTEST_PAUSE,
     private readonly nodeOf: (key: string) => string | undefined = () => undefined,
   ) {}
 
-  /**
-   * Runs the calls to a node in the order of `run()`. The pause delays the next call, not the result of this one.
-   * @param key one of the keys of the call, which are all on one node
-   */
+  /** The pause delays the next call, not the result of this one. `key`: one of the keys of the call. */
   run<T>(call: () => Promise<T>, key: string): Promise<T> {
     const node = this.nodeOf(key);
     const lane = this.#lanes.get(node) ?? { last: Promise.resolve(), nextCall: 0 };

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { Injectable } from '@nestjs/common';
 import { deadline, DeadlineEvent, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/deadlines';
 import { Sessions } from '@nest-session/core';
-import { hideArguments } from '../../src/connection/own-commands.js';
+import { sendOwnCommands } from '../../src/connection/own-commands.js';
 import { internalsOf } from '../../src/connection/login.js';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
@@ -152,7 +152,7 @@ it('a version of ioredis that connects or sends in another way is refused, with 
   const problem = (what: string) =>
     `This version of ioredis has no ${what}, which the connections of nest-session need: install ioredis 5.11 or 6.0`;
   expect(() => internalsOf(without('connector'))).toThrow(problem('`connector.connect()` of a client'));
-  expect(() => hideArguments(without('sendCommand'))).toThrow(problem('`sendCommand()` of a client'));
+  expect(() => sendOwnCommands(without('sendCommand'))).toThrow(problem('`sendCommand()` of a client'));
 });
 
 it('every connection of the library is opened in one file, which lets it send commands of its own', async () => {

@@ -1,6 +1,5 @@
 import { jest } from '@jest/globals';
-import { eventTurns } from '../../src/delivery/event-arrivals.js';
-import type { PartitionTurns } from '../../src/delivery/partition-turns.js';
+import { eventTurns, type PartitionTurns } from '../../src/delivery/partition-turns.js';
 import type { SessionKeys } from '../../../session-redis/src/keys/session-keys.js';
 import { SessionPartitions } from '../../../session-redis/src/keys/session-partitions.js';
 import { HandClock } from '../../../session-redis/test/support/hand-clock.js';

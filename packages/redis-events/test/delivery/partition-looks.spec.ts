@@ -12,7 +12,7 @@ afterEach(() => {
 });
 
 /** Those of a member of a group, which looks for events that another one has left. */
-const looksOf = () => new PartitionTurns(all, new HandSignals(), () => true, { interval: LEASE, spread: true });
+const looksOf = () => new PartitionTurns(all, new HandSignals(), () => true, LEASE);
 
 it('each partition where nothing is pending is looked at once per lease, and never all of them at once', () => {
   const clock = new HandClock();

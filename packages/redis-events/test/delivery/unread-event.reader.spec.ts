@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { nameOf, type StreamEntry } from '../../src/scripts/stream/stream-entry.js';
-import type { UnreadEventReader } from '../../src/delivery/event-arrivals.js';
+import type { UnreadEventReader } from '../../src/delivery/partition-turns.js';
 import { eventReader } from '../../../session-redis/test/support/event-reader.js';
 import { HandSignals } from '../../../session-redis/test/support/hand-signals.js';
 import { Store } from '../../../session-redis/test/support/store.fixture.js';

@@ -2,7 +2,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { classesOf, KEY_EVENTS } from '../../src/notifications/keyspace-subscription.options.js';
-import { requireFlags } from '../../src/notifications/missed-notifications.js';
+import { requireFlags } from '../../src/notifications/keyspace-notification.listener.js';
 
 LeakGuard.install();
 

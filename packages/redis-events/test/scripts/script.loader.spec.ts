@@ -72,7 +72,6 @@ const REPLY_TYPES: Record<string, string | null> = {
   'spring/renew-session': 'RenewSessionReply',
   'namespace/raise-format': null,
   'namespace/sign-instance': null,
-  'namespace/set-back-signs': null,
   'stream/take-cleanup-turn': 'TakeCleanupTurnReply',
   'stream/trim-events': 'TrimReply',
   'stream/create-group': 'CreateGroupReply',

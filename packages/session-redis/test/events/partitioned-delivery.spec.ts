@@ -6,7 +6,7 @@ import { Gate, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
-import { DeadLetterReader } from '../../../redis-events/src/delivery/dead-letter.reader.js';
+import { DeadLetterReader } from '../../../redis-events/src/delivery/event-groups.js';
 import { EventLoader } from '../../../redis-events/src/delivery/event-producer.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';

@@ -737,16 +737,8 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'sign-instance',
     what: 'a new instance',
     prepare: openSession,
-    send: (client, { partitions }) => namespaceScripts(client).signInstance(1, partitions.instances, 1000, 'me'),
-    reply: oneOfNumbers(0, 1),
-  },
-  {
-    script: 'set-back-signs',
-    what: 'instances ahead of the clock',
-    // Afterwards they are in the order of their names.
-    prepare: ({ client, partitions }) => client.zadd(partitions.instances, 2000, 'me', 1500, 'other'),
-    send: (client, { partitions }) => namespaceScripts(client).setBackSigns(1, partitions.instances, 1000),
-    reply: null,
+    send: (client, { partitions }) => namespaceScripts(client).signInstance(1, partitions.instances, 'me', 1000, 9000),
+    reply: [oneOfNumbers(0, 1), 'me'],
   },
   verification('verify-keys', (scripts, { keys }) =>
     scripts.keys(keys.prefix, [{ key: keys.events, type: 'stream', life: 'never' }]),

@@ -1,7 +1,6 @@
 -- include: keys
 -- Makes a dead letter of a stray key or member, once `remove` has removed it. Returns whether it has. Every key that
--- the dead letter needs is read before. `claims` has the key `dead` of the dead letters, which may have `most_bytes`,
--- and the time `at`.
+-- the dead letter needs is read before. `claims`: the key `dead`, its `most_bytes`, and the time `at`.
 local function bury(claims, what, reason, remove)
   -- include: dead-letters
   local letters = dead_letters(claims.dead)

@@ -1,9 +1,7 @@
 -- include: fields
--- The dead letters of a partition. Their bytes have a limit, and every kind has its share: when there are too many, the
--- oldest of the kind that takes most room goes. A kind is a group and the first handler that failed there; stray keys
--- and members are one as well.
+-- The dead letters of a partition. When they take too many bytes, the oldest goes of the kind that takes most: a kind
+-- is a group and the first handler that failed there; stray keys and members are one as well.
 
--- The dead letters in the stream `dead`, and what is recorded of them.
 local function dead_letters(dead)
   return {
     stream = dead, index = dead .. ':index', sizes = dead .. ':sizes',
@@ -11,7 +9,6 @@ local function dead_letters(dead)
   }
 end
 
--- The keys of what is recorded of them, each with its type.
 local function records_of(letters)
   return {
     { letters.index, 'zset' }, { letters.sizes, 'hash' }, { letters.lost, 'hash' }, { letters.unreported, 'hash' },
@@ -35,13 +32,11 @@ local function index_member(kind, position, bytes)
   return kind .. '\n' .. ms .. '-' .. string.format('%06d', sequence) .. '\n' .. bytes
 end
 
--- Removes a letter from the records.
 local function forget_letter(letters, kind, position, bytes)
   if redis.call('ZREM', letters.index, index_member(kind, position, bytes)) == 0 then return end
   if redis.call('HINCRBY', letters.sizes, kind, -bytes) <= 0 then redis.call('HDEL', letters.sizes, kind) end
 end
 
--- Removes a letter that somebody has dealt with.
 local function remove_letter(letters, entry)
   forget_letter(letters, kind_of(entry[2]), entry[1], bytes_of(entry[2]))
   redis.call('XDEL', letters.stream, entry[1])
@@ -54,7 +49,6 @@ local function count_lost(letters, kind)
   redis.call('HINCRBY', letters.unreported, group, 1)
 end
 
--- The bytes of each kind, and of all of them.
 local function sizes_of(letters)
   local sizes, total = {}, 0
   local reply = redis.call('HGETALL', letters.sizes)
@@ -73,7 +67,6 @@ local function largest_kind(sizes)
   return largest
 end
 
--- The position and the bytes of the oldest letter of a kind; nil when the index has none.
 local function oldest_of(letters, kind)
   local first, behind = '[' .. kind .. '\n', '(' .. kind .. '\n\255'
   local oldest = redis.call('ZRANGE', letters.index, first, behind, 'BYLEX', 'LIMIT', 0, 1)[1]
@@ -112,7 +105,6 @@ local function add_entry(stream, fields)
   return redis.call('XADD', stream, '*', unpack(fields))
 end
 
--- Adds a letter, and makes room for it: all letters may take `most` bytes.
 local function add_letter(letters, fields, most)
   local position = add_entry(letters.stream, fields)
   local kind, bytes = kind_of(fields), bytes_of(fields)

@@ -1,4 +1,4 @@
--- A whole number as a text. Lua itself writes no more than 14 digits.
+-- Lua itself writes no more than 14 digits.
 local function digits(number)
   return string.format('%.0f', number)
 end

@@ -8,7 +8,6 @@ local function value_in(fields, name)
   return ''
 end
 
--- A table from such a reply.
 local function named(reply)
   local fields = {}
   for i = 1, #reply, 2 do fields[reply[i]] = reply[i + 1] end

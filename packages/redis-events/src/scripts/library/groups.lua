@@ -1,11 +1,9 @@
 -- include: fields
--- The groups of the events stream.
 
 -- In every group, this consumer owns the entries that wait for a retry; it is no instance. The group's retries say when
 -- each of them is due, so its idle time means nothing.
 local RETRIES_CONSUMER = 'retries'
 
--- What XINFO replies of each group, by name.
 local function groups_of(events)
   local groups = {}
   if redis.call('EXISTS', events) == 0 then return groups end
@@ -16,7 +14,6 @@ local function groups_of(events)
   return groups
 end
 
--- What XINFO replies of each instance of a group.
 local function instances_of(events, group)
   local instances = {}
   for _, reply in ipairs(redis.call('XINFO', 'CONSUMERS', events, group)) do

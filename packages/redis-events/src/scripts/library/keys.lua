@@ -20,7 +20,7 @@ local function wrong_type(kind, key, hidden)
   return redis.error_reply('WRONGTYPE ' .. shown .. ' is a ' .. redis.call('TYPE', key).ok .. ', not a ' .. kind)
 end
 
--- The reply of a command. Raises an error when the key is not of the type `kind`.
+-- The same; raises an error when the key is not of the type `kind`.
 local function read_typed(kind, command, key, ...)
   local reply = read(command, key, ...)
   if reply == nil then error(wrong_type(kind, key)) end

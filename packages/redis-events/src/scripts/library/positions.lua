@@ -1,20 +1,16 @@
--- Positions in the events stream.
-
 -- The two numbers of a position; the first is a time in epoch milliseconds.
 local function parts(position)
   local ms, sequence = string.match(position or '', '^(%d+)-(%d+)$')
   return tonumber(ms or 0), tonumber(sequence or 0)
 end
 
--- Whether one position comes before another.
 local function before(one, other)
   local ms, sequence = parts(one)
   local other_ms, other_sequence = parts(other)
   return ms < other_ms or (ms == other_ms and sequence < other_sequence)
 end
 
--- The position of the last trimmed event, which `key` has. '0-0' when the stream was created again since then: its
--- positions may be lower than those of the old stream.
+-- '0-0' when the stream was created again since the event at the position in `key` was trimmed: positions may be lower.
 local function trimmed_position(events, key)
   local trimmed = redis.call('GET', key)
   local first = redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]

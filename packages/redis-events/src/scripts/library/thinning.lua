@@ -1,7 +1,7 @@
 -- include: digits, fields, positions, trimming
 -- Which events make room for others, as their types say.
 
--- The pair of what the slowest group with a living instance has read; nil without such a group.
+-- What the slowest group with a living instance has read; nil without such a group.
 local function slowest_reader(stream, groups)
   local slowest
   for _, group in ipairs(groups) do
@@ -11,7 +11,6 @@ local function slowest_reader(stream, groups)
   return slowest
 end
 
--- The position up to which events have made room, as the hash `key` says.
 local function scanned_position(stream, key)
   local scanned = redis.call('HGET', key, 'scanned') or '0-0'
   local last = named(redis.call('XINFO', 'STREAM', stream.events))['last-generated-id']
@@ -19,9 +18,8 @@ local function scanned_position(stream, key)
   return before(last, scanned) and '0-0' or scanned
 end
 
--- The events behind a position that make room now: `positions`; `scanned`, the position up to which they do; by type,
--- `last`, the position of the last one. `surplus`: how many have to, whatever their age. nil when no event is left to
--- look at.
+-- The events behind a position that make room: their `positions`, by type the `last` one, and up to where they were
+-- `scanned`. `surplus`: how many have to, whatever their age. nil when no event is left to look at.
 local function room_behind(stream, scanned, slowest, surplus, types)
   local room = { positions = {}, last = {} }
   local late = age_to_make_room(stream)

@@ -1,7 +1,7 @@
 -- include: fields, groups, pending, positions, types
--- Which of the oldest events may go, and what groups lose with them. `stream` is a table: `events`, its key; `now`,
--- `grace` and `retention`, in ms; `trimmed`, the position of the last trimmed event; `limit`, the number of events per
--- call; `ahead`, nil or what note_ahead() returns.
+-- Which of the oldest events may go, and what groups lose with them. `stream` has: `events`, its key; `now`, `grace`
+-- and `retention`, in ms; `trimmed`, the position of the last trimmed event; `limit`, of events per call; `ahead`, what
+-- note_ahead() returns.
 
 -- A position as {milliseconds, sequence}, to be compared many times.
 local function pair_of(position)
@@ -12,8 +12,8 @@ local function precedes(one, other)
   return one[1] < other[1] or (one[1] == other[1] and one[2] < other[2])
 end
 
--- When an event was recorded, as far as that is known. Positions never go back: after the clock was ahead, they stay
--- ahead, and the event itself has the time. One that has a time ahead of the clock was recorded meanwhile.
+-- Positions never go back: after the clock was ahead, they stay so, and the event itself has the time, or was recorded
+-- meanwhile.
 local function recorded_at(stream, entry)
   local ms = parts(entry[1])
   if ms <= stream.now then return ms end
@@ -55,16 +55,13 @@ local function has_active_instance(stream, name)
   return false
 end
 
--- A group without a living instance, whose unread events were trimmed, may never come back: nothing waits for it. What
--- it has read may be ahead of the clock.
+-- One without a living instance that has lost events may never come back. What it has read may be ahead of the clock.
 local function is_given_up(stream, name, read)
   local at = parts(read)
   return before(read, stream.trimmed) and (at <= stream.now - stream.retention or at > stream.now)
     and not has_active_instance(stream, name)
 end
 
--- A group: the pair of what it has read, that of its first pending event from a position on, and the keys of its
--- records.
 local function group_of(stream, name, read, from)
   local pending = redis.call('XPENDING', stream.events, name, from, '+', 1)[1]
   local failing, retries = stream.events .. ':failing:' .. name, stream.events .. ':retries:' .. name
@@ -76,7 +73,6 @@ local function group_of(stream, name, read, from)
   }
 end
 
--- All groups. `from`: the position of the oldest event.
 local function groups_to_trim(stream, from)
   local groups = {}
   for name, info in pairs(groups_of(stream.events)) do
@@ -110,7 +106,7 @@ local function may_have_to_trim(stream, oldest, most)
   return parts(oldest[1]) > stream.now or age_of(stream, oldest) >= math.min(stream.grace, stream.retention) or redis.call('XLEN', stream.events) > most
 end
 
--- How many of the oldest events may go. All before one that may go may go as well.
+-- All before one that may go may go as well.
 local function count_removable(stream, groups, entries)
   local removable, rest = 0, #entries + 1
   while rest - removable > 1 do
@@ -120,14 +116,12 @@ local function count_removable(stream, groups, entries)
   return removable
 end
 
--- Forgets an event that a group was handling or retrying. Whether it was.
 local function abandon(stream, group, position)
   if not group.has_records then return redis.call('XACK', stream.events, group.name, position) == 1 end
   return settle(stream.events, group.name, group.failing, group.retries, position) == 1
 end
 
--- Calls `drop` for each group: it returns how many events the group loses. Counts them in the hash `key`, and returns
--- group and count in turn.
+-- `drop` returns how many events a group loses. Counts them in the hash `key`; returns group and count in turn.
 local function count_dropped(groups, key, drop)
   local dropped = {}
   for _, group in ipairs(groups) do

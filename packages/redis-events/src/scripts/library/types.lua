@@ -1,7 +1,6 @@
 -- include: keys
--- For keys that are written unread.
+-- For keys that are written unread: the error for the first {key, type} that is of another type; nil when none is.
 
--- The error for the first of some {key, type} that is of another type; nil when there is none.
 local function mistyped(expected)
   for _, pair in ipairs(expected) do
     local actual = redis.call('TYPE', pair[1]).ok
@@ -10,7 +9,6 @@ local function mistyped(expected)
   return nil
 end
 
--- Raises that error.
 local function assert_types(expected)
   local problem = mistyped(expected)
   if problem then error(problem) end

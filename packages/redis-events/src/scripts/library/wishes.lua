@@ -1,6 +1,5 @@
 -- include: types, words
--- The groups whose handlers want an event, by what they want: a table of lists. A stray key in the place of the wishes is
--- none.
+-- The groups whose handlers want an event, by what they want. A stray key in the place of the wishes is none.
 local function groups_by_wish(wanted)
   local groups, wishes = {}, read('HGETALL', wanted) or {}
   for i = 1, #wishes, 2 do

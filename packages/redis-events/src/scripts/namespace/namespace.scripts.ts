@@ -4,7 +4,6 @@ import { LUA_SOURCES } from '../lua-sources.js';
 const SOURCES = loadScripts(LUA_SOURCES, 'namespace', {
   raiseFormat: 'raise-format',
   signInstance: 'sign-instance',
-  setBackSigns: 'set-back-signs',
 });
 
 /** The scripts for what a namespace has besides its partitions: its record, and the signs of its instances. */

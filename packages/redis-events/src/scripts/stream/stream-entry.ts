@@ -1,6 +1,6 @@
 import type { PartitionKeys } from '../../partitions/partitions.js';
 
-/** What the entries of a producer have in common, as far as the delivery has to know it. Each entry has a `type`. */
+/** What the delivery has to know of the entries of a producer, each of which has a `type`. */
 export interface EntryKind {
   /** All types: a new group wants them until its instances have told what they want. */
   readonly types: readonly string[];
@@ -15,7 +15,6 @@ export interface EntryKind {
 }
 
 interface EntryData {
-  /** What the key of the hash begins with, after the prefix of the partition. */
   readonly keyPrefix: string;
   /** The field of an entry with the rest of the key. */
   readonly idField: string;
@@ -25,15 +24,13 @@ interface EntryData {
   readonly endTypes: readonly string[];
 }
 
-/** An entry as Redis replies it, with fields and values in turn. */
 export type StreamReply = readonly [position: string, fields: readonly string[]];
 
-/** An entry of the events stream of a partition, or of its dead letters. */
+/** An entry of the events, or of the dead letters, of a partition. */
 export interface StreamEntry {
   readonly partition: PartitionKeys;
   /** The entry id of Redis; entries of other partitions may have the same. */
   readonly position: string;
-  /** Fields and values in turn. */
   readonly fields: readonly string[];
 }
 
@@ -51,23 +48,21 @@ export function fieldOf({ fields }: StreamEntry, name: string): string | undefin
   return index < 0 ? undefined : fields[index + 1];
 }
 
-/** The key of the hash with the data of an entry; undefined when it refers to none. */
 export function dataKeyOf({ data }: EntryKind, entry: StreamEntry): string | undefined {
   const id = data && fieldOf(entry, data.idField);
   return id === undefined ? undefined : entry.partition.prefix + data!.keyPrefix + id;
 }
 
-/** The only group that handles a replayed entry; undefined for any other entry. */
+/** Of a replayed entry. */
 export function groupOf(entry: StreamEntry): string | undefined {
   return fieldOf(entry, 'group');
 }
 
-/** The names of the handlers that had succeeded before the entry was replayed. */
+/** Before the entry was replayed. */
 export function doneBefore(entry: StreamEntry): readonly string[] {
   return namesIn(parsed(fieldOf(entry, 'done')));
 }
 
-/** The names in a list; empty when it is no list. */
 export function namesIn(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [];
 }
@@ -81,7 +76,6 @@ export function parsed(json: string | null | undefined): unknown {
   }
 }
 
-/** The fields of a record in JSON that are texts; none when it is no record. */
 export function textsIn(json: string | undefined): Record<string, string> {
   const fields = Object.entries(Object(parsed(json)) as object);
   return Object.fromEntries(fields.filter((field): field is [string, string] => typeof field[1] === 'string'));
@@ -90,7 +84,6 @@ export function textsIn(json: string | undefined): Record<string, string> {
 /** A position in a stream, which begins with a time: epoch ms. */
 export type Position = readonly [ms: number, sequence: number];
 
-/** When the entry at a position was added: epoch ms. */
 export function timeOf(position: string): number {
   return positionOf(position)[0];
 }
@@ -111,7 +104,6 @@ export function positionText([ms, sequence]: Position): string {
   return `${ms}-${sequence}`;
 }
 
-/** Whether a position comes after another one. */
 export function isLater([ms, sequence]: Position, [otherMs, otherSequence]: Position): boolean {
   return ms > otherMs || (ms === otherMs && sequence > otherSequence);
 }

@@ -25,8 +25,7 @@ local turn, events, dead = KEYS[1], KEYS[2], KEYS[3]
 local instance, duration = ARGV[1], tonumber(ARGV[2])
 local grace, retention, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- Whether the turn lasts longer than any: its holder has died since the clock was set back, or somebody else has
--- written it.
+-- Its holder has died since the clock was set back, or somebody else has written it.
 local function is_endless()
   local left = redis.call('PTTL', turn)
   return left < 0 or left > duration + SLACK

@@ -42,7 +42,6 @@ stream.ahead = note_ahead(stream, thinned, entries)
 local groups = groups_to_trim(stream, entries[1][1])
 local surplus = redis.call('XLEN', events) - most
 
--- Removes the events that make room, and counts those that a group has not handled.
 local function thin(room)
   local dropped = count_dropped(groups, dropped_key, function(group)
     local count = 0
@@ -75,7 +74,6 @@ local function drop_unhandled(group, removed, last)
   return dropped
 end
 
--- Removes the oldest events, with their data. Returns what groups lose.
 local function trim(removed)
   local last, hashes = entries[removed][1], {}
   for i = 1, removed do hashes[#hashes + 1] = data_of(data, entries[i][2]) end
