@@ -199,7 +199,6 @@ interface HttpRequestLike {
  */
 export type ResolvedSessionOptions = ReturnType<typeof resolveSessionOptions>;
 
-/** What a session records of its client. */
 export type ResolvedDeviceOptions = NonNullable<ResolvedSessionOptions['devices']>;
 
 /** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
@@ -274,10 +273,7 @@ function isExclusion(value: unknown): value is (request: HttpRequestLike) => boo
   return typeof value === 'function' && !isAsyncFunction(value);
 }
 
-/**
- * Reads what carries the token: a resolver, the class of one, or the cookie, of which a browser may have several.
- * Returns what makes it, to be called when all options are found right.
- */
+/** A resolver, the class of one, or the cookie, of which there may be several; made once all options are right. */
 function readResolver(
   reader: OptionReader,
   options: SessionModuleOptions,
@@ -306,7 +302,6 @@ function isResolver(value: unknown): value is SessionIdResolver | Type<SessionId
   return prototype instanceof SessionIdResolver;
 }
 
-/** Reads how tokens are drawn and how session ids are made of them. */
 function readIds(reader: OptionReader, security: SecurityLevel): SessionIds {
   const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
   const generator = reader.value('sessionTokenGenerator', isGenerator, 'a SessionTokenGenerator');
@@ -402,7 +397,6 @@ function isListOfOrigins(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => toOrigin(each) !== undefined);
 }
 
-/** Undefined when no devices are recorded. */
 function readDeviceOptions(parent: OptionReader) {
   const given = parent.value('devices', isBooleanOrObject, 'true or false, or an object');
   if (given === undefined || given === false) return undefined;

@@ -72,7 +72,6 @@ export function warnOfShortSessions(
   );
 }
 
-/** Seconds; -1 for Infinity. */
 export function inSeconds(timeout: number): number {
   return timeout === Infinity ? -1 : timeout / SECOND;
 }

@@ -5,7 +5,6 @@ import { CSRF_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 
-/** Bytes of a CSRF token. */
 const TOKEN_BYTES = 32;
 
 /**

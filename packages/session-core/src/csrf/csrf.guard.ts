@@ -58,7 +58,6 @@ export const CsrfToken: () => ParameterDecorator = createParamDecorator((_: unkn
   return commit && csrfTokenOf(commit.session.session);
 });
 
-/** A request of Express or Fastify. */
 interface HttpRequest {
   readonly method: string;
   readonly headers: IncomingMessage['headers'];

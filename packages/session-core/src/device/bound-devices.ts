@@ -32,14 +32,12 @@ import { sendRenewalPage } from './renewal-page.js';
 /** Bound cookies of one name that are looked at: each costs an HMAC. */
 const MOST_COOKIES = 8;
 
-/** What the bound cookie of a request shows of its session. */
 export interface DeviceCheck {
   readonly evidence: DeviceEvidence;
   /** Why there is no proof, as far as the request tells; undefined when none is missing. */
   readonly reason: string | undefined;
 }
 
-/** The response to a request whose session may be bound. */
 interface BoundResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -66,7 +64,6 @@ export class BoundDevices {
     readonly securityEvents: SecurityEvents,
   ) {}
 
-  /** The binding of a session; undefined where it has none, or is to have none. */
   static bindingOf(session: TrackedSession): DeviceBinding | undefined {
     return bindingIn(session.peekAttribute(DEVICE_ATTRIBUTE));
   }
@@ -139,14 +136,12 @@ export class BoundDevices {
     return sendRenewalPage(request, response, this.resolver.deviceCookie(request)!);
   }
 
-  /** The path of an endpoint, for the session that a request is for where its browser has several. */
   pathFor(request: IncomingMessage, name: string): string {
     const path = `${this.options.paths}/${name}`;
     const { resolver } = this;
     return resolver instanceof AliasedSessionIdResolver ? withAlias(path, resolver.aliasOf(request)) : path;
   }
 
-  /** The bound cookie that counts from now on, and how it is to be described. */
   cookieFor(request: IncomingMessage, binding: DeviceBinding, now: number) {
     const { lifetime } = this.options;
     const cookie = this.resolver.deviceCookie(request)!;

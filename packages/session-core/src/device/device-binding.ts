@@ -15,15 +15,11 @@ export interface DeviceBinding {
   readonly offers: number;
   /** When it was told the last time: epoch ms by the clock of the store, like all times here. */
   readonly offeredAt: number;
-  /** What the browser registered. */
   readonly key?: BoundKey;
 }
 
-/** The key of a browser. */
 interface BoundKey {
-  /** The public key. */
   readonly publicKey: PublicKey;
-  /** When it was registered. */
   readonly since: number;
   /** The offer that it was the answer to. */
   readonly offer: number;
@@ -43,7 +39,6 @@ export function bindingIn(value: unknown): DeviceBinding | undefined {
   return typeof value === 'object' && value !== null ? (value as DeviceBinding) : undefined;
 }
 
-/** What an application may know of it. */
 export function deviceIn(value: unknown): BoundDevice | undefined {
   const key = bindingIn(value)?.key;
   return key && { bound: key.isConfirmed, since: key.since, algorithm: algorithmOf(key.publicKey)! };
@@ -64,7 +59,6 @@ const CLOCK_ROOM = 30_000;
 /** Milliseconds after a registration for which requests may be under way that left before. */
 const UNDER_WAY = MINUTE;
 
-/** A binding that is offered for the first time. */
 export function newBinding(now: number): DeviceBinding {
   const [id, secret] = [0, 1].map(() => randomBytes(32).toString('base64url')) as [string, string];
   return { id, secret, offers: 1, offeredAt: now };
@@ -79,7 +73,6 @@ export function mayOfferAgain({ key, offers, offeredAt }: DeviceBinding, now: nu
   return offers < MOST_OFFERS && now - offeredAt >= BETWEEN_OFFERS;
 }
 
-/** The binding, offered once more. */
 export function offeredAgain(binding: DeviceBinding, now: number): DeviceBinding {
   return { ...binding, offers: binding.offers + 1, offeredAt: now };
 }
@@ -99,7 +92,6 @@ export function registrationChallenge(binding: DeviceBinding): string {
   return mac(binding, 'registration', binding.offers);
 }
 
-/** Why a registration is refused. */
 type RegistrationRefusal = 'unknown-handle' | 'foreign-challenge' | 'second-key';
 
 /**
@@ -149,7 +141,6 @@ export function refreshed(binding: DeviceBinding, challengedAt: number, now: num
   return confirmed(binding);
 }
 
-/** The binding of a browser that is known to be registered. */
 export function confirmed(binding: DeviceBinding): DeviceBinding {
   return binding.key ? { ...binding, key: { ...binding.key, isConfirmed: true } } : binding;
 }

@@ -51,10 +51,9 @@ export class DeviceEndpoints {
 
   constructor(
     private readonly devices: BoundDevices,
-    /** The ids that belong to the tokens of a request. */
     private readonly presentedIds: (request: IncomingMessage) => readonly string[],
-    /** Told of each session that was bound, once it is stored. */
-    private readonly onBound: (session: TrackedSession, binding: DeviceBinding) => void,
+    /** Told of each session that was bound, once it is stored, and of when. */
+    private readonly onBound: (session: TrackedSession, since: number) => void,
   ) {
     const { paths } = devices.options;
     this.#register = `${paths}/register/`;
@@ -98,7 +97,7 @@ export class DeviceEndpoints {
       return typeof next === 'string' ? current : next;
     });
     if (!binding || refusal !== undefined) return this.#refuse(request, session, refusal ?? 'unknown-handle');
-    if (isNew) this.onBound(session, binding);
+    if (isNew) this.onBound(session, binding.key!.since);
     return { status: 200, binding, now, isRegistration: true };
   }
 

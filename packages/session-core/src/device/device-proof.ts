@@ -47,7 +47,6 @@ export function proofOf({ headers }: IncomingMessage): DeviceProof | undefined {
   return { challenge: jti, publicKey, algorithm, signed, signature: Buffer.from(signature, 'base64url') };
 }
 
-/** Whether the holder of a key has signed a proof. */
 export function isSignedBy({ algorithm, signed, signature }: DeviceProof, key: PublicKey): boolean {
   // By the algorithm of the key, whatever the proof says.
   if (algorithmOf(key) !== algorithm) return false;
@@ -58,7 +57,6 @@ export function isSignedBy({ algorithm, signed, signature }: DeviceProof, key: P
   }
 }
 
-/** The algorithm of a key; undefined without a key. */
 export function algorithmOf(key: PublicKey | undefined): DeviceProof['algorithm'] | undefined {
   return key && (key.kty === 'EC' ? 'ES256' : 'RS256');
 }

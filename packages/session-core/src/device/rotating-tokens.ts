@@ -7,7 +7,6 @@ import type { SessionToken } from '../session/session-token.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 import { advanced, firstTurns, type TokenTurns, type TurnVerdict, used, verdictOf } from './token-turns.js';
 
-/** The response to a request whose token may change. */
 interface RotatingResponse {
   readonly request: IncomingMessage;
   readonly session: {
@@ -20,7 +19,6 @@ interface RotatingResponse {
 /** Changes the tokens of sessions by time, and reports a token that comes after its successor is in use. */
 export class RotatingTokens {
   readonly #log = new WarnOnce();
-  /** The responses that have been looked at. */
   readonly #responses = new WeakSet<RotatingResponse>();
 
   constructor(

@@ -22,7 +22,6 @@ export interface TokenTurns {
  */
 const GRACE = 60_000;
 
-/** The first turns of a session whose token has not changed by time yet. */
 export function firstTurns(now: number): TokenTurns {
   return { secret: randomBytes(32).toString('base64url'), turn: 1, begunAt: now };
 }
@@ -56,7 +55,6 @@ export function verdictOf(turns: TokenTurns | undefined, text: string, now: numb
   return isBefore && (turns.usedAt === undefined || now - turns.usedAt <= GRACE) ? 'former' : 'reused';
 }
 
-/** The turns once a request came with the present one. */
 export function used(turns: TokenTurns, now: number): TokenTurns {
   return turns.usedAt === undefined ? { ...turns, usedAt: now } : turns;
 }

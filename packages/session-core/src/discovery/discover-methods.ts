@@ -1,11 +1,9 @@
 import type { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 
-/** A method with its name, bound to its instance. */
 export interface BoundMethod {
   /** `Class.method` */
   readonly name: string;
-  /** The name of the module that has its class. */
   readonly module: string;
   readonly call: (argument: unknown) => unknown;
 }
@@ -48,7 +46,6 @@ function hasOneInstance(wrapper: InstanceWrapper): boolean {
   return !wrapper.isTransient && wrapper.isDependencyTreeStatic();
 }
 
-/** A handler of events, of each of which a store records by their names which handlers have succeeded. */
 interface RecordedHandler extends Pick<BoundMethod, 'name' | 'module'> {
   /** The names of the events that it handles. */
   readonly events: readonly string[];

@@ -4,7 +4,6 @@ export interface HandlerMark {
   readonly broadcast: boolean;
 }
 
-/** A mark, and whose it is. */
 interface Marked {
   readonly by: HandlerMarks<HandlerMark>;
   readonly mark: HandlerMark;
@@ -23,11 +22,7 @@ export class HandlerMarks<Mark extends HandlerMark> {
     readonly uncalled?: string,
   ) {}
 
-  /**
-   * What the decorator returns: it adds a mark to a method that takes an event. `problem`: of its first argument, as
-   * the end of a sentence.
-   * @throws TypeError for that problem, and for other options than `broadcast`
-   */
+  /** What the decorator returns. `problem`: of its first argument. @throws TypeError for that, and for other options */
   add<Event>(
     problem: string | undefined,
     { broadcast = false, ...others }: Partial<HandlerMark>,
@@ -52,7 +47,6 @@ export class HandlerMarks<Mark extends HandlerMark> {
     markedOf(method).flatMap(({ by, mark }) => (by === this ? [mark as Mark] : []));
 }
 
-/** The decorators that have marked a method; none for any other value. */
 export function decoratorsOf(method: unknown): ReadonlySet<HandlerMarks<HandlerMark>> {
   return new Set(markedOf(method).map(({ by }) => by));
 }

@@ -21,7 +21,6 @@ interface ReadinessWatcherLike {
  */
 @Injectable()
 export class EventEmitterBridge {
-  /** Cached, because an application may have hundreds of providers. */
   #emitters: readonly EventEmitter2Like[] | undefined;
 
   constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
@@ -33,7 +32,6 @@ export class EventEmitterBridge {
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
 
-  /** The types of events that currently have a listener. */
   get listenedTypes(): readonly SessionEventType[] {
     return SESSION_EVENT_TYPES.filter((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }

@@ -5,12 +5,10 @@ import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { EventHandlingError } from './event-handling.errors.js';
 import { HandlerDispatcher, type HandlerKind } from './handler.dispatcher.js';
 
-/** The name of events that a method is marked to handle. */
 export interface HandledName extends HandlerMark {
   readonly name: string;
 }
 
-/** What the handlers of a decorator handle. */
 export interface HandledKind<Event> extends Omit<HandlerKind<Event, HandledName>, 'typesOf' | 'handles' | 'failure'> {
   /** The name by which handlers want an event. */
   nameOf(event: Event): string;

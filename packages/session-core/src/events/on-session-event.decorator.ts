@@ -15,7 +15,6 @@ export interface OnSessionEventOptions {
   readonly broadcast?: boolean;
 }
 
-/** An event that a method is marked to handle. */
 export interface HandledEvent extends HandlerMark {
   readonly eventClass: SessionEventClass;
 }

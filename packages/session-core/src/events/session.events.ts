@@ -7,25 +7,10 @@ export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed
 /** The type of an event, which is the same for all events of its class. */
 export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
-/** The argument of the constructor of an event. */
-export interface SessionEventInit {
-  /** The id of the session. After a rotation, it is the new id. */
-  readonly sessionId: string;
-  /** When the event was recorded, in epoch milliseconds by the store's clock. */
-  readonly at: number;
-  /** The session as it was, or an empty `SessionSnapshot` if its data was lost. */
-  readonly session: ReadonlySession;
-  /** The client of the session, as `SessionRecord` has it. */
-  readonly device?: string | undefined;
-  /** Whether the data was gone before the end was noticed. @default false */
-  readonly dataLost?: boolean;
-  /** The number of this attempt to handle the event. @default 1 */
-  readonly attempt?: number;
-  /** The W3C traceparent of the span that caused the event. @default undefined */
-  readonly traceparent?: string | undefined;
-}
+/** What an event tells; by default, `dataLost` is false and `attempt` 1. `device`: as `SessionRecord` has it. */
+export type SessionEventInit = Pick<SessionEvent, 'sessionId' | 'at' | 'session'> &
+  Partial<Pick<SessionEvent, 'dataLost' | 'attempt' | 'traceparent'>> & { readonly device?: string | undefined };
 
-/** The name under which the EventEmitter emits events of a type. */
 export function sessionEventName(type: SessionEvent['type']): string {
   return `session.${type}`;
 }

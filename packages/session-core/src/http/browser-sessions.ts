@@ -23,11 +23,8 @@ import { endForeign, type ForeignSession, moveForeign } from './session-takeover
 import { SessionScope } from './session.scope.js';
 
 /**
- * The sessions of the browser that sent the request. With the option `multipleSessions` a browser has several sessions,
- * each under an alias in the URL: a tab whose links are made by `link()` stays in its session, and a link with another
- * alias switches to that session. Without the option there is one session, under the alias `'0'`.
- *
- * Like `SessionContext`, it works only on behalf of a request.
+ * The sessions of the browser that sent the request. With the option `multipleSessions` it has several, each under an
+ * alias in the URL: `link()` keeps a tab in its session. Without the option there is one, under the alias `'0'`.
  * @throws SessionStateError from every member where there is no request
  */
 @Injectable()
@@ -50,10 +47,8 @@ export class BrowserSessions {
   }
 
   /**
-   * An alias for which this browser has no cookie, so that a link with it leads to a new session. The store is not
-   * asked: the alias of a session that ended counts as taken as long as the browser has its cookie.
-   * @throws ConflictException, 409, when the browser has a cookie for every alias
-   * @throws SessionStateError without the option `multipleSessions`
+   * An alias for which this browser has no cookie, not even of an ended session: a link with it leads to a new session.
+   * @throws ConflictException, 409, when there is none; SessionStateError without the option `multipleSessions`
    */
   get newAlias(): string {
     if (!this.#aliased) {
@@ -124,7 +119,6 @@ export class BrowserSessions {
     return [...wereThere, ...ended].includes(true);
   }
 
-  /** The session that waits in another library, moved as a request under the first alias would. */
   async #takeOver(): Promise<ReadonlySession | undefined> {
     let first: ReadonlySession | undefined;
     for (const { session, id } of this.#foreign.slice(0, MOST_MOVED)) {
@@ -135,7 +129,6 @@ export class BrowserSessions {
     return first;
   }
 
-  /** What the browser presents of another library, which belongs to the first alias, with the ids that it gets here. */
   get #foreign(): { readonly session: ForeignSession; readonly id: string }[] {
     const found = this.extension.takeover?.find(this.#commit.request) ?? [];
     return found.flatMap((session) => {
@@ -159,7 +152,6 @@ export class BrowserSessions {
     return commit;
   }
 
-  /** The tokens that the browser presents, by alias. */
   get #tokens(): ReadonlyMap<string, readonly SessionToken[]> {
     const { request } = this.#commit;
     const own = this.#aliased?.resolveAll(request) ?? new Map([[DEFAULT_ALIAS, this.resolver.resolve(request)]]);

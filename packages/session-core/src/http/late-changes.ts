@@ -5,9 +5,8 @@ import type { TrackedSession } from '../session/tracked-session.js';
 import type { RequestSession } from './request-session.js';
 
 /**
- * What becomes of changes that were made after the headers were sent, and that the application does not save itself: an
- * end is saved, because it needs no header and its user must not stay signed in. All others are lost, and the log says
- * so.
+ * Changes that were made after the headers were sent, and that the application does not save itself. An end is saved,
+ * because it needs no header. All others are lost, and the log says so.
  */
 export class LateChanges {
   readonly #session: RequestSession;
@@ -21,7 +20,6 @@ export class LateChanges {
     this.#isOver = isOver;
   }
 
-  /** Called at each change. */
   note(): void {
     if (this.#isNoted) return;
     this.#isNoted = true;
@@ -29,7 +27,7 @@ export class LateChanges {
     setImmediate(() => void this.#settle());
   }
 
-  /** Called when the response has ended, or the client has left. `isUnsaved`: whether there are changes to save. */
+  /** The response has ended, or the client has left. */
   async close(isUnsaved: () => boolean): Promise<void> {
     this.#isOver = true;
     if (!isUnsaved()) return;

@@ -11,41 +11,30 @@ import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { findPresented, MOST_PRESENTED, type PresentedSessions, principalOf } from './presented-sessions.js';
-import type { BoundDevices } from '../device/bound-devices.js';
-import type { RotatingTokens } from '../device/rotating-tokens.js';
 import type { FoundSession } from './request-session.js';
-import type { SessionExtension } from './session-extension.js';
+import type { ResponseCommitParts } from './response-commit.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
 import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 
 interface PresentedToken {
   readonly token: SessionToken;
   readonly id: string;
-  /** Of a token that stands for a session of another library. */
   readonly foreign?: ForeignSession | undefined;
 }
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' | 'security' | 'securityEvents'>;
+type Parts = Pick<ResponseCommitParts, 'repository' | 'resolver' | 'extension' | 'deviceOf' | 'devices' | 'tokens'>;
 
 /** A client must not make a request ask for more sessions of another library. */
 export const MOST_MOVED = 5;
 
-/** Finds the session whose token a request presents. Decides whether the request must touch it. */
 export class RequestSessionLoader {
   readonly #log = new WarnOnce();
   readonly #reportRefusal: TokenRefusalListener;
 
   constructor(
-    private readonly repository: SessionRepository,
-    private readonly resolver: SessionIdResolver,
+    private readonly parts: Parts,
     private readonly options: Options,
-    private readonly extension: Pick<SessionExtension, 'takeover'> = {},
-    /** The text of the client of a request; undefined: none is recorded. */
-    private readonly deviceOf?: ((request: IncomingMessage) => string) | undefined,
-    /** What binds sessions to browsers. */
-    private readonly devices?: BoundDevices | undefined,
-    /** What changes tokens by time. */
-    private readonly tokens?: RotatingTokens | undefined,
   ) {
     // Made once: every request passes it on.
     this.#reportRefusal = (request, reason) => {
@@ -54,38 +43,33 @@ export class RequestSessionLoader {
     };
   }
 
-  /**
-   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request
-   * has no well-formed token. Never rejects: a failed load matters only when the session is used.
-   */
+  /** Undefined without a well-formed token. Never rejects: a failed load matters only when the session is used. */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented = this.#presentedBy(request, this.#reportRefusal);
     const [first] = presented;
     return first && this.#find(request, presented, first);
   }
 
-  /** The ids that belong to the tokens of a request. The store is not asked. */
   presentedIds(request: IncomingMessage): string[] {
     return this.#presentedBy(request).map(({ id }) => id);
   }
 
-  /**
-   * Loads the session in which a request opened a connection, without the others that it presents: once for several
-   * messages. Each gets a session of its own, and at most one of them touches it. Never rejects, like `load()`.
-   */
+  /** Loaded once for several messages: each has a session of its own, and one of them touches it. Never rejects. */
   async loadAgain(request: IncomingMessage, id: string, messages: number): Promise<FoundSession[]> {
     const presentedIds = [id];
     const askedAt = performance.now();
     try {
-      const found = await this.repository.findByIds(Array.from({ length: messages }, () => id));
+      const found = await this.parts.repository.findByIds(Array.from({ length: messages }, () => id));
       const [first] = found;
       const session = first && TrackedSession.of(first);
       const touch =
-        session && isTouchDue(session, this.options) ? SessionTouch.of(this.repository, session, false) : undefined;
+        session && isTouchDue(session, this.options)
+          ? SessionTouch.of(this.parts.repository, session, false)
+          : undefined;
       // A sign-out means the others as well.
       const others = this.#presentedBy(request).filter((each) => each.id !== id);
       const companions = [() => Promise.all(others.map((each) => this.#endOf(each)()))];
-      const device = session ? this.devices?.check(request, session) : undefined;
+      const device = session ? this.parts.devices?.check(request, session) : undefined;
       return found.map((loaded) => ({
         presentedIds,
         askedAt,
@@ -102,17 +86,17 @@ export class RequestSessionLoader {
 
   #presentedBy(request: IncomingMessage, onRefused?: TokenRefusalListener): PresentedToken[] {
     const presented: PresentedToken[] = [];
-    for (const token of this.resolver.resolve(request, onRefused).slice(0, MOST_TOKENS)) {
+    for (const token of this.parts.resolver.resolve(request, onRefused).slice(0, MOST_TOKENS)) {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
     }
-    const { takeover } = this.extension;
+    const { takeover } = this.parts.extension;
     if (!takeover || !this.#isOfOneSession(request)) return presented;
     // Last: a session that is already kept here counts.
     for (const found of takeover.find(request)) {
       const id = this.options.ids.find(found.token);
       if (id === undefined || presented.length >= MOST_PRESENTED) continue;
-      const foreign: ForeignSession = { ...found, move: (to) => found.move(to, this.deviceOf?.(request)) };
+      const foreign: ForeignSession = { ...found, move: (to) => found.move(to, this.parts.deviceOf?.(request)) };
       presented.push({ token: found.token, id, foreign });
     }
     return presented;
@@ -120,7 +104,7 @@ export class RequestSessionLoader {
 
   /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
   #isOfOneSession(request: IncomingMessage): boolean {
-    const { resolver } = this;
+    const { resolver } = this.parts;
     return !(resolver instanceof AliasedSessionIdResolver) || resolver.aliasOf(request) === DEFAULT_ALIAS;
   }
 
@@ -139,7 +123,7 @@ export class RequestSessionLoader {
         : await this.#takeOver(all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
-      const { devices, tokens } = this;
+      const { devices, tokens } = this.parts;
       const device = loaded ? devices?.check(request, TrackedSession.of(loaded)) : undefined;
       if (device?.reason !== undefined && devices?.options.mode === 'enforce') {
         return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
@@ -155,13 +139,13 @@ export class RequestSessionLoader {
 
   /** Most requests present one token. */
   async #findOne(ids: readonly string[]): Promise<PresentedSessions> {
-    const sessions = await this.repository.findByIds(ids);
+    const sessions = await this.parts.repository.findByIds(ids);
     return { sessions, counts: sessions[0] ? 0 : -1 };
   }
 
   /** @throws ConflictException when the sessions of two principals are refused */
   async #findSeveral(request: IncomingMessage, ids: readonly string[]): Promise<PresentedSessions> {
-    const [found] = await findPresented(this.repository, [ids]);
+    const [found] = await findPresented(this.parts.repository, [ids]);
     const { sessions, counts } = found!;
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
@@ -181,7 +165,6 @@ export class RequestSessionLoader {
     }
   }
 
-  /** How to end the sessions that a request presents besides the one that counts. */
   #endsOf(all: readonly PresentedToken[], sessions: readonly (Session | null)[], counts: string): SessionEnd[] {
     const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] !== null || foreign));
     return others.map((other) => this.#endOf(other));
@@ -190,8 +173,8 @@ export class RequestSessionLoader {
   /** It lives as long as the response. A function of the method above would keep all of its sessions in memory. */
   #endOf({ id, foreign }: PresentedToken): SessionEnd {
     return async () => {
-      if (foreign) await endForeign(this.repository, foreign, id);
-      await signOutById(this.repository, id);
+      if (foreign) await endForeign(this.parts.repository, foreign, id);
+      await signOutById(this.parts.repository, id);
     };
   }
 
@@ -208,17 +191,16 @@ export class RequestSessionLoader {
       return [{ presented, foreign, existing: sessions[i] ?? null }];
     });
     for (const { presented, foreign, existing } of candidates.slice(0, MOST_MOVED)) {
-      const loaded = await moveForeign(this.repository, foreign, presented.id, existing);
+      const loaded = await moveForeign(this.parts.repository, foreign, presented.id, existing);
       if (principalOf(loaded) !== undefined) return { presented, loaded };
       if (loaded) found ??= { presented, loaded };
     }
     return found ?? { presented: candidates[0]!.presented, loaded: null };
   }
 
-  /** Whether another request has rotated or ended a session in the meantime. */
   async #lookAgain({ id }: Session): Promise<TouchOutcome | 'failed'> {
     try {
-      return (await this.repository.findById(id)) ? 'touched' : 'gone';
+      return (await this.parts.repository.findById(id)) ? 'touched' : 'gone';
     } catch {
       return 'failed';
     }
@@ -233,9 +215,9 @@ export class RequestSessionLoader {
       session.keepIdleFor(dueIn);
       return undefined;
     }
-    const sendsToken = isRolling(this.resolver, { presented, ...cookieLifetimeOf(session) });
+    const sendsToken = isRolling(this.parts.resolver, { presented, ...cookieLifetimeOf(session) });
     const isDue = dueIn !== undefined || (sendsToken && isCookieDue(session, this.options.touchInterval));
-    return isDue ? SessionTouch.of(this.repository, session, sendsToken) : undefined;
+    return isDue ? SessionTouch.of(this.parts.repository, session, sendsToken) : undefined;
   }
 }
 

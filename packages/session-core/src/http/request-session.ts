@@ -20,31 +20,25 @@ import type { ForeignSession } from './session-takeover.js';
 /** Milliseconds for which a guard may rely on what the store has replied. */
 const FRESH = 1000;
 
-/** The parts of the application that all of its requests share. */
 export interface RequestSessionParts {
   readonly repository: SessionRepository;
   readonly telemetry?: Pick<SessionTelemetry, 'outage'> | undefined;
 }
 
-/** The result of looking up the tokens that a request presents. */
 export interface FoundSession {
   /** Of several tokens, the one that opened the session; the first when none did. */
   readonly presented?: SessionToken | undefined;
-  /** The ids that belong to the tokens. */
   readonly presentedIds?: readonly string[];
   /** When the store was asked for them, by the monotonic clock. */
   readonly askedAt?: number;
-  /** The session that `presented` opened. */
   readonly loaded?: Session | null;
   /** The ends of the other sessions that the tokens open. */
   readonly companions?: readonly SessionEnd[] | undefined;
   /** Why there is no session to use: the store could not be asked, or the tokens belong to two principals. */
   readonly loadError?: unknown;
-  /** The touch of `loaded`. */
   readonly touch?: SessionTouch;
   /** What the request presented of another library, when that decided. */
   readonly foreign?: ForeignSession | undefined;
-  /** What the request shows of the browser that the session is bound to. */
   readonly device?: DeviceCheck | undefined;
   /** What the turn of its token shows; undefined without the option `rotateEvery`. */
   readonly turn?: TurnVerdict | undefined;
@@ -54,13 +48,10 @@ export interface FoundSession {
 
 /** The session of one request or message: the one that its token opened, or a new one. */
 export class RequestSession implements SessionCaller {
-  /** The token that the client presented; undefined when there was none. */
   readonly presented: SessionToken | undefined;
   /** What the request presented of another library, when that decided; `wasFound`: it led to a session. */
   readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
-  /** What the request shows of the browser that its session is bound to; undefined where it is bound to none. */
   readonly device: DeviceCheck | undefined;
-  /** What the turn of its token shows; undefined without the option `rotateEvery`. */
   readonly turn: TurnVerdict | undefined;
   #withheld: Session | undefined;
   #isTurnDue = false;
@@ -76,7 +67,6 @@ export class RequestSession implements SessionCaller {
   #companions: readonly SessionEnd[] | undefined;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
-  /** When the store was last asked whether the session lives, by the monotonic clock. */
   #askedAt: number;
   #looking: Promise<boolean> | undefined;
   /** By the monotonic clock. Nothing of the application has run before. */
@@ -85,11 +75,9 @@ export class RequestSession implements SessionCaller {
   #ends: Map<string, number> | undefined;
 
   constructor(
-    /** The parts of the application that all of its requests share. */
     protected readonly parts: RequestSessionParts,
     /** The request of Node.js; of a message, the one that opened its connection. */
     readonly request: IncomingMessage,
-    /** The response of the request. */
     readonly response: SessionResponse,
     found: FoundSession,
   ) {
@@ -128,7 +116,6 @@ export class RequestSession implements SessionCaller {
       : new AuthenticationRequiredError('device-proof-missing');
   }
 
-  /** Sends the client its token with the present turn. */
   bringTurn(): void {
     this.#isTurnDue = true;
   }
@@ -139,12 +126,10 @@ export class RequestSession implements SessionCaller {
     return session?.isDeleted === true || (this.#withheld !== undefined && session?.isOver === true);
   }
 
-  /** Whether the session that the request presents is not opened, because its proof is missing. */
   get isWithheld(): boolean {
     return this.#withheld !== undefined;
   }
 
-  /** @throws the refusal */
   requireProof(): void {
     const { refusal } = this;
     if (refusal) throw refusal;
@@ -163,17 +148,14 @@ export class RequestSession implements SessionCaller {
     return this.#session;
   }
 
-  /** The touch that this request owes its session; undefined: none is due. */
   get touch(): SessionTouch | undefined {
     return this.#touch;
   }
 
-  /** Whether the load failed. */
   get isUnavailable(): boolean {
     return this.#loadError !== undefined;
   }
 
-  /** Whether the load failed because the tokens belong to two principals. */
   get hasTwoPrincipals(): boolean {
     return this.#loadError instanceof ConflictException;
   }
@@ -183,18 +165,15 @@ export class RequestSession implements SessionCaller {
     return this.isUnavailable && this.response.headersSent;
   }
 
-  /** The session that `request.session` and `@Session()` give. */
   get shown(): Session | undefined {
     // An access log that reads the session after the response must not fail because the store failed.
     return this.#loadError !== undefined && this.isLeftWithout ? undefined : this.session;
   }
 
-  /** Whether the session was used, so that the response may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;
   }
 
-  /** The client that the response goes to. */
   get client(): SessionClient {
     // Who comes with a turn that is over gets no other one, whoever of the two it is.
     const present = turnTextIn(this.#session?.peekAttribute(TURN_ATTRIBUTE));
@@ -251,19 +230,15 @@ export class RequestSession implements SessionCaller {
     if (!session?.tokenToSend && !session?.isDeleted) await this.#touch?.send();
   }
 
-  /**
-   * The token to send: that of a session that was created or rotated here, once it is stored; also when a later save
-   * failed, because no other token opens the session. Or the presented token again, to renew a cookie with a lifetime.
-   */
+  /** That of a session created or rotated here, once it is stored; or the presented one, to renew its cookie. */
   get tokenToSend(): SessionToken | undefined {
     const isRenewed = this.#isTurnDue || (this.#touch?.isRolling && this.#touch.hasRenewed);
     return this.#session?.tokenToSend ?? (isRenewed ? this.presented : undefined);
   }
 
   /**
-   * Loads the session again; its changes that are not saved are lost. False, and nothing is lost, when there is none in
-   * the store, and when this request has ended it or changed its id, also in the meantime.
-   * @throws SessionStoreError when the store failed
+   * Its changes that are not saved are lost. False, and nothing is lost, when the store has none, or this request has
+   * ended it or changed its id, also in the meantime. @throws SessionStoreError when the store failed
    */
   async reload(): Promise<boolean> {
     const session = this.#session;
@@ -304,16 +279,11 @@ export class RequestSession implements SessionCaller {
     return this.#hasFailed;
   }
 
-  /**
-   * Whether there are changes that no response saves any more. When the handler had finished before the headers were
-   * sent, only what was set is looked at: an encoding of each object that was read would find nothing in almost every
-   * request.
-   */
+  /** Once the handler had finished, only what was set counts: encoding each object that was read would find nothing. */
   isUnsaved(isHandled: boolean): boolean {
     return isHandled ? !this.#hasFailed && this.#session?.isSet === true : this.needsSave;
   }
 
-  /** Whether there is anything to save. False after a save that failed. */
   get needsSave(): boolean {
     if (this.#hasFailed || !this.#session) return false;
     try {
@@ -324,10 +294,7 @@ export class RequestSession implements SessionCaller {
     }
   }
 
-  /**
-   * Saves what changed; call it as often as you like. A call waits for the save before, shares its failure, and then
-   * saves what changed in the meantime.
-   */
+  /** Waits for the save before, shares its failure, and then saves what changed in the meantime. */
   save(): Promise<void> {
     const saving = this.#saving ? this.#saving.then(() => this.#save()) : this.#save();
     this.#saving = saving;

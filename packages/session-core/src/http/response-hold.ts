@@ -4,7 +4,6 @@ import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../reso
 
 /** The work that a response waits for, and the headers that the work adds. */
 export interface CommitGate {
-  /** Whether `passed()` was called. */
   readonly headersSent: boolean;
   /** The work that must be done before the headers are sent; undefined when there is none. Never throws. */
   begin(): Promise<void> | undefined;
@@ -13,9 +12,7 @@ export interface CommitGate {
    * both when Node.js refuses the application's response.
    */
   complete(): void;
-  /** The headers were sent. */
   passed(): void;
-  /** The response that replaces the application's response when the work failed. */
   replace(error: unknown): ErrorResponse;
 }
 
@@ -59,10 +56,7 @@ export class SharedResponseFunctions {
     };
   }
 
-  /**
-   * Replaces the functions of a response. It cannot be undone: middleware that wraps the response later, such as
-   * compression, calls these functions until the end.
-   */
+  /** It cannot be undone: middleware that wraps the response later, such as compression, goes on calling these. */
   replaceIn(response: ServerResponse, hold: ResponseHold): void {
     const { writeHead, writeHeader, write, end, flushHeaders } = this.#functions;
     // Assigned one by one, because Object.assign() is slower.
@@ -106,7 +100,6 @@ export class ResponseHold {
   readonly #calls: HeldCall[] = [];
   #heldBytes = 0;
 
-  /** The response passes until it gets a gate. */
   constructor(response: ServerResponse, functions: SharedResponseFunctions) {
     this.#response = response;
     const { writeHead, write, end, flushHeaders } = response;
@@ -339,7 +332,6 @@ function shadow(target: object, properties: PropertyDescriptorMap): () => void {
   };
 }
 
-/** Gives an object its own property back, or none. */
 function put(target: object, name: string, property: PropertyDescriptor | undefined): void {
   if (property) Object.defineProperty(target, name, property);
   else Reflect.deleteProperty(target, name);
@@ -351,7 +343,6 @@ function refuseHeaders(this: ServerResponse): never {
   throw Object.assign(error, { code });
 }
 
-/** As Node.js says it. */
 function afterEnd(): Error {
   return Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
 }

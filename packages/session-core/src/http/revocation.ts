@@ -6,7 +6,6 @@ import { guardsOf, hasForeignGuard } from './handler-metadata.js';
 import type { GuardedConnections } from './open-connections.js';
 import type { RequestSession } from './request-session.js';
 
-/** The key under which the decorators mark a handler or its class. */
 export const AUTHENTICATION = Symbol('AUTHENTICATION');
 
 /** The oldest sign-in that a handler accepts: `maxAge` is in milliseconds. Null if it requires no sign-in. */
@@ -14,7 +13,6 @@ export type AuthenticationRule = { readonly maxAge: number } | null;
 
 export const PUBLIC = null;
 
-/** Accepts a sign-in of any age. */
 export const SIGNED_IN = { maxAge: Infinity } as const;
 
 /**

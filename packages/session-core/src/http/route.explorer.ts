@@ -17,11 +17,9 @@ type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 type Module = NonNullable<ReturnType<ModulesContainer['get']>>;
 
 interface NamedHandler extends Handler {
-  /** The name of the method in the class. */
   readonly name: string;
 }
 
-/** The options of a GraphQL module, as far as they are used here. */
 interface GraphqlOptions {
   readonly include?: readonly unknown[];
   readonly fieldResolverEnhancers?: readonly string[];
@@ -35,15 +33,11 @@ export class RouteExplorer {
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
   ) {}
 
-  /**
-   * Whether anything injects a service that knows the current request. Middleware classes count once `configure()` of
-   * all modules has run.
-   */
+  /** Middleware classes count once `configure()` of all modules has run. */
   get injectsContext(): boolean {
     return [...this.#wrappers()].some((wrapper) => dependenciesOf(wrapper).some(({ token }) => isContext(token)));
   }
 
-  /** Whether a class or a method of the application has metadata under a key. */
   has(key: symbol): boolean {
     return [...this.#wrappers()].some(({ metatype, isFactory }) => {
       if (!metatype || isFactory) return false;
@@ -53,12 +47,9 @@ export class RouteExplorer {
   }
 
   /**
-   * The handlers that need an interceptor of their own to save the session: resolvers, and routes whose response Nest
-   * does not send behind their interceptors, or with `isSavedByNest` false all routes. Of these, the ones that can get
-   * the session of their request: by a decorator for it, by the request, by any decorator of the application, because
-   * that gets the request, as part of a request-scoped controller, which may inject it, or from a service that knows
-   * the current request. And all routes that redirect or render: guards and middleware may have changed the session, as
-   * a login by Passport does.
+   * The handlers that need an interceptor of their own: resolvers, and routes whose response Nest does not send behind
+   * their interceptors, or with `isSavedByNest` false all. Of these, those that can get the session, and all that
+   * redirect or render: guards and middleware may have changed the session, as a login by Passport does.
    */
   handlersToIntercept(isSavedByNest: boolean): Handler[] {
     const { injectsContext } = this;

@@ -58,7 +58,6 @@ export class RequestServer {
 
 /** A request and its response, whose first byte waits until the session is saved. */
 export class ServedRequest extends ResponseCommit {
-  /** Before the first byte: saves what changed, or sends a touch that is due. */
   protected override saveSession(): Promise<void> | undefined {
     const { session, parts } = this;
     session.sendAgainIfRenewed(parts.resolver);
@@ -70,7 +69,6 @@ export class ServedRequest extends ResponseCommit {
     return undefined;
   }
 
-  /** With the headers: sends the token, and tells caches what the response depends on. */
   protected override addHeaders(): void {
     const { session, response, parts } = this;
     const { tokenToSend, isUsed } = session;

@@ -39,7 +39,6 @@ export class SessionExtension {
   onOperation?: ((request: IncomingMessage) => void) | undefined;
 }
 
-/** The parts of the application that all of its requests share, with what another package of this library adds. */
 export interface ExtendedSessionParts extends RequestSessionParts {
   readonly extension: SessionExtension;
 }

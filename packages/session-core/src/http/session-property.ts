@@ -24,7 +24,6 @@ export const sessionProperty = {
   set: assignSession,
 };
 
-/** The applications that were told of an assignment. */
 const told = new WeakSet<ResponseCommitParts>();
 
 /**

@@ -11,7 +11,6 @@ export interface SessionTakeover {
   named(id: string, of?: string): NamedForeignSession;
 }
 
-/** A session of another library, as a request presents it. */
 export interface ForeignSession {
   /** The token of the session once it is moved: always the same, so that parallel requests meet in one session. */
   readonly token: SessionToken;
@@ -31,7 +30,6 @@ export interface ForeignSession {
   expire(response: ServerResponse): void;
 }
 
-/** A session of another library, as code of the application names it. */
 export interface NamedForeignSession extends Pick<ForeignSession, 'token' | 'end'> {
   /** Tells the application that neither library has the session under this name. */
   reportUnknown(): void;

@@ -24,7 +24,6 @@ export function touchDueIn({ idleTime, maxInactiveInterval }: TrackedSession, op
   return idleTime === undefined ? undefined : touchIntervalOf(maxInactiveInterval, options) - idleTime;
 }
 
-/** Whether a session was last renewed `touchInterval` ago, or earlier. */
 export function isTouchDue(session: TrackedSession, options: Options): boolean {
   const dueIn = touchDueIn(session, options);
   return dueIn !== undefined && dueIn <= 0;
@@ -58,10 +57,7 @@ export class SessionTouch {
     this.#touch = touch;
   }
 
-  /**
-   * A touch that is due. If it `isNeeded` to send the token, it is sent even when the request does not count as an
-   * access. It never rejects, because a request must not fail when its touch does.
-   */
+  /** With `isNeeded`, sent even when the request is no access. Never rejects: a request must not fail with it. */
   static of(
     repository: SessionRepository,
     session: TrackedSession,
@@ -94,7 +90,6 @@ export class SessionTouch {
     return this.#outcome === 'touched';
   }
 
-  /** Touches the session if that is due and was not done yet. */
   send(): Promise<TouchOutcome | 'failed'> | undefined {
     this.#sent ??= this.#touch?.().then((outcome) => (this.#outcome = outcome));
     return this.#sent;
@@ -119,7 +114,6 @@ function reportFailure(repository: SessionRepository, session: TrackedSession, e
   logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
 }
 
-/** How long the client of a session keeps its token. */
 export function cookieLifetimeOf(session: TrackedSession | undefined): Pick<SessionClient, 'isRemembered' | 'maxAge'> {
   const maxAge = session?.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE);
   return {

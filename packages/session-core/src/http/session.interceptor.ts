@@ -68,10 +68,8 @@ function saveAfter(source: Observable<unknown>, commit: ResponseCommit): Observa
   );
 }
 
-/** A response of Node.js, or a platform's response that wraps it as `raw`. */
 type PlatformResponse = Partial<Pick<ServerResponse, 'req'>> & { readonly raw?: ServerResponse };
 
-/** What `saveBeforeNestAnswers()` has put into the class of Nest. */
 const saving = new WeakSet<object>();
 
 /**
@@ -101,7 +99,6 @@ export async function saveBeforeNestAnswers(): Promise<boolean> {
 const importResponseController = () =>
   import(/* webpackMode: "eager" */ '@nestjs/core/router/router-response-controller.js');
 
-/** The part of RouterResponseController that sends what a handler returns. */
 type AnswersOfNest = Pick<
   Awaited<ReturnType<typeof importResponseController>>['RouterResponseController']['prototype'],
   'apply'

@@ -9,7 +9,6 @@ import { ResponseCommit } from './response-commit.js';
 @Injectable()
 export class SessionScope implements OnApplicationShutdown {
   readonly #storage = new AsyncLocalStorage<RequestSession>();
-  /** Whether no current request is known. */
   isLeftOut = false;
   #hasShutDown = false;
 
@@ -57,7 +56,6 @@ export class SessionScope implements OnApplicationShutdown {
     this.run(session, next);
   }
 
-  /** From now on, no current request is known, and requests do not pay for it. */
   leaveOut(): void {
     this.isLeftOut = true;
   }

@@ -152,7 +152,6 @@ function ofHttpRequest(held: RequestSession): Session | null {
   return held.isUnavailable || isStarted(held.existing) ? held.session : null;
 }
 
-/** Whether a session is one, and not only what something has read in a request that has none. */
 function isStarted(session: TrackedSession | undefined): boolean {
   return session !== undefined && (!session.isNew || session.isSet);
 }

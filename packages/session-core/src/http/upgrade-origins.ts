@@ -18,7 +18,6 @@ export class UpgradeOrigins {
     this.#isHttpsOnly = options?.cookie.secure === true;
   }
 
-  /** Allows pages of other origins, such as `https://app.example.com`. */
   allow(origins: Iterable<string>): void {
     for (const origin of origins) this.#listed.add(origin);
   }

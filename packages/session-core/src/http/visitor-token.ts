@@ -8,7 +8,6 @@ import { assertStartable, type SessionResponse } from '../session/session-respon
 
 const BYTES = 32;
 
-/** The response in which the cookie may be set. */
 interface OpenResponse extends SessionResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -35,7 +34,6 @@ export class VisitorToken {
     this.#presented = decoded.filter((each, i) => each.length === BYTES && each.toString('base64url') === values[i]);
   }
 
-  /** The token that the browser presented, or that this response brings. */
   get known(): Buffer | undefined {
     return this.#token ?? this.#presented[0];
   }

@@ -13,7 +13,6 @@ export class FailureReasons {
     return this.#kinds.size > 0;
   }
 
-  /** Notes a reason. False when the log need not tell of it any more. */
   add(error: unknown): boolean {
     const kind = kindOf(error);
     if (this.#kinds.has(kind) || this.#kinds.size >= MOST) return false;
@@ -21,7 +20,6 @@ export class FailureReasons {
     return true;
   }
 
-  /** The failure has ended. */
   clear(): void {
     this.#kinds.clear();
   }

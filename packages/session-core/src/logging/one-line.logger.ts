@@ -12,17 +12,14 @@ const FRAME = /\n(?= {4}at )/;
  * to the terminal of a reader. Quote foreign text as well, with `JSON.stringify()` or `shownError()`.
  */
 export class OneLineLogger extends Logger {
-  /** Writes a line of details, for somebody who has chosen that level. */
   override verbose(message: string): void {
     super.verbose(escaped(message));
   }
 
-  /** Writes a line that needs no action. */
   override log(message: string): void {
     super.log(escaped(message));
   }
 
-  /** Writes a line that somebody should look at. */
   override warn(message: string): void {
     super.warn(escaped(message));
   }

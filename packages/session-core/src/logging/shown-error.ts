@@ -1,7 +1,6 @@
 /** What stands in a log line for a value that has no text, such as an object without a prototype. */
 const NO_TEXT = 'a value without a text';
 
-/** The text of what was thrown, which may be anything. Never throws. */
 export function textOf(thrown: unknown): string {
   try {
     return String(thrown);
@@ -30,7 +29,6 @@ export function shownStack(error: unknown): string {
   }
 }
 
-/** Returns a plain word, such as an id, unchanged, and quotes any other text. */
 export function shownText(text: string): string {
   return /^[\w.:-]+$/.test(text) ? text : JSON.stringify(text);
 }

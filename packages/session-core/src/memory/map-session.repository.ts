@@ -45,7 +45,6 @@ export interface MapSessionRepositoryOptions extends SessionRepositoryOptions {
   readonly dispatcher?: Pick<SessionEventDispatcher, 'dispatch' | 'broadcast'>;
 }
 
-/** What the memory has of a session. */
 interface MapEntry {
   id: string;
   readonly creationTime: number;
@@ -163,7 +162,6 @@ export class MapSessionRepository extends IndexedSessionRepository {
     return super.endListed(indexName, value, except);
   }
 
-  /** Refuses the sign-ins of this principal that have begun. */
   #revoke(principal: string): void {
     const now = performance.now();
     this.#revoked.delete(principal);
@@ -306,7 +304,6 @@ export class MapSessionRepository extends IndexedSessionRepository {
     this.#record(reason ? new SessionDeletedEvent({ ...init, reason }) : new SessionExpiredEvent(init));
   }
 
-  /** The live sessions that an index lists. */
   #listed(indexName: string, value: string): MapEntry[] {
     const now = this.#clock.now();
     return [...this.#sessions.values()].filter(

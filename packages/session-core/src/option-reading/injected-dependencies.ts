@@ -94,10 +94,7 @@ const NO_FACTORY =
 
 const NO_OPTIONS = 'The factory of forRootAsync() has returned undefined: return an object with the options.';
 
-/**
- * Returns what `moduleRef` injects for these dependencies. If nothing provides a dependency, it throws the error of
- * `explain`. Other errors pass through, such as the error of a provider's constructor.
- */
+/** If nothing provides a dependency, it throws the error of `explain`. Other errors pass through. */
 export async function injectDependencies(
   moduleRef: ModuleRef,
   dependencies: readonly Dependency[],
@@ -143,10 +140,7 @@ export function ofSessionModule<T>(provided: T | undefined, module: string): T {
   ]);
 }
 
-/**
- * `own`: the module that holds the options.
- * @throws InvalidSessionOptionsError when the application has configured a module twice
- */
+/** `own`: the module that holds the options. @throws InvalidSessionOptionsError when a module is configured twice */
 export function assertConfiguredOnce(modules: ModulesContainer, own: Type, module: string): void {
   if ([...modules.values()].filter(({ metatype }) => metatype === own).length < 2) return;
   throw new InvalidSessionOptionsError(module, [

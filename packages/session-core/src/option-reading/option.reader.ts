@@ -51,13 +51,11 @@ export class OptionReader {
     return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.atMost}`, fallback);
   }
 
-  /** True or false. */
   boolean(name: string, fallback: boolean): boolean {
     const value = this.#read(name) ?? fallback;
     return typeof value === 'boolean' ? value : this.#refuse(name, 'must be true or false', fallback);
   }
 
-  /** A string in which `problem` finds nothing wrong. */
   text<T extends string | undefined>(
     name: string,
     fallback: T,
@@ -70,7 +68,6 @@ export class OptionReader {
     return found === undefined ? value : this.#refuse(name, found, fallback);
   }
 
-  /** One of the allowed values. */
   oneOf<T extends string | boolean>(name: string, allowed: readonly T[], fallback: T): T {
     const value = this.#read(name) ?? fallback;
     const found = allowed.find((candidate) => candidate === value);

@@ -53,9 +53,7 @@ export interface SessionRepositoryOptions {
   readonly securityEvents?: SecurityEvents | undefined;
 }
 
-/** The methods of a repository that a store implements, for checks that call a store directly. */
 export interface StorePrimitives {
-  /** Returns the live sessions with these ids, in any order. */
   load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
   /** Makes one atomic change. Rejects with the error of the store itself, without a `SessionStoreError` around it. */
   write(change: SessionChange): Promise<WriteReply>;
@@ -69,7 +67,6 @@ export let storePrimitivesOf: (repository: SessionRepository) => StorePrimitives
 /** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
 export let findPrincipals: (repository: SessionRepository, ids: readonly string[]) => Promise<(Session | null)[]>;
 
-/** What a repository calls its store with. */
 export let storeCallsOf: (repository: SessionRepository) => StoreCalls;
 
 /**
@@ -87,7 +84,6 @@ export let lookAgain: (
 /** Like `deleteById()`, for another session of a client that signs out. */
 export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
 
-/** Returns the namespace that tracing channels tell of the store. */
 export function namespaceOf(repository: SessionRepository): string {
   return storeCallsOf(repository).namespace;
 }
@@ -311,9 +307,7 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
 
 /** A live session, and what its store has of it. Do not change the session. */
 export interface InspectedSession {
-  /** What the store has. */
   readonly record: SessionRecord;
-  /** The session of the record. */
   readonly session: Session;
 }
 

@@ -54,12 +54,10 @@ export class StoreCalls {
     await this.#change('create', id, call, (isStored) => (isStored ? 'created' : 'gone'));
   }
 
-  /** For the ends of many sessions. */
   endAll<T>(call: Call<T>): Promise<T> {
     return this.#change('end_all', undefined, call, () => 'ended');
   }
 
-  /** `tell`: the outcome that the channel tells of. */
   #change<T>(operation: Operation, id: string | undefined, call: Call<T>, tell: (result: T) => string): Promise<T> {
     const kind = NO_SAVES.has(operation) ? 'other' : 'save';
     if (!saveChannel.hasSubscribers) return this.run(call, kind);
@@ -97,7 +95,6 @@ function operationOf(change: SessionChange): Operation {
   return change.expected ? 'update' : 'save';
 }
 
-/** Turns an error of a store into a SessionStoreError. */
 function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
@@ -124,7 +121,6 @@ export class StoreFailureLog {
   readonly #reasons = new FailureReasons();
   #failures = 0;
   #savesFail = false;
-  /** Monotonic time. */
   #lastFailure = 0;
 
   failed(error: SessionStoreError, kind: StoreCallKind): void {
@@ -142,7 +138,6 @@ export class StoreFailureLog {
     );
   }
 
-  /** Returns whether the outage is over. */
   succeeded(kind: StoreCallKind): boolean {
     if (this.#failures === 0) return true;
     if (this.#savesFail && kind !== 'save') return false;

@@ -33,13 +33,11 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return alias;
   }
 
-  /** The tokens that the browser presents, by alias. */
   resolveAll(request: IncomingMessage): Map<string, readonly SessionToken[]> {
     const all = [...this.#cookies].map(([alias, cookie]) => [alias, cookie.resolve(request)] as const);
     return new Map(all.filter(([, tokens]) => tokens.length > 0));
   }
 
-  /** Expires the cookie of an alias. */
   forget(request: IncomingMessage, response: ServerResponse, alias: string): void {
     this.#cookieOf(alias).expire(request, response);
   }

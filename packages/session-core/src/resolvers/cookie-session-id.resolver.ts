@@ -134,7 +134,6 @@ const BEFORE_TURN = '~';
 // The length of 32 bytes in base64url.
 const SIGNATURE_LENGTH = 43;
 
-/** Encodes a token as the value of a cookie, and decodes it. */
 export class CookieCodec {
   readonly #name: string;
   readonly #keys: readonly KeyObject[];
@@ -184,11 +183,7 @@ function tokenIn(text: string): SessionToken | undefined {
 /** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */
 export const MOST_VALUES = 64;
 
-/**
- * Returns the values of the cookies with a name, in their order and `most` at most. It does not decode them, because a
- * token has no character that needs encoding, but removes quotes around them (RFC 6265, 4.1.1), which some clients and
- * proxies add. It takes time linear in the length of the header.
- */
+/** In their order, without quotes (RFC 6265, 4.1.1). Not decoded: tokens need no encoding. Takes linear time. */
 export function cookieValues(header: unknown, name: string, most = MOST_VALUES): string[] {
   const values: string[] = [];
   // Mercurius puts what a client sends over a connection among the headers: any JSON.
@@ -254,7 +249,6 @@ class CookieWarnings {
 
   constructor(private readonly name: string) {}
 
-  /** Checks a cookie that is being set. */
   ofSent(request: IncomingMessage, { secure, domain }: CookiePolicy): void {
     const isHttps = isSecure(request) || isForwardedFromHttps(request);
     const host = hostOf(request);
@@ -283,12 +277,10 @@ class CookieWarnings {
     }
   }
 
-  /** Reports a cookie that was ignored without a look-up. */
   ofRefused(refusal: TokenRefusal): void {
     this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
-  /** Reports a request with so many cookies of the name that some were ignored. */
   ofTooMany(most: number): void {
     this.#once(
       'too many',

@@ -24,7 +24,6 @@ export function setOrigin(
   request[PLATFORM] = origin;
 }
 
-/** The request of Fastify that a request of Node.js belongs to. */
 export function fastifyRequestOf(request: IncomingMessage): object | undefined {
   return (request as PlatformRequest)[PLATFORM];
 }
@@ -35,7 +34,6 @@ export function addressOf(request: IncomingMessage): string | undefined {
   return ip ?? platform?.ip ?? socket.remoteAddress;
 }
 
-/** Whether the request came over https. */
 export function isSecure(request: IncomingMessage): boolean {
   const { protocol } = request as PlatformRequest;
   if (protocol !== undefined) return protocol === 'https';
@@ -73,7 +71,6 @@ export function mayHaveBeenChanged(origin: string, request: IncomingMessage): bo
   return origin.startsWith('http:') && !isLocal(hostOf(request) ?? '');
 }
 
-/** Whether a host equals a domain or is one of its subdomains. */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);
 }

@@ -32,14 +32,11 @@ export function BesideTheLog() {
   };
 }
 
-/** Whether what a method with `@OnSecurityEvent` hears of is logged as well. */
 export function isBesideTheLog(method: unknown): boolean {
   return Reflect.hasOwnMetadata(BESIDE_THE_LOG, method as object);
 }
 
-/**
- * The kinds that `@OnSecurityEvent` marks a method to handle. An empty list means all. Undefined for any other value.
- */
+/** The kinds that `@OnSecurityEvent` marks a method to handle. An empty list means all. */
 export function handledKinds(method: unknown): readonly SecurityEventKind[] | undefined {
   if (typeof method !== 'function') return undefined;
   return Reflect.getOwnMetadata(HANDLED_KINDS, method) as SecurityEventKind[] | undefined;

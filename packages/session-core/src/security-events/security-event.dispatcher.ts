@@ -15,7 +15,6 @@ import {
 @Injectable()
 export class SecurityEventDispatcher implements SecurityEventListener, OnModuleInit, OnApplicationShutdown {
   readonly #handlers: SecurityEventHandler[] = [];
-  /** The handlers after which nothing needs to be logged. */
   readonly #insteadOfLog: SecurityEventHandler[] = [];
 
   constructor(

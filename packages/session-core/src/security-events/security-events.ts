@@ -122,9 +122,7 @@ export type RequestFacts = Pick<SecurityFacts, 'method' | 'path' | 'remoteAddres
 
 /** What the reporting code knows about an event. */
 export interface SecurityReport extends Omit<SecurityFacts, keyof RequestFacts | 'sessionId'> {
-  /** The Node.js request. */
   readonly request?: IncomingMessage | undefined;
-  /** The session id as the store knows it. */
   readonly sessionId?: string | undefined;
 }
 
@@ -183,7 +181,6 @@ const WINDOW = 1000;
 const MOST_SOURCES = 500;
 const OTHERS = 'others';
 
-/** The source of events that are counted together. */
 interface Source {
   latest: SecurityFacts & { readonly at: number };
   /** How many of its events were not delivered yet. */
@@ -218,7 +215,6 @@ export class SecurityEventLimiter {
     this.deliver(new SecurityEvent(kind, latest));
   }
 
-  /** Delivers the waiting events. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

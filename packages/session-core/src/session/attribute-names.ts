@@ -7,13 +7,11 @@ import { assertString } from '../option-reading/assert-argument.js';
  */
 export const VISITOR_PREFIX = 'nest-session.visitor.';
 
-/** The attribute with the name of the principal. */
 export const PRINCIPAL_ATTRIBUTE = 'nest-session.principal';
 
 /** The attribute with the id of the session for which the CSRF token was drawn, a colon and the token. */
 export const CSRF_ATTRIBUTE = `${VISITOR_PREFIX}csrf`;
 
-/** The attribute of a session whose cookie outlives the browser. */
 export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';
 
 /** The attribute of a session whose cookie has a lifetime of its own: seconds, 0 until the browser is closed. */
@@ -68,7 +66,6 @@ export function isOwnAttribute(name: string): boolean {
 /** What no application may read: no log, event or page of its own must hold the secret of a binding. */
 export const HIDDEN: ReadonlySet<string> = new Set([DEVICE_ATTRIBUTE, TURN_ATTRIBUTE]);
 
-/** Whether an attribute says to another framework who is signed in. */
 export function isIdentityAttribute(name: string): boolean {
   return IDENTITY.has(name);
 }
@@ -94,10 +91,7 @@ export function assertName(name: unknown): void {
   }
 }
 
-/**
- * Refuses what is no name of a principal.
- * @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value
- */
+/** @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value */
 export function assertPrincipalName(name: unknown): void {
   assertString('The name of a principal', name);
   if (!isWellFormedName(name)) {
@@ -111,7 +105,6 @@ export function isTextOfNothing(text: string): boolean {
   return /^(?:undefined|null|NaN|-?Infinity|\[object [^\]]*\])$/.test(text);
 }
 
-/** Says so, as the end of a sentence. */
 export function textOfNothing(text: string): string {
   return `the text ${JSON.stringify(text)}, which a missing value becomes: look for the user before you convert the id to text`;
 }

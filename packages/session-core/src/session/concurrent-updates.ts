@@ -9,13 +9,10 @@ interface UpdatedAttribute {
   readonly indexes: IndexChanges;
 }
 
-/** The update of an attribute by one request. */
 export interface AttributeUpdate {
   /** The id by which the request knows the session. */
   readonly id: string;
-  /** The name of the attribute. */
   readonly name: string;
-  /** The text that the request knows. */
   readonly known: string | undefined;
   readonly access: Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'>;
   readonly client: { readonly isAborted?: boolean } | undefined;
@@ -39,7 +36,6 @@ interface WaitingUpdate extends AttributeUpdate {
 /** The text that the store has after a turn, and the memo that knows it; undefined when that is not known. */
 type Known = { readonly text: string | undefined; readonly memo: UpdateSession['memo'] } | undefined;
 
-/** Milliseconds for which an update waits by default. */
 const DEFAULT_TIMEOUT = 5000;
 
 // Nothing else runs in this process while a batch is computed.
@@ -66,14 +62,12 @@ export class ConcurrentUpdates {
     this.#turns = new TurnQueue(timeout);
   }
 
-  /** The number of attributes that are being updated. */
   get size(): number {
     return this.#turns.size;
   }
 
   /**
-   * Makes an update, in its turn and until it is no conflict.
-   * @throws SessionConflictError when that takes too long; ClientDisconnectedError when it would wait for a client that
+   * @throws SessionConflictError when it takes too long; ClientDisconnectedError when it would wait for a client that
    *   has left; SessionStoreError when the store failed; what `apply()` throws
    */
   run(update: AttributeUpdate): Promise<UpdateResult> {
@@ -154,11 +148,7 @@ export class ConcurrentUpdates {
   }
 }
 
-/**
- * Applies updates to a text, one after the other, and leaves out those that throw. `last`: the attribute in the end;
- * undefined when all threw. Call `settle()` once the store has it, because an error may come of what was not stored
- * yet.
- */
+/** Leaves out updates that throw; `last`: undefined when all did. Call `settle()` once the store has it. */
 function applied(
   updates: readonly WaitingUpdate[],
   known: string | undefined,

@@ -74,7 +74,6 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text, (key, value: unknown) => (key === PROTO ? undefined : value));
 }
 
-/** A path, or the beginning of a long one. */
 export function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
 }
@@ -103,10 +102,7 @@ export function jsonProblem(value: unknown): JsonProblem | undefined {
   }
 }
 
-/**
- * The first thing in a value that JSON would change. Its path is put together only when there is one. `ancestors`:
- * looks for references back, which costs more than everything else.
- */
+/** The first thing that JSON would change. `ancestors`: looks for references back, which costs more than all else. */
 function findProblem(value: unknown, ancestors?: Set<object>): JsonProblem | undefined {
   switch (typeof value) {
     case 'string':
@@ -220,9 +216,7 @@ export class ApplicationSerializer extends AttributeSerializer {
     markSafe(this.prototype.deserialize);
   }
 
-  /** That of the application's own option. */
   chosen: AttributeSerializer | undefined;
-  /** That of an application without the option. */
   byDefault: AttributeSerializer = new JsonAttributeSerializer();
 
   /** That of these options; undefined when a module has replaced it. */
@@ -242,7 +236,6 @@ export class ApplicationSerializer extends AttributeSerializer {
     return hasText(this.#current, value, text);
   }
 
-  /** The name of its class, for the log. */
   get shownName(): string {
     return this.#current.constructor.name;
   }

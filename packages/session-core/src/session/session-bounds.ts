@@ -6,7 +6,6 @@ import type { SessionRecord, StoredText } from './session-record.js';
 /** How much a session may hold; Infinity: any amount. */
 export type SessionBounds = Readonly<Record<SessionBound, number>>;
 
-/** A session that may hold no more than its bounds allow. */
 export interface BoundedSession {
   readonly bounds: SessionBounds;
   /** Hears of each change that a bound refuses. */
@@ -122,13 +121,11 @@ function count(text: StoredText | null | undefined): 0 | 1 {
   return text === null || text === undefined ? 0 : 1;
 }
 
-/** The bytes that an attribute takes in UTF-8. */
 function sizeOf(name: string, text: StoredText | null | undefined): number {
   if (text === null || text === undefined) return 0;
   return Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes);
 }
 
-/** How many sessions were read, and the bytes of their attributes. */
 export function sizesOf(records: readonly SessionRecord[]): { found: number; size: number } {
   const sizes = records.flatMap(({ attributes }) => [...attributes].map(([name, text]) => sizeOf(name, text)));
   return { found: records.length, size: sizes.reduce((sum, size) => sum + size, 0) };

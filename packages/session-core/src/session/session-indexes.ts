@@ -13,7 +13,6 @@ type IndexedSession = Pick<ReadonlySession, 'principalName' | 'getAttribute' | '
 /** Gives the value under which an index lists a session; undefined, null or an empty string: it is not listed. */
 export type SessionIndex = (session: IndexedSession) => string | undefined | null;
 
-/** An index whose attribute is known. */
 interface Definition {
   readonly name: string;
   readonly attribute: string;
@@ -29,10 +28,7 @@ export const NO_INDEXES: IndexChanges = new Map();
  */
 export class SessionIndexes {
   readonly #byAttribute = new Map<string, Definition[]>();
-  /**
-   * The index of principals and these, by their names.
-   * @throws TypeError for an index that is not valid, such as one that reads two attributes
-   */
+  /** The index of principals and these. @throws TypeError for an invalid one, such as one that reads two attributes */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
     const principals: SessionIndex = ({ principalName }) => principalName;
     for (const [name, valueOf] of [[PRINCIPAL_NAME_INDEX_NAME, principals] as const, ...Object.entries(indexes)]) {
@@ -44,9 +40,8 @@ export class SessionIndexes {
   }
 
   /**
-   * The changes of indexes that follow from changed attributes. An index is among them when its attribute is, also with
-   * the value that it seems to have: another request may have changed it in the meantime.
-   * @throws SessionIndexError when the value of an index cannot be derived
+   * An index is among them when its attribute is, also with the value that it seems to have: another request may have
+   * changed it in the meantime. @throws SessionIndexError when a value cannot be derived
    */
   changesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {
     let indexes: Map<string, string | null> | undefined;
@@ -60,16 +55,13 @@ export class SessionIndexes {
     return indexes ?? NO_INDEXES;
   }
 
-  /**
-   * What takes a session out of the indexes of the attributes that it loses: of all but those that it keeps, if any.
-   */
+  /** What takes a session out of the indexes of all attributes but those that it keeps. */
   leave(keeps: (attribute: string) => boolean = () => false): IndexChanges {
     const lost = [...this.#byAttribute.values()].flat().filter(({ attribute }) => !keeps(attribute));
     return new Map(lost.map(({ name }) => [indexNameTerm(name), null]));
   }
 }
 
-/** The changes of indexes that follow from both. Most saves have none. */
 export function joined(left: IndexChanges, changed: IndexChanges): IndexChanges {
   return left.size > 0 ? new Map([...left, ...changed]) : changed;
 }
@@ -94,7 +86,6 @@ class IndexedAttributes implements IndexedSession {
   readonly getAttributeOrDefault = <T>(name: string, defaultValue: T): T => this.getAttribute<T>(name) ?? defaultValue;
 }
 
-/** Calls the function of an index for a session without attributes, to learn which attribute it reads. */
 function probe(name: string, valueOf: SessionIndex): { readonly attribute?: string; readonly problem?: string } {
   const problem = indexNameProblem(name);
   if (problem !== undefined) return { problem };
@@ -109,7 +100,6 @@ function probe(name: string, valueOf: SessionIndex): { readonly attribute?: stri
   return attribute !== undefined && others.length === 0 ? { attribute } : { problem: ONE_ATTRIBUTE };
 }
 
-/** The term under which an index lists a session with this value of its attribute; null: under none. */
 function termOf({ name, attribute, valueOf }: Definition, decode: () => unknown): string | null {
   let value: unknown;
   try {
@@ -155,16 +145,12 @@ function indexNameTerm(name: string): string {
   return name.replaceAll('%', '%25').replaceAll(':', '%3A');
 }
 
-/** An entry of an index as stores know it. */
 export interface IndexEntry {
   readonly indexName: string;
   readonly value: string;
 }
 
-/**
- * An entry as stores know it; undefined for text that is not well-formed, under which nothing is listed.
- * @throws TypeError for what is no text
- */
+/** Undefined for text that is not well-formed, under which nothing is listed. @throws TypeError for what is no text */
 export function indexEntry(name: string, value: string): IndexEntry | undefined {
   assertString('The name of an index', name);
   assertString(

@@ -96,7 +96,6 @@ export class TrackedSession implements Session {
   #permission: Promise<void> | undefined;
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SentSave | undefined;
-  /** The last save or update, done or not; undefined when there was none. */
   #turn: Promise<unknown> | undefined;
 
   /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
@@ -115,7 +114,6 @@ export class TrackedSession implements Session {
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
   }
 
-  /** A session that the store returned, or with `created` a new one. */
   constructor(writer: SessionWriter, record: SessionRecord, created?: CreatedSession) {
     this.#writer = writer;
     const shownId = () => writer.shown(this.storedId ?? '');
@@ -197,7 +195,6 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : authenticatedAt(this.#state);
   }
 
-  /** Whether `signIn()` was called since the last save. */
   get signsIn(): boolean {
     return !this.isOver && signsIn(this.#state);
   }
@@ -210,7 +207,6 @@ export class TrackedSession implements Session {
     return HIDDEN.has(name) ? undefined : this.getOwnAttribute<T>(name);
   }
 
-  /** The same, also of attributes that no application may read. */
   getOwnAttribute<T>(name: string): T | undefined {
     return this.isOver ? undefined : (this.#attributes.get(name) as T | undefined);
   }
@@ -230,7 +226,6 @@ export class TrackedSession implements Session {
     this.setOwnAttribute(name, value);
   }
 
-  /** The same, for the attributes that only the library sets. */
   setOwnAttribute(name: string, value: unknown): void {
     this.#assertStartable();
     this.#attributes.set(name, value);
@@ -251,7 +246,6 @@ export class TrackedSession implements Session {
     return SafePromise.of(this.#updateAttribute(name, update, true));
   }
 
-  /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
     return SafePromise.of(this.#updateAttribute(name, update, false));
   }
@@ -286,10 +280,7 @@ export class TrackedSession implements Session {
     });
   }
 
-  /**
-   * Gives the session another id at the next save, unless a sign-in does, and lets nothing lead there from the former
-   * one. Not where the client cannot be told.
-   */
+  /** Another id at the next save, to which nothing leads from the former one. Not where the client cannot be told. */
   shutOut(): void {
     if (this.isNew || this.isOver || !takesToken(this.response)) return;
     this.#assertRotatable();
@@ -306,12 +297,10 @@ export class TrackedSession implements Session {
     return this.#saveInTurn(false);
   }
 
-  /** The same, where the response waits for it. */
   saveBeforeResponse(): Promise<SaveOutcome> {
     return this.#saveInTurn(true);
   }
 
-  /** The last save or update, done or not; undefined when there was none. */
   get lastSave(): Promise<unknown> | undefined {
     return this.#turn;
   }
@@ -321,19 +310,16 @@ export class TrackedSession implements Session {
     return this.#state.stored.id;
   }
 
-  /** The id as log lines show it. */
   get shownId(): string {
     return this.#writer.shown(this.id);
   }
 
-  /** Whether there is anything to save. */
   get isDirty(): boolean {
     // What was set comes first, because it needs no encoding.
     if (this.isSet) return true;
     return !this.#state.stored.ended && !isNeverStored(this.#state) && this.#attributes.hasChangedInPlace;
   }
 
-  /** The application has finished: see `TrackedAttributes.rest()`. */
   rest(): void {
     this.#attributes.rest();
   }
@@ -349,7 +335,6 @@ export class TrackedSession implements Session {
     return !this.isOver && !stored.ended && stored.id === id ? token : undefined;
   }
 
-  /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
     return this.#state.stored.ended === 'deleted';
   }
@@ -375,13 +360,11 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : this.#attributes.peek(name);
   }
 
-  /** The principal in the store, as far as this object knows: undefined without one, or one that cannot be decoded. */
   get storedPrincipal(): string | undefined {
     const name = this.#attributes.stored.peek(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 
-  /** Whether this object has somebody else signed in than the store, or nobody, until its next save. */
   get changesPrincipal(): boolean {
     return this.peekAttribute(PRINCIPAL_ATTRIBUTE) !== this.storedPrincipal;
   }
@@ -407,7 +390,6 @@ export class TrackedSession implements Session {
     return this.isOver || isSignedOut || endsNow(this.#state.timeouts);
   }
 
-  /** The response of the request on whose behalf the session changes. */
   get response(): SessionResponse | undefined {
     return this.#binding.response;
   }
@@ -420,25 +402,22 @@ export class TrackedSession implements Session {
     return readText(stored.serializer, stored.encode(name, value)) ?? undefined;
   }
 
-  /** The value of an attribute in the store, as this object knows it; undefined when it cannot be decoded. */
   peekStored(name: string): unknown {
     return this.#attributes.stored.peek(name);
   }
 
-  /** From now on, the session changes on behalf of the request with this response. */
   bindTo(response: SessionResponse, binding?: Omit<SessionBinding, 'response'>): void {
     this.#binding = { response, ...binding };
   }
 
-  /** The request that the session changes on behalf of; undefined where there is none. */
   get caller(): SessionCaller | undefined {
     return this.#binding.caller;
   }
 
   /**
-   * Sets another principal, or removes it. The session gets another id with it, unless one is to be saved anyway: a
-   * token from before opens nothing, and what was opened with it ends. Over an open connection it keeps the id, and so
-   * does who signs out after the first byte. @throws SessionStateError for a sign-in after the first byte
+   * The session gets another id with it: a token from before opens nothing, and what was opened with it ends. Over an
+   * open connection it keeps the id, and so does who signs out after the first byte.
+   * @throws SessionStateError for a sign-in after the first byte
    */
   setPrincipal(name: string | undefined): void {
     const keepsId = this.storedId === this.id && !this.#takesToken;
@@ -451,7 +430,6 @@ export class TrackedSession implements Session {
     this.#become(name, false);
   }
 
-  /** From now on, a save does not renew the idle timeout. */
   keepIdle(): void {
     this.#change({ keepsIdle: true });
   }
@@ -468,7 +446,6 @@ export class TrackedSession implements Session {
     this.#state = discarded(this.#state);
   }
 
-  /** Forgets all changes, and takes over what was loaded later. Returns false once it has ended or has another id. */
   replaceBy(loaded: Session): boolean {
     if (this.isOver || this.id !== loaded.id) return false;
     const other = TrackedSession.of(loaded);
@@ -493,12 +470,10 @@ export class TrackedSession implements Session {
     return this.toJSON();
   }
 
-  /** How much it may hold, by whether somebody is signed in. */
   get bounds(): SessionBounds {
     return boundsOf(this.#attributes, this.#writer);
   }
 
-  /** Reports that a bound, or the limit of another option, refuses a change. */
   reached(limit: SessionBound | 'maxSessions' | 'updateTimeout'): void {
     const name = this.#attributes.peek(PRINCIPAL_ATTRIBUTE);
     const principalName = typeof name === 'string' ? name : undefined;
@@ -516,25 +491,21 @@ export class TrackedSession implements Session {
     response?.noteChange?.();
   }
 
-  /** @throws SessionStateError when the session was ended in this request */
   #assertWritable(): void {
     this.#assertAllowed();
     if (this.isOver) throw new SessionStateError(OVER);
   }
 
-  /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
   #assertStartable(): void {
     this.#assertWritable();
     if (this.isNew) assertStartable(this.response);
   }
 
-  /** For a change of the token. @throws SessionStateError when the client would not get it */
   #assertRotatable(): void {
     this.#assertWritable();
     assertRotatable(this.response);
   }
 
-  /** Whether the client can get another token. */
   get #takesToken(): boolean {
     return this.#isBeforeResponse ? this.response?.headersSent === false : takesToken(this.response);
   }
@@ -544,10 +515,7 @@ export class TrackedSession implements Session {
     this.#change({ deletion: reason });
   }
 
-  /**
-   * Gives the session a fresh token and id, which take effect at the save together with what `change` changes. Returns
-   * the new id.
-   */
+  /** A fresh token and id, which take effect at the save together with what `change` changes. */
   #rotate(change?: () => void): string {
     // First, because without a token nothing may change. After a creation whose reply was lost, the store may know the
     // session already.
@@ -583,7 +551,6 @@ export class TrackedSession implements Session {
     return stays && this.#attributes.peek(REMEMBER_ME_ATTRIBUTE) === true ? this.response?.rememberedFor : undefined;
   }
 
-  /** Whether the session is, or was before the changes of this request, that of another principal. */
   #isOfAnother(name: string): boolean {
     const names = [this.#attributes.peek(PRINCIPAL_ATTRIBUTE), this.peekStored(PRINCIPAL_ATTRIBUTE)];
     return names.some((each) => each !== undefined && each !== name);
@@ -596,10 +563,7 @@ export class TrackedSession implements Session {
     else assign();
   }
 
-  /**
-   * Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round.
-   * `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in.
-   */
+  /** `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in. */
   #assignPrincipal(name: string | undefined, isAnother: boolean): void {
     this.#assertStartable();
     const { timeouts, anonymousTimeout } = this.#writer;
@@ -615,7 +579,6 @@ export class TrackedSession implements Session {
     if (name === undefined || (isAnother && !signsIn(this.#state))) this.#change({ authentication: SIGNED_OUT });
   }
 
-  /** Saves all changes, one save after the other. */
   #saveInTurn(isBeforeResponse: boolean): Promise<SaveOutcome> {
     if (this.#turn) {
       return this.#inTurn(
@@ -710,19 +673,15 @@ export class TrackedSession implements Session {
     return reply;
   }
 
-  /**
-   * Sends a save whose reply was lost again, unchanged, before later changes. `collision` means that the store had made
-   * it, because no other session draws the same id.
-   */
+  /** Sends a save again whose reply was lost. `collision`: the store had made it, as no other session draws the id. */
   async #repeat(unanswered: SentSave): Promise<void> {
     const reply = await this.#write(unanswered);
     this.#settle(unanswered, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
   }
 
   /**
-   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave
-   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in. Also
-   *   when every session of the user was ended meanwhile, which leaves all changes unsaved
+   * @throws TooManySessionsError or SessionBoundError for a refused save, SessionGoneError where every session of the
+   *   user was ended meanwhile, which leave all changes unsaved; SessionGoneError where nothing could be started
    */
   #settle(sentSave: SentSave, reply: WriteReply): SaveOutcome {
     const { save } = sentSave;
@@ -769,9 +728,7 @@ export class TrackedSession implements Session {
     return outcome === 'saved' ? this.getOwnAttribute<T>(name) : undefined;
   }
 
-  /**
-   * Compares and sets one attribute, together with what other requests make of it. @throws as `ConcurrentUpdates.run()`
-   */
+  /** Together with what other requests make of the attribute. @throws as `ConcurrentUpdates.run()` */
   async #compareAndSet(name: string, update: (current: unknown) => unknown): Promise<SaveOutcome> {
     assertName(name);
     const attributes = this.#attributes;
@@ -808,10 +765,7 @@ export class TrackedSession implements Session {
 
 const NO_ATTRIBUTES: AttributeChanges = new Map();
 
-/**
- * What an update makes of the value of an attribute; undefined removes it. `read` gives the update a copy of its own.
- * @throws TypeError when the update has changed the copy in place and returns nothing: that would lose the attribute
- */
+/** @throws TypeError when the update has changed its copy in place and returns nothing: the attribute would be lost */
 function updatedValue(
   name: string,
   update: (current: unknown) => unknown,

@@ -8,7 +8,6 @@ export type StepBefore<T> = PromiseSettledResult<T> | { readonly status: 'runnin
  * different keys do not wait. A key takes no memory once its steps are finished.
  */
 export class TurnQueue<T> {
-  /** By key, the last turn. */
   readonly #last = new Map<string, Promise<StepBefore<T>>>();
 
   /** @param longestTurn milliseconds after which the next step starts, although the one before has not finished */
@@ -34,7 +33,6 @@ export class TurnQueue<T> {
     return result;
   }
 
-  /** Resolves when a step that has just started is finished, or has taken too long. */
   #turnOf(result: Promise<T>): Promise<StepBefore<T>> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.longestTurn, { status: 'running' }).unref();
