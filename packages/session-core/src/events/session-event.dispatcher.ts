@@ -24,13 +24,9 @@ import {
   type SessionEventType,
 } from './session.events.js';
 
-/** A broadcast handler of the library itself. */
-interface OwnHandler {
-  /** `Class.method` */
+/** A broadcast handler of the library itself; `name` is `Class.method`. */
+interface OwnHandler extends Pick<HandledEvent, 'eventClass'> {
   readonly name: string;
-  handles(event: SessionEvent): boolean;
-  /** Whether it handles the events of a class. */
-  wants(eventClass: SessionEventClass): boolean;
   handle(event: SessionEvent): unknown;
 }
 
@@ -82,11 +78,8 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   override wantedTypes(options: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
     const types = super.wantedTypes(options);
     const listened = options.broadcast ? [] : this.mirror.listenedTypes;
-    const own = options.broadcast && this.#wantsBroadcast ? this.#own.events : [];
-    return SESSION_EVENT_TYPES.filter(
-      (type) =>
-        types.includes(type) || listened.includes(type) || own.some(({ wants }) => wants(SESSION_EVENT_CLASSES[type])),
-    );
+    const own = options.broadcast && this.#wantsBroadcast ? this.#own.events.flatMap(typesOf) : [];
+    return SESSION_EVENT_TYPES.filter((type) => [...types, ...listened, ...own].includes(type));
   }
 
   override get hasBroadcastHandlers(): boolean {
@@ -115,7 +108,7 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   }
 
   override async broadcast(event: SessionEvent): Promise<void> {
-    const handlers = this.#own.events.filter((each) => each.handles(event));
+    const handlers = this.#own.events.filter(({ eventClass }) => event instanceof eventClass);
     // Telemetry shows the handlers of the application alone.
     const own = () =>
       this.callAll(handlers, `session event ${shownIdOf(event, this.options)}`, ({ handle }) => handle(event)).then(
@@ -153,11 +146,7 @@ function kindOf(options: Pick<ResolvedSessionOptions, 'ids'> | undefined): Handl
     what: 'session events',
     module: 'SessionModule',
     marks: SESSION_EVENT_MARKS,
-    typesOf: ({ eventClass }) =>
-      SESSION_EVENT_TYPES.filter((type) => {
-        const wanted: SessionEventClass = SESSION_EVENT_CLASSES[type];
-        return wanted === eventClass || wanted.prototype instanceof eventClass;
-      }),
+    typesOf,
     handles: ({ eventClass }, event) => event instanceof eventClass,
     shown: (event) => `session event ${shownIdOf(event, options)}`,
     contextOf: (event) => {
@@ -166,6 +155,13 @@ function kindOf(options: Pick<ResolvedSessionOptions, 'ids'> | undefined): Handl
     },
     failure: (event, failed, called) => new SessionEventHandlingError(shownIdOf(event, options), failed, called),
   };
+}
+
+function typesOf({ eventClass }: Pick<HandledEvent, 'eventClass'>): readonly SessionEventType[] {
+  return SESSION_EVENT_TYPES.filter((type) => {
+    const wanted: SessionEventClass = SESSION_EVENT_CLASSES[type];
+    return wanted === eventClass || wanted.prototype instanceof eventClass;
+  });
 }
 
 /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */

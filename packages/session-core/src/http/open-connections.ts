@@ -119,12 +119,14 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   ) {
     // The end events of these sessions may come minutes later.
     extension.onEveryEnd = () => this.search();
+    const onDestroyed = (event: SessionEvent) => this.onDestroyed(event);
+    const onIdChanged = (event: SessionEvent) => this.onIdChanged(event as SessionIdChangedEvent);
     dispatcher.addOwnHandlers({
       events: [
-        handlerOf('onDestroyed', SessionDestroyedEvent, (event) => this.onDestroyed(event)),
-        handlerOf('onIdChanged', SessionIdChangedEvent, (event) => this.onIdChanged(event)),
+        { name: 'SessionEndListener.onDestroyed', eventClass: SessionDestroyedEvent, handle: onDestroyed },
+        { name: 'SessionEndListener.onIdChanged', eventClass: SessionIdChangedEvent, handle: onIdChanged },
       ],
-      gaps: [{ name: nameOf('search'), handle: () => this.search() }],
+      gaps: [{ name: 'SessionEndListener.search', handle: () => this.search() }],
     });
   }
 
@@ -135,7 +137,7 @@ export class SessionEndListener implements BeforeApplicationShutdown {
     void this.dispatcher.wantBroadcast();
   }
 
-  async onDestroyed({ sessionId }: SessionDestroyedEvent): Promise<void> {
+  async onDestroyed({ sessionId }: Pick<SessionEvent, 'sessionId'>): Promise<void> {
     // A store in memory tells of the end before the message is answered that has ended the session.
     await nextTurn();
     this.connections.close(sessionId, 'session ended');
@@ -172,18 +174,6 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   }
 }
 
-function handlerOf<E extends SessionEvent>(
-  name: string,
-  eventClass: abstract new (...args: never[]) => E,
-  handle: (event: E) => unknown,
-) {
-  const handles = (event: SessionEvent) => event instanceof eventClass;
-  const wants = (wanted: abstract new (...args: never[]) => SessionEvent) =>
-    wanted === eventClass || wanted.prototype instanceof eventClass;
-  const called = { name: nameOf(name), module: 'SessionModule' };
-  return { ...called, broadcast: true, handles, wants, handle: (event: SessionEvent) => handle(event as E) };
-}
-
 /** Null: unknown. */
 function principalAfter(event: SessionIdChangedEvent): string | undefined | null {
   // The session has ended meanwhile, or has yet another id: the next event tells which.
@@ -194,10 +184,6 @@ function principalAfter(event: SessionIdChangedEvent): string | undefined | null
     // It cannot be decrypted here: for this instance, nobody is signed in.
     return undefined;
   }
-}
-
-function nameOf(method: string): string {
-  return `${SessionEndListener.name}.${method}`;
 }
 
 /** Milliseconds between two rounds, and from the guard to the first look: a short response is over by then. */

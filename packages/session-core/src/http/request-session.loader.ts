@@ -16,7 +16,7 @@ import type { ResponseCommitParts } from './response-commit.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
 import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 
-interface PresentedToken {
+export interface PresentedToken {
   readonly token: SessionToken;
   readonly id: string;
   readonly foreign?: ForeignSession | undefined;
@@ -26,7 +26,7 @@ type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' 
 type Parts = Pick<ResponseCommitParts, 'repository' | 'resolver' | 'extension' | 'deviceOf' | 'devices' | 'tokens'>;
 
 /** A client must not make a request ask for more sessions of another library. */
-export const MOST_MOVED = 5;
+const MOST_MOVED = 5;
 
 export class RequestSessionLoader {
   readonly #log = new WarnOnce();
@@ -85,27 +85,44 @@ export class RequestSessionLoader {
   }
 
   #presentedBy(request: IncomingMessage, onRefused?: TokenRefusalListener): PresentedToken[] {
+    const { resolver, extension } = this.parts;
+    const presented = this.#known(resolver.resolve(request, onRefused).slice(0, MOST_TOKENS));
+    // Other libraries keep no session but the one of a browser that has only one.
+    const isOfOne = !(resolver instanceof AliasedSessionIdResolver) || resolver.aliasOf(request) === DEFAULT_ALIAS;
+    if (!extension.takeover || !isOfOne) return presented;
+    // Last: a session that is already kept here counts.
+    return [...presented, ...this.#foreign(request)].slice(0, MOST_PRESENTED);
+  }
+
+  /** What the browser presents, by alias; without the option `multipleSessions`, under the first. */
+  presentedByAlias(request: IncomingMessage): Map<string, readonly PresentedToken[]> {
+    const { resolver } = this.parts;
+    const tokens =
+      resolver instanceof AliasedSessionIdResolver
+        ? resolver.resolveAll(request)
+        : new Map([[DEFAULT_ALIAS, resolver.resolve(request)]]);
+    const presented = new Map([...tokens].map(([alias, each]) => [alias, this.#known(each)]));
+    const foreign = this.#foreign(request);
+    if (foreign.length > 0) presented.set(DEFAULT_ALIAS, [...(presented.get(DEFAULT_ALIAS) ?? []), ...foreign]);
+    return presented;
+  }
+
+  #known(tokens: readonly SessionToken[]): PresentedToken[] {
     const presented: PresentedToken[] = [];
-    for (const token of this.parts.resolver.resolve(request, onRefused).slice(0, MOST_TOKENS)) {
+    for (const token of tokens) {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
-    }
-    const { takeover } = this.parts.extension;
-    if (!takeover || !this.#isOfOneSession(request)) return presented;
-    // Last: a session that is already kept here counts.
-    for (const found of takeover.find(request)) {
-      const id = this.options.ids.find(found.token);
-      if (id === undefined || presented.length >= MOST_PRESENTED) continue;
-      const foreign: ForeignSession = { ...found, move: (to) => found.move(to, this.parts.deviceOf?.(request)) };
-      presented.push({ token: found.token, id, foreign });
     }
     return presented;
   }
 
-  /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
-  #isOfOneSession(request: IncomingMessage): boolean {
-    const { resolver } = this.parts;
-    return !(resolver instanceof AliasedSessionIdResolver) || resolver.aliasOf(request) === DEFAULT_ALIAS;
+  #foreign(request: IncomingMessage): PresentedToken[] {
+    const found = this.parts.extension.takeover?.find(request) ?? [];
+    return found.flatMap((each) => {
+      const id = this.options.ids.find(each.token);
+      const foreign: ForeignSession = { ...each, move: (to) => each.move(to, this.parts.deviceOf?.(request)) };
+      return id === undefined ? [] : [{ token: each.token, id, foreign }];
+    });
   }
 
   async #find(request: IncomingMessage, all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
@@ -171,31 +188,33 @@ export class RequestSessionLoader {
   }
 
   /** It lives as long as the response. A function of the method above would keep all of its sessions in memory. */
-  #endOf({ id, foreign }: PresentedToken): SessionEnd {
-    return async () => {
-      if (foreign) await endForeign(this.parts.repository, foreign, id);
-      await signOutById(this.parts.repository, id);
-    };
+  #endOf(presented: PresentedToken): SessionEnd {
+    return () => this.end(presented);
   }
 
-  /**
-   * Moves what the request presents of another library, until one is the session of a principal. Otherwise the first
-   * that is there counts, as of other tokens.
-   */
+  /** Resolves to whether there was a session to end. */
+  async end({ id, foreign }: PresentedToken): Promise<boolean> {
+    const wasForeign = foreign !== undefined && (await endForeign(this.parts.repository, foreign, id));
+    return (await signOutById(this.parts.repository, id)) || wasForeign;
+  }
+
   async #takeOver(all: readonly PresentedToken[], { sessions, counts }: PresentedSessions) {
-    let found: { readonly presented: PresentedToken; readonly loaded: Session } | undefined;
     const isOfPrincipal = principalOf(sessions[counts] ?? null) !== undefined;
-    const candidates = all.flatMap((presented, i) => {
-      const { foreign } = presented;
-      if (!foreign || (isOfPrincipal && i !== counts)) return [];
-      return [{ presented, foreign, existing: sessions[i] ?? null }];
-    });
-    for (const { presented, foreign, existing } of candidates.slice(0, MOST_MOVED)) {
-      const loaded = await moveForeign(this.parts.repository, foreign, presented.id, existing);
+    const candidates = all.filter(({ foreign }, i) => foreign && (!isOfPrincipal || i === counts));
+    const existing = (each: PresentedToken) => sessions[all.indexOf(each)] ?? null;
+    return (await this.move(candidates, existing)) ?? { presented: candidates[0]!, loaded: null };
+  }
+
+  /** Moves sessions of another library until one is that of a principal. Otherwise the first that is there counts. */
+  async move(candidates: readonly PresentedToken[], existing: (of: PresentedToken) => Session | null = () => null) {
+    let found: { readonly presented: PresentedToken; readonly loaded: Session } | undefined;
+    for (const presented of candidates.slice(0, MOST_MOVED)) {
+      const { foreign, id } = presented;
+      const loaded = await moveForeign(this.parts.repository, foreign!, id, existing(presented));
       if (principalOf(loaded) !== undefined) return { presented, loaded };
       if (loaded) found ??= { presented, loaded };
     }
-    return found ?? { presented: candidates[0]!.presented, loaded: null };
+    return found;
   }
 
   async #lookAgain({ id }: Session): Promise<TouchOutcome | 'failed'> {
