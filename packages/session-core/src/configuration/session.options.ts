@@ -211,21 +211,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   for (const problem of lifetimeProblems(cookie, timeouts)) reader.problem(problem);
   const makeResolver = readResolver(reader, options, security);
   const ids = readIds(reader, security);
-  const visitorAttributes = Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]);
-  const maxSessions = readMaxSessions(reader);
-  const bounds = readBounds(reader);
   const deviceBound = readDeviceBoundOptions(reader);
-  const indexes = readIndexes(reader, deviceBound !== undefined);
-  const csrf = readCsrfOptions(reader.section('csrf'));
-  const devices = readDeviceOptions(reader);
-  const rotateEvery = reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 });
-  const exclude = reader.value('exclude', isExclusion, EXCLUSION);
-  const mayCreate = reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE);
-  reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
-  warnOfShortSessions(cookie, timeouts);
-  // Unless the store has another one.
-  const serializer: AttributeSerializer = new ApplicationSerializer();
-  return Object.freeze({
+  const resolved = {
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
@@ -233,23 +220,26 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     longestAbsoluteTimeout: security === 'strict' ? strictAbsoluteTimeout(cookie.rememberMe) : Infinity,
     touchInterval,
     cookie,
-    sessionIdResolver: makeResolver(),
     ids,
     security,
-    visitorAttributes,
-    maxSessions,
-    ...bounds,
+    visitorAttributes: Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]),
+    maxSessions: readMaxSessions(reader),
+    ...readBounds(reader),
     visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
-    indexes,
-    csrf,
-    devices,
+    indexes: readIndexes(reader, deviceBound !== undefined),
+    csrf: readCsrfOptions(reader.section('csrf')),
+    devices: readDeviceOptions(reader),
     deviceBound,
-    rotateEvery,
-    exclude,
-    mayCreate,
-    serializer,
+    rotateEvery: reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 }),
+    exclude: reader.value('exclude', isExclusion, EXCLUSION),
+    mayCreate: reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE),
+    // Unless the store has another one.
+    serializer: new ApplicationSerializer() as AttributeSerializer,
     securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
-  });
+  };
+  reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
+  warnOfShortSessions(cookie, timeouts);
+  return Object.freeze({ ...resolved, sessionIdResolver: makeResolver() });
 }
 
 const OF_EXPRESS = 'it belongs to ExpressSessionModule.forRoot() of @nest-session/express-session';

@@ -72,10 +72,9 @@ interface HttpRequest {
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
 /**
- * Protects against CSRF: refuses requests that a page of another site makes a browser send with the user's session. A
- * request that may change something must carry the CSRF token of its session, in a header or in a field of its body,
- * and the browser must not report another origin. Use the guard for all routes with
- * `{ provide: APP_GUARD, useExisting: CsrfGuard }`, and mark exceptions with `@SkipCsrf()`.
+ * Protects against CSRF: a request that may change something must carry the CSRF token of its session, in a header or
+ * in a field of its body, and the browser must not report another origin. Use the guard for all routes with `{ provide:
+ * APP_GUARD, useExisting: CsrfGuard }`, and mark exceptions with `@SkipCsrf()`.
  */
 @Injectable()
 @SetMetadata(OWN_GUARD, true)

@@ -43,16 +43,14 @@ interface BoundResponse {
   readonly response: ServerResponse;
   readonly session: {
     readonly existing: TrackedSession | undefined;
-    readonly device: DeviceCheck | undefined;
+    readonly found: { readonly device?: DeviceCheck | undefined };
     readonly refusal: HttpException | undefined;
     readonly hasEnded: boolean;
   };
 }
 
-/** Binds sessions to browsers: tells them to register, and looks at what their requests prove. */
 export class BoundDevices {
   readonly #log = new WarnOnce();
-  /** What a response tells its browser to register for. */
   readonly #offers = new WeakMap<BoundResponse, DeviceBinding | undefined>();
   /** What requests have shown: a connection that one has opened outlasts its proof. */
   readonly #checks = new WeakMap<IncomingMessage, DeviceCheck | undefined>();
@@ -68,7 +66,6 @@ export class BoundDevices {
     return bindingIn(session.peekAttribute(DEVICE_ATTRIBUTE));
   }
 
-  /** Looks at the proof of a request, and reports that it is missing. Undefined for a session that is not bound. */
   check(request: IncomingMessage, session: TrackedSession): DeviceCheck | undefined {
     if (!this.#checks.has(request)) this.#checks.set(request, this.#check(request, session));
     return this.#checks.get(request);
@@ -98,7 +95,7 @@ export class BoundDevices {
     if (!session || session.isOver || this.#offers.has(commit)) return undefined;
     const binding = BoundDevices.bindingOf(session);
     // Of another binding, if somebody has signed in since.
-    const isProven = binding?.key && commit.session.device?.evidence === 'proven';
+    const isProven = binding?.key && commit.session.found.device?.evidence === 'proven';
     if (isProven && !binding.key.isConfirmed) {
       return this.#changed(commit, session, (current) => (current.id === binding.id ? confirmed(current) : current));
     }
@@ -106,12 +103,11 @@ export class BoundDevices {
     return this.#offer(commit, session);
   }
 
-  /** Once the session is stored: what the browser needs in order to register, or to forget. */
   addHeaders(commit: BoundResponse): void {
     const { request, response, session } = commit;
     const { SERVICE_UNAVAILABLE } = HttpStatus;
     if (session.refusal?.getStatus() === SERVICE_UNAVAILABLE && response.statusCode === SERVICE_UNAVAILABLE) {
-      response.setHeader('Retry-After', session.device?.reason === 'quota_exceeded' ? '60' : '5');
+      response.setHeader('Retry-After', session.found.device?.reason === 'quota_exceeded' ? '60' : '5');
     }
     if (session.hasEnded) {
       const cookie = this.resolver.deviceCookie(request);
@@ -131,7 +127,6 @@ export class BoundDevices {
     forbidStoring(response);
   }
 
-  /** Answers a navigation without a proof by a page that loads again; false for any other request. */
   sendsPage(request: IncomingMessage, response: ServerResponse): boolean {
     return sendRenewalPage(request, response, this.resolver.deviceCookie(request)!);
   }

@@ -58,10 +58,10 @@ class DeviceBoundGuard implements CanActivate {
     session?.requireProof();
     const { principalName, storedId: sessionId } = session?.existing ?? {};
     if (!session || principalName === undefined) throw new AuthenticationRequiredError('not-authenticated');
-    if (session.device?.evidence === 'proven') return true;
+    if (session.found.device?.evidence === 'proven') return true;
     const { request } = session;
     // What is missing of a bound session was reported when it was loaded.
-    if (!session.device?.reason) {
+    if (!session.found.device?.reason) {
       this.options.securityEvents.report('missing-proof', { request, sessionId, principalName, reason: NOT_BOUND });
     }
     if (this.options.deviceBound?.mode !== 'enforce') return true;

@@ -37,7 +37,6 @@ export type ResolvedDeviceBoundOptions = NonNullable<ReturnType<typeof readDevic
 
 const MINUTE = 60_000;
 
-/** Undefined when no session is bound. */
 export function readDeviceBoundOptions(parent: OptionReader) {
   const given = parent.value('deviceBound', isBooleanOrObject, 'true or false, or an object');
   if (given === undefined || given === false) return undefined;

@@ -26,7 +26,6 @@ type Answer =
   | { readonly status: 403; readonly binding?: DeviceBinding; readonly now?: number }
   /** The browser keeps its binding, and tries again. */
   | { readonly status: 503 }
-  /** There is no such binding any more. */
   | { readonly status: 'over'; readonly id: string };
 
 /** An attempt more than a rotation in between needs. */
@@ -60,7 +59,6 @@ export class DeviceEndpoints {
     this.#refresh = `${paths}/refresh`;
   }
 
-  /** Whether a request is for one of the endpoints: then it is answered here. */
   serves(request: IncomingMessage, response: ServerResponse): boolean {
     const [path = ''] = (request.url ?? '').split(/[?#]/, 1);
     const isRegistration = path.startsWith(this.#register);
@@ -145,10 +143,7 @@ export class DeviceEndpoints {
     return others.some((each) => each !== null);
   }
 
-  /**
-   * Changes the binding in one step of the store, which is not asked when nothing changes. The binding from then on;
-   * undefined when the session has ended, or has another one.
-   */
+  /** Undefined when the session has ended, or has another binding. The store is not asked when nothing changes. */
   async #change(
     id: string,
     found: TrackedSession,
@@ -199,7 +194,6 @@ export class DeviceEndpoints {
     sendJson(response, this.#configuration(request, binding, cookie));
   }
 
-  /** What the browser does from now on. Unchanged until the next registration. */
   #configuration(
     request: IncomingMessage,
     { id }: DeviceBinding,

@@ -36,9 +36,7 @@ export class EventEmitterBridge {
     return SESSION_EVENT_TYPES.filter((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }
 
-  /**
-   * Resolves when the listeners have finished, and never rejects. `shownEvent` is the name of the event in log lines.
-   */
+  /** Never rejects. `shownEvent`: the event as log lines name it. */
   async emit(event: SessionEvent, shownEvent: string): Promise<void> {
     try {
       // With emit(), a rejecting listener with `suppressErrors: false` would end the process.

@@ -9,7 +9,6 @@ import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/c
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import type { EventHandlingError, FailedHandler } from './event-handling.errors.js';
 
-/** The handlers that a decorator marks, and the events that they handle. */
 export interface HandlerKind<Event, Mark extends HandlerMark> {
   readonly what: string;
   readonly module: string;

@@ -14,7 +14,6 @@ export interface HandledKind<Event> extends Omit<HandlerKind<Event, HandledName>
   nameOf(event: Event): string;
 }
 
-/** Calls the methods of this application that a decorator marks to handle events by their names. */
 export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher<Event, HandledName> {
   constructor(
     private readonly named: HandledKind<Event>,
@@ -31,7 +30,6 @@ export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher<Even
     super(kind, discovery, scanner, telemetry);
   }
 
-  /** Whether it calls the methods with these marks. */
   calls(marks: object): boolean {
     return this.named.marks === marks;
   }

@@ -55,16 +55,16 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   }
 
   /**
-   * Whether this application has a handler for the session events of its group: an `@OnSessionEvent` method or a
-   * listener of the EventEmitter. A listener counts once it is attached, so ask after `ready()`.
+   * Whether this application has a handler for the session events of its group. A listener of the EventEmitter counts
+   * once it is attached, so ask after `ready()`.
    */
   override get hasHandlers(): boolean {
     return super.hasHandlers || this.mirror.listenedTypes.length > 0;
   }
 
   /**
-   * The names of the group's handlers in alphabetical order: those of `@OnSessionEvent` methods, and
-   * `@OnEvent('session.created')` for listeners of the EventEmitter. Ask after `ready()`.
+   * The names of the group's handlers in alphabetical order, with `@OnEvent('session.created')` for listeners of the
+   * EventEmitter. Ask after `ready()`.
    */
   override get handlerNames(): readonly string[] {
     const listened = this.mirror.listenedTypes.map((type) => `@OnEvent('${sessionEventName(type)}')`);
@@ -72,8 +72,7 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   }
 
   /**
-   * The types of events that the group's handlers want or, with `broadcast`, that broadcast handlers want. A listener
-   * of the EventEmitter counts once it is attached, so ask after `ready()`.
+   * The types that the group's handlers want or, with `broadcast`, that broadcast handlers want. Ask after `ready()`.
    */
   override wantedTypes(options: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
     const types = super.wantedTypes(options);
@@ -91,10 +90,7 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
     this.#own = { events: [...this.#own.events, ...events], gaps: [...this.#own.gaps, ...gaps] };
   }
 
-  /**
-   * From now on, the handlers of the library count as broadcast handlers. Resolves when they get every event from now
-   * on.
-   */
+  /** From now on, the handlers of the library count as broadcast handlers. Resolves when they get every event. */
   async wantBroadcast(): Promise<void> {
     const begin = this.#beginBroadcast;
     this.#wantsBroadcast = true;

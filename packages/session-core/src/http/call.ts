@@ -133,7 +133,6 @@ function isRequest(value: unknown): value is IncomingMessage {
   return typeof value === 'object' && value !== null && 'headers' in value && 'socket' in value;
 }
 
-/** Whether a request asked to turn its connection into another one, such as a WebSocket. */
 export function isUpgrade(request: IncomingMessage): boolean {
   return (request as { readonly upgrade?: boolean }).upgrade === true;
 }

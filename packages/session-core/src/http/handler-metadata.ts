@@ -43,7 +43,6 @@ const PASSED_THROUGH = keysOnParameter(Res({ passthrough: true })).find((key) =>
 const WITH_RESPONSE = [Res(), Next()].flatMap(typesOf);
 const WITH_REQUEST = [Req(), Session()].flatMap(typesOf);
 
-/** Whether NestJS keeps all of this where it is looked for. */
 export const isMetadataKnown = [GUARDS, INTERCEPTORS, FILTERS, { key: ROUTE[0] }, { key: PARAMETERS }].every(
   ({ key }) => key !== undefined,
 );
@@ -87,7 +86,6 @@ export function isRedirectedOrRendered(method: object): boolean {
   return REDIRECTED_OR_RENDERED.some((key) => Reflect.hasMetadata(key, method));
 }
 
-/** Whether NestJS does not send what a route returns, as JSON or otherwise. */
 export function isSentOtherwise({ controller, method }: Handler, name: string): boolean {
   if (SENT_OTHERWISE.some((key) => Reflect.hasMetadata(key, method))) return true;
   if (PASSED_THROUGH !== undefined && Reflect.hasMetadata(PASSED_THROUGH, controller, name)) return false;

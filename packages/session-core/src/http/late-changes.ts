@@ -14,7 +14,6 @@ export class LateChanges {
   #isNoted = false;
   #isReported = false;
 
-  /** `isOver`: whether the response has ended. */
   constructor(session: RequestSession, isOver: boolean) {
     this.#session = session;
     this.#isOver = isOver;
@@ -76,7 +75,6 @@ export class LateChanges {
   }
 }
 
-/** Waits for the saves of a session. Resolves to whether the last one has failed. */
 async function hasFailed(session: TrackedSession | undefined): Promise<boolean> {
   try {
     await session?.lastSave;

@@ -202,11 +202,9 @@ interface Carrier {
   session(): TrackedSession | undefined;
 }
 
-/** A connection that lives as long as the login of its session. */
 class GuardedConnection implements OpenConnection {
   /** When the store is asked for its session, by the monotonic clock. */
   lookAt = performance.now() + BETWEEN_ROUNDS;
-  /** Whether an event has told its id. */
   isTold = false;
   /** The id before another request gave the session others, until it is known that it leads to them. */
   formerId: string | undefined;
@@ -221,7 +219,6 @@ class GuardedConnection implements OpenConnection {
     this.carrier.cut();
   }
 
-  /** The next round looks. */
   doubt(): void {
     this.lookAt = -Infinity;
   }

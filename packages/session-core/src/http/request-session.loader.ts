@@ -160,7 +160,6 @@ export class RequestSessionLoader {
     return { sessions, counts: sessions[0] ? 0 : -1 };
   }
 
-  /** @throws ConflictException when the sessions of two principals are refused */
   async #findSeveral(request: IncomingMessage, ids: readonly string[]): Promise<PresentedSessions> {
     const [found] = await findPresented(this.parts.repository, [ids]);
     const { sessions, counts } = found!;
@@ -192,7 +191,6 @@ export class RequestSessionLoader {
     return () => this.end(presented);
   }
 
-  /** Resolves to whether there was a session to end. */
   async end({ id, foreign }: PresentedToken): Promise<boolean> {
     const wasForeign = foreign !== undefined && (await endForeign(this.parts.repository, foreign, id));
     return (await signOutById(this.parts.repository, id)) || wasForeign;

@@ -32,7 +32,6 @@ export interface FoundSession {
   /** When the store was asked for them, by the monotonic clock. */
   readonly askedAt?: number;
   readonly loaded?: Session | null;
-  /** The ends of the other sessions that the tokens open. */
   readonly companions?: readonly SessionEnd[] | undefined;
   /** Why there is no session to use: the store could not be asked, or the tokens belong to two principals. */
   readonly loadError?: unknown;
@@ -48,15 +47,8 @@ export interface FoundSession {
 
 /** The session of one request or message: the one that its token opened, or a new one. */
 export class RequestSession implements SessionCaller {
-  readonly presented: SessionToken | undefined;
-  /** What the request presented of another library, when that decided; `wasFound`: it led to a session. */
-  readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
-  readonly device: DeviceCheck | undefined;
-  readonly turn: TurnVerdict | undefined;
   #withheld: Session | undefined;
   #isTurnDue = false;
-  readonly #presentedIds: readonly string[];
-  readonly #loadError: unknown;
   #session: TrackedSession | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
   #isOutageReported = false;
@@ -64,14 +56,12 @@ export class RequestSession implements SessionCaller {
   /** Those with which the session was loaded; undefined also when a change of them renews nothing. */
   #timeouts: SessionTimeouts | undefined;
   #touch: SessionTouch | undefined;
-  #companions: readonly SessionEnd[] | undefined;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
   #askedAt: number;
   #looking: Promise<boolean> | undefined;
   /** By the monotonic clock. Nothing of the application has run before. */
   readonly #begunAt = performance.now();
-  /** By the principals whose sessions this request has ended. */
   #ends: Map<string, number> | undefined;
 
   constructor(
@@ -79,25 +69,17 @@ export class RequestSession implements SessionCaller {
     /** The request of Node.js; of a message, the one that opened its connection. */
     readonly request: IncomingMessage,
     readonly response: SessionResponse,
-    found: FoundSession,
+    readonly found: FoundSession,
   ) {
-    const { presented, presentedIds = [], askedAt = -Infinity, loaded, companions, loadError, touch, foreign } = found;
-    this.#askedAt = askedAt;
-    this.presented = presented;
-    this.#touch = touch;
-    this.foreign = foreign && { session: foreign, wasFound: Boolean(loaded) };
-    this.#presentedIds = presentedIds;
-    this.#loadError = loadError;
-    this.device = found.device;
-    this.turn = found.turn;
+    this.#askedAt = found.askedAt ?? -Infinity;
+    this.#touch = found.touch;
     this.#withheld = found.withheld ?? undefined;
-    this.#companions = companions;
-    if (loaded) this.#open(loaded);
+    if (found.loaded) this.#open(found.loaded);
   }
 
   #open(loaded: Session): void {
     this.#session = TrackedSession.of(loaded);
-    this.#session.bindTo(this.response, { companions: this.#companions, caller: this });
+    this.#session.bindTo(this.response, { companions: this.found.companions, caller: this });
     this.#timeouts = this.#session.timeouts;
   }
 
@@ -110,8 +92,8 @@ export class RequestSession implements SessionCaller {
   /** Why the session that the request presents is not opened; undefined when it is, or somebody signs in anew. */
   get refusal(): HttpException | undefined {
     if (!this.#withheld || this.#session?.principalName !== undefined) return undefined;
-    const isOurs = this.device?.reason === 'server_error' || this.device?.reason === 'unreachable';
-    return isOurs || this.device?.reason === 'quota_exceeded'
+    const isOurs = this.found.device?.reason === 'server_error' || this.found.device?.reason === 'unreachable';
+    return isOurs || this.found.device?.reason === 'quota_exceeded'
       ? new ServiceUnavailableException(UNPROVEN)
       : new AuthenticationRequiredError('device-proof-missing');
   }
@@ -120,7 +102,6 @@ export class RequestSession implements SessionCaller {
     this.#isTurnDue = true;
   }
 
-  /** Whether this request ended its session, so that the token no longer opens anything. */
   get hasEnded(): boolean {
     const session = this.#session;
     return session?.isDeleted === true || (this.#withheld !== undefined && session?.isOver === true);
@@ -139,7 +120,8 @@ export class RequestSession implements SessionCaller {
   get session(): Session {
     this.use();
     // Tokens of two principals are no outage.
-    if (this.#loadError !== undefined) this.#tellOfOutage(this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals);
+    if (this.found.loadError !== undefined)
+      this.#tellOfOutage(this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals);
     return (this.#session ??= this.#createSession());
   }
 
@@ -153,11 +135,11 @@ export class RequestSession implements SessionCaller {
   }
 
   get isUnavailable(): boolean {
-    return this.#loadError !== undefined;
+    return this.found.loadError !== undefined;
   }
 
   get hasTwoPrincipals(): boolean {
-    return this.#loadError instanceof ConflictException;
+    return this.found.loadError instanceof ConflictException;
   }
 
   /** Whether the response has left without the session, because the load failed. Nobody may learn that too late. */
@@ -167,7 +149,7 @@ export class RequestSession implements SessionCaller {
 
   get shown(): Session | undefined {
     // An access log that reads the session after the response must not fail because the store failed.
-    return this.#loadError !== undefined && this.isLeftWithout ? undefined : this.session;
+    return this.found.loadError !== undefined && this.isLeftWithout ? undefined : this.session;
   }
 
   get isUsed(): boolean {
@@ -177,8 +159,8 @@ export class RequestSession implements SessionCaller {
   get client(): SessionClient {
     // Who comes with a turn that is over gets no other one, whoever of the two it is.
     const present = turnTextIn(this.#session?.peekAttribute(TURN_ATTRIBUTE));
-    const turn = this.turn === 'reused' && present !== '' ? this.presented?.turn : present;
-    return { presented: this.presented, ...cookieLifetimeOf(this.#session), turn };
+    const turn = this.found.turn === 'reused' && present !== '' ? this.found.presented?.turn : present;
+    return { presented: this.found.presented, ...cookieLifetimeOf(this.#session), turn };
   }
 
   begunAt(principal: string): number {
@@ -233,7 +215,7 @@ export class RequestSession implements SessionCaller {
   /** That of a session created or rotated here, once it is stored; or the presented one, to renew its cookie. */
   get tokenToSend(): SessionToken | undefined {
     const isRenewed = this.#isTurnDue || (this.#touch?.isRolling && this.#touch.hasRenewed);
-    return this.#session?.tokenToSend ?? (isRenewed ? this.presented : undefined);
+    return this.#session?.tokenToSend ?? (isRenewed ? this.found.presented : undefined);
   }
 
   /**
@@ -274,7 +256,6 @@ export class RequestSession implements SessionCaller {
     return true;
   }
 
-  /** Whether a save has failed. The error decides the response, and no save is tried again. */
   get hasFailed(): boolean {
     return this.#hasFailed;
   }
@@ -312,18 +293,18 @@ export class RequestSession implements SessionCaller {
   }
 
   #tellOfOutage(mustBeLoaded: boolean): void {
-    if (!this.#isOutageReported && this.#loadError instanceof SessionStoreError) {
+    if (!this.#isOutageReported && this.found.loadError instanceof SessionStoreError) {
       this.#isOutageReported = true;
       this.parts.telemetry?.outage(this.#outagePolicy);
     }
-    if (mustBeLoaded) throw this.#loadError;
+    if (mustBeLoaded) throw this.found.loadError;
   }
 
   #createSession(): TrackedSession {
-    const session = TrackedSession.of(this.parts.repository.createSession(this.#presentedIds));
-    const reason = this.isUnavailable ? refusal(this.#loadError) : undefined;
+    const session = TrackedSession.of(this.parts.repository.createSession(this.found.presentedIds));
+    const reason = this.isUnavailable ? refusal(this.found.loadError) : undefined;
     // Whoever signs out without a proof ends what the token opened.
-    const companions = this.#withheld && this.#companions;
+    const companions = this.#withheld && this.found.companions;
     session.bindTo(this.response, { refusal: reason, caller: this, companions });
     this.#askedAt = performance.now();
     return session;

@@ -120,7 +120,6 @@ export class RequestSessions implements OnModuleInit {
     return Boolean(isExcluded) || this.extension.excludes?.(request) === true;
   }
 
-  /** The same as a function; undefined where nothing is excluded. */
   get exclusion(): ((request: IncomingMessage) => boolean) | undefined {
     const isAny = this.options.exclude ?? this.extension.excludes;
     return isAny && ((request) => this.excludes(request));

@@ -44,7 +44,6 @@ export interface ResponseCommitParts extends ExtendedSessionParts {
  */
 export abstract class ResponseCommit implements CommitGate, SessionResponse {
   readonly session: RequestSession;
-  /** Whether the response is cut when its session ends. */
   isGuarded = false;
   readonly #hold: ResponseHold;
   #isHeld = false;
@@ -173,7 +172,6 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return true;
   }
 
-  /** Begins the save, or the touch that sends the cookie again, that the headers wait for; undefined without one. */
   protected abstract saveSession(): Promise<void> | undefined;
 
   protected abstract addHeaders(): void;
@@ -182,15 +180,15 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   protected sendToken(token: SessionToken | undefined, isDeleted: boolean): void {
     const { request, response, session } = this;
     const { resolver, extension } = this.parts;
-    const { foreign } = session;
+    const { foreign, loaded } = session.found;
     let resolved: unknown;
     try {
       // A cookie that is sent again depends on the presented one, even when the session was not used.
       if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
       if (token && extension.withholds?.(request)) return;
       // Not where the token of this library could not be sent: the client would have none.
-      if (foreign && (token || isDeleted || !foreign.wasFound)) {
-        foreign.session.expire(response);
+      if (foreign && (token || isDeleted || !loaded)) {
+        foreign.expire(response);
         forbidStoring(response);
       }
       if (token) resolved = resolver.send(request, response, token, session.client);
@@ -207,7 +205,6 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     (this.#headerActions ??= []).push(action);
   }
 
-  /** Runs an action once the headers were sent, and the session is stored. */
   onPassed(action: () => unknown): void {
     (this.#passedActions ??= []).push(action);
   }

@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import { logger } from '../logging/session.logger.js';
 import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
 
-/** The work that a response waits for, and the headers that the work adds. */
 export interface CommitGate {
   readonly headersSent: boolean;
   /** The work that must be done before the headers are sent; undefined when there is none. Never throws. */
@@ -302,7 +301,6 @@ export class ResponseHold {
     this.#original.end.call(response, response.req.method === 'HEAD' ? undefined : body, 'utf8');
   }
 
-  /** Sets what was given to `writeHead()`, because headers given there would replace ours. */
   #takeHead([status, ...rest]: unknown[]): void {
     const [reason, headers] = typeof rest[0] === 'string' ? rest : [undefined, rest[0] ?? rest[1]];
     if (headers) applyHeaders(this.#response, headers as HeadersArgument);

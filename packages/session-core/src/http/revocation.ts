@@ -22,7 +22,6 @@ export const SIGNED_IN = { maxAge: Infinity } as const;
  * with one that the guard itself has made; AuthenticatedGuard sees to that itself.
  */
 export class RevocationGuard implements CanActivate {
-  /** By controller and handler, whether the application guards it. */
   readonly #guarded = new WeakMap<object, WeakMap<object, boolean>>();
 
   /** `isEverythingGuarded`: whether a global guard is the application's. */

@@ -18,6 +18,8 @@ type Module = NonNullable<ReturnType<ModulesContainer['get']>>;
 
 interface NamedHandler extends Handler {
   readonly name: string;
+  readonly wrapper: InstanceWrapper;
+  readonly isOfController: boolean;
 }
 
 interface GraphqlOptions {
@@ -39,10 +41,11 @@ export class RouteExplorer {
   }
 
   has(key: symbol): boolean {
-    return [...this.#wrappers()].some(({ metatype, isFactory }) => {
-      if (!metatype || isFactory) return false;
-      const methods = this.#methodsOf(metatype as Type).map(({ method }) => method);
-      return [metatype, ...methods].some((each) => Reflect.hasMetadata(key, each));
+    return [...this.#wrappers()].some((wrapper) => {
+      const targets = wrapper.isFactory
+        ? []
+        : [wrapper.metatype, ...this.#handlersOf(wrapper).map(({ method }) => method)];
+      return targets.some((each) => each && Reflect.hasMetadata(key, each));
     });
   }
 
@@ -55,32 +58,18 @@ export class RouteExplorer {
     const { injectsContext } = this;
     const isLeftToNest = (handler: NamedHandler) =>
       isSavedByNest && !isIntercepted(handler) && !isSentOtherwise(handler, handler.name);
-    const ofWrapper = (wrapper: InstanceWrapper, isHandler: (handler: NamedHandler) => boolean) =>
-      this.#handlersOf(wrapper)
-        .filter(isHandler)
-        .filter(
-          ({ controller, method, name }) =>
-            injectsContext ||
-            !wrapper.isDependencyTreeStatic() ||
-            takesRequest(controller, name) ||
-            isRedirectedOrRendered(method),
-        );
-    return [...this.modules.values()].flatMap(({ controllers, providers }) => [
-      ...[...controllers.values()].flatMap((wrapper) =>
-        ofWrapper(wrapper, (handler) => isRoute(handler.method) && !isLeftToNest(handler)),
-      ),
-      ...[...providers.values()].flatMap((wrapper) => ofWrapper(wrapper, ({ method }) => isRootResolver(method))),
-    ]);
+    return this.#handlers().filter((handler) => {
+      const { wrapper, controller, method, name } = handler;
+      const isSavedHere = handler.isOfController ? isRoute(method) && !isLeftToNest(handler) : isRootResolver(method);
+      const canChange = () => injectsContext || !wrapper.isDependencyTreeStatic() || takesRequest(controller, name);
+      return isSavedHere && (canChange() || isRedirectedOrRendered(method));
+    });
   }
 
   /** The routes and resolvers that have interceptors of the application by decorators; with `isEach`, all of them. */
   interceptedHandlers(isEach: boolean): Handler[] {
-    return [...this.modules.values()].flatMap(({ controllers, providers }) =>
-      [...controllers.values(), ...providers.values()]
-        .flatMap((wrapper) => this.#handlersOf(wrapper))
-        .filter(({ method }) => isRoute(method) || isRootResolver(method))
-        .filter((handler) => isEach || isIntercepted(handler)),
-    );
+    const handlers = this.#handlers().filter(({ method }) => isRoute(method) || isRootResolver(method));
+    return handlers.filter((handler) => isEach || isIntercepted(handler));
   }
 
   /** The resolvers of fields for which GraphQL calls no guards: all of them, unless the application wants that. */
@@ -92,14 +81,10 @@ export class RouteExplorer {
         for (const served of this.#servedBy(options)) unguarded.add(served);
       }
     }
-    return [...unguarded].flatMap(({ providers }) =>
-      [...providers.values()].flatMap(({ metatype, isFactory }) => {
-        if (!metatype || isFactory) return [];
-        const controller = metatype as Type;
-        const fields = this.#methodsOf(controller).filter(({ method }) => isFieldResolver(controller, method));
-        return fields.map(({ method }) => ({ controller, method }));
-      }),
+    const handlers = [...unguarded].flatMap(({ providers }) =>
+      [...providers.values()].flatMap((each) => this.#handlersOf(each)),
     );
+    return handlers.filter(({ controller, method }) => isFieldResolver(controller, method));
   }
 
   /** The modules whose resolvers a GraphQL module serves: those that it includes, and what they import, or else all. */
@@ -112,22 +97,25 @@ export class RouteExplorer {
     return served;
   }
 
-  #handlersOf(wrapper: InstanceWrapper): NamedHandler[] {
-    if (!wrapper.metatype || wrapper.isFactory) return [];
-    const controller = wrapper.metatype as Type;
-    return this.#methodsOf(controller).map(({ name, method }) => ({ controller, name, method }));
+  #handlers(): NamedHandler[] {
+    return [...this.modules.values()].flatMap(({ controllers, providers }) => [
+      ...[...controllers.values()].flatMap((each) => this.#handlersOf(each, true)),
+      ...[...providers.values()].flatMap((each) => this.#handlersOf(each)),
+    ]);
   }
 
-  /** Everything that Nest has constructed, or constructs for each request. */
+  #handlersOf(wrapper: InstanceWrapper, isOfController = false): NamedHandler[] {
+    const controller = wrapper.metatype as Type | undefined;
+    const methods = wrapper.isFactory ? undefined : (controller?.prototype as Record<string, object> | undefined);
+    if (!controller || !methods) return [];
+    const names = this.scanner.getAllMethodNames(methods);
+    return names.map((name) => ({ wrapper, isOfController, controller, name, method: methods[name]! }));
+  }
+
   *#wrappers(): Iterable<InstanceWrapper> {
     for (const { controllers, providers, injectables, middlewares } of this.modules.values()) {
       for (const each of [controllers, providers, injectables, middlewares]) yield* each.values();
     }
-  }
-
-  #methodsOf({ prototype }: Type): { readonly name: string; readonly method: object }[] {
-    const methods = prototype as Record<string, object> | undefined;
-    return methods ? this.scanner.getAllMethodNames(methods).map((name) => ({ name, method: methods[name]! })) : [];
   }
 }
 
@@ -136,7 +124,6 @@ function isRootResolver(method: object): boolean {
   return ROOT_TYPES.has(Reflect.getMetadata(RESOLVER_TYPE, method));
 }
 
-/** Whether a method resolves a field, or a reference of a federation. */
 function isFieldResolver(controller: Type, method: object): boolean {
   const type: unknown = Reflect.getMetadata(RESOLVER_TYPE, method) ?? Reflect.getMetadata(RESOLVER_TYPE, controller);
   return FIELD_MARKS.some((key) => Reflect.hasMetadata(key, method)) && !ROOT_TYPES.has(type);

@@ -11,7 +11,6 @@ import { sessionProperty } from './session-property.js';
 export class RequestServer {
   /** Undefined until the module of the store is constructed. */
   #store: Pick<RequestSessions, 'loader' | 'parts' | 'exclusion' | 'endpoints'> | undefined;
-  /** Whether a touch need not wait until the route is known. */
   #touchesAtOnce = false;
 
   constructor(private readonly sessions: RequestSessions) {}
@@ -56,7 +55,6 @@ export class RequestServer {
   }
 }
 
-/** A request and its response, whose first byte waits until the session is saved. */
 export class ServedRequest extends ResponseCommit {
   protected override saveSession(): Promise<void> | undefined {
     const { session, parts } = this;

@@ -4,10 +4,7 @@ import { DEVICE_BOUND } from '../device/device-bound.guard.js';
 import { callOf } from './call.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
-/**
- * Applies the decorators of a route, and sends a touch that is due, as soon as the route is known: before the guards,
- * interceptors, pipes and handlers of the application.
- */
+/** Applies the decorators of a route as soon as it is known: before what the application has. */
 @Injectable()
 export class SessionRouteGuard implements CanActivate {
   constructor(@Inject(Reflector) private readonly reflector: Reflector) {}

@@ -3,7 +3,6 @@ import { type SessionRepository, storeCallsOf } from '../repository/session.repo
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 
-/** Finds the sessions that another library keeps, and moves each of them to the store at its first use. */
 export interface SessionTakeover {
   /** What a request presents of the other library, in its order; empty when it presents nothing valid. Never throws. */
   find(request: IncomingMessage): readonly ForeignSession[];
@@ -35,10 +34,7 @@ export interface NamedForeignSession extends Pick<ForeignSession, 'token' | 'end
   reportUnknown(): void;
 }
 
-/**
- * Moves a session of another library to an id of this one, also when `existing` was moved before: the process may have
- * ended before the other library lost it. @throws SessionStoreError when the store failed
- */
+/** Also where `existing` was moved before: the process may have ended before the other library lost it. */
 export async function moveForeign(
   repository: SessionRepository,
   foreign: Pick<ForeignSession, 'move'>,
@@ -49,10 +45,7 @@ export async function moveForeign(
   return existing ?? repository.findById(id);
 }
 
-/**
- * Ends a session of another library there; otherwise the next request would open it. Resolves to whether there was one.
- * @throws SessionStoreError when the store failed
- */
+/** Otherwise the next request would open it. Resolves to whether there was one. */
 export function endForeign(
   repository: SessionRepository,
   foreign: Pick<ForeignSession, 'end'>,

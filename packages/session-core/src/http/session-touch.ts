@@ -16,10 +16,7 @@ type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
 /** Why renewals by a store fail, until one succeeds: a session that is not renewed asks for it with each request. */
 const failures = new WeakMap<SessionRepository, FailureReasons>();
 
-/**
- * Milliseconds after which a session has to be renewed because it was last renewed `touchInterval` ago; 0 or less when
- * that is due. Undefined for one that never expires, and that only saves renew.
- */
+/** Milliseconds until a renewal is due, 0 or less when it is; undefined for a session that never expires. */
 export function touchDueIn({ idleTime, maxInactiveInterval }: TrackedSession, options: Options): number | undefined {
   return idleTime === undefined ? undefined : touchIntervalOf(maxInactiveInterval, options) - idleTime;
 }
@@ -35,10 +32,7 @@ function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }
   return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / TOUCHES_PER_TIMEOUT) : touchInterval;
 }
 
-/**
- * The touch that a request may owe its session: at most one, and only when it is due. SessionMiddleware sends it after
- * the load, SessionRouteGuard when the route decides, and ResponseCommit where neither did; a save renews as well.
- */
+/** Sent after the load, by SessionRouteGuard when the route decides, or before the headers. A save renews as well. */
 export class SessionTouch {
   #touch: (() => Promise<TouchOutcome | 'failed'>) | undefined;
   #sent: Promise<TouchOutcome | 'failed'> | undefined;

@@ -12,16 +12,12 @@ export class SessionScope implements OnApplicationShutdown {
   isLeftOut = false;
   #hasShutDown = false;
 
-  /**
-   * The session of the current request or message; undefined outside of them, and in an excluded one.
-   * @throws SessionStateError when it is left out
-   */
+  /** Undefined outside of requests and messages, and in excluded ones. @throws SessionStateError when left out */
   get current(): RequestSession | undefined {
     if (this.isLeftOut) throw new SessionStateError(LEFT_OUT);
     return this.#storage.getStore();
   }
 
-  /** The same; undefined also when it is left out. */
   get known(): RequestSession | undefined {
     return this.isLeftOut ? undefined : this.current;
   }
@@ -45,12 +41,10 @@ export class SessionScope implements OnApplicationShutdown {
     );
   }
 
-  /** Runs `callback`, and everything that it starts, on behalf of the request or message with this session. */
   run<T>(session: RequestSession, callback: () => T): T {
     return this.isLeftOut || this.#hasShutDown ? callback() : this.#storage.run(session, callback);
   }
 
-  /** Runs `next` on behalf of an HTTP request, and so what its events start. */
   serve(session: RequestSession, next: () => void): void {
     this.#bindEvents(session);
     this.run(session, next);

@@ -8,7 +8,6 @@ const KIND_LENGTH = 40;
 export class FailureReasons {
   readonly #kinds = new Set<string>();
 
-  /** Whether the failure lasts, which it does since its first reason. */
   get isKnown(): boolean {
     return this.#kinds.size > 0;
   }

@@ -9,9 +9,7 @@ export function textOf(thrown: unknown): string {
   }
 }
 
-/**
- * Formats an error for a log line. Quotes the message, because it may contain text that a client sent. Never throws.
- */
+/** Quotes the message, because it may contain text that a client sent. Never throws. */
 export function shownError(error: unknown): string {
   try {
     return shown(error);
@@ -20,7 +18,6 @@ export function shownError(error: unknown): string {
   }
 }
 
-/** Formats an error like `shownError()`, with the frames of its stack below. Never throws. */
 export function shownStack(error: unknown): string {
   try {
     return shownError(error) + framesOf(error);

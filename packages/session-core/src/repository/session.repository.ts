@@ -70,10 +70,8 @@ export let findPrincipals: (repository: SessionRepository, ids: readonly string[
 export let storeCallsOf: (repository: SessionRepository) => StoreCalls;
 
 /**
- * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: another request
- * has rotated it less than 60 s ago, and changes of this id still reach it. Renews nothing, and costs a second call
- * only where the id finds nothing.
- * @throws SessionStoreError when the store failed
+ * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: changes of this
+ * id reach it under another one. Renews nothing. @throws SessionStoreError when the store failed
  */
 export let lookAgain: (
   repository: SessionRepository,
@@ -142,8 +140,7 @@ export abstract class SessionRepository {
 
   /**
    * Returns a new session with a fresh id. It exists in the store only once it is saved.
-   * @param presentedIds the ids that the client presented and that opened no session. By them, the store recognizes a
-   *   late request of a session that was just rotated.
+   * @param presentedIds the ids that the client presented and that opened no session: they tell a late request
    */
   createSession(presentedIds: readonly string[] = []): Session {
     const { timeouts, anonymousTimeout: maxInactiveInterval } = this.#writer;
@@ -189,9 +186,7 @@ export abstract class SessionRepository {
   /**
    * Saves the changes since the session was loaded, and renews its idle timeout if there are any. Returns `gone` if the
    * session ended in the meantime, and then saves nothing.
-   * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when a value cannot be
-   *   stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session of a request;
-   *   SessionGoneError when the session is gone and the save would have created a session or signed in a user
+   * @throws as `Session.save()` does
    */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
@@ -254,9 +249,8 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Ends every session that was created or signed in to before the call, and records a deleted event for each. After
-   * two seconds, no instance finds any of them; a handler that had found one may still run. The store ends them one by
-   * one in the background and records their events.
+   * Ends every session that was created or signed in to before the call. After two seconds, no instance finds any of
+   * them; a handler that had found one may still run. The store records their deleted events in the background.
    * @throws SessionStoreError when the store failed, or does not implement this
    */
   endEverySession(): Promise<void> {

@@ -17,10 +17,7 @@ type Operation = SessionSaveContext['operation'];
 
 const NO_SAVES: ReadonlySet<Operation> = new Set<Operation>(['touch', 'delete', 'end_all']);
 
-/**
- * Calls a store: turns any error that it throws into a SessionStoreError, logs the first failure and the recovery, and
- * tells the tracing channels.
- */
+/** Turns any error of a store into a SessionStoreError, logs the first failure and the recovery, and tells channels. */
 export class StoreCalls {
   readonly #failures = new StoreFailureLog();
   #hasFailed = false;
@@ -47,9 +44,7 @@ export class StoreCalls {
     return this.#change(operationOf(change), change.id, call, ({ outcome }) => outcome);
   }
 
-  /**
-   * Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one.
-   */
+  /** For a session that another library kept. `call` resolves to whether there was one. */
   async takeOver(id: string, call: Call<boolean>): Promise<void> {
     await this.#change('create', id, call, (isStored) => (isStored ? 'created' : 'gone'));
   }
@@ -66,10 +61,7 @@ export class StoreCalls {
     return traced(saveChannel, context, () => this.run(call, kind), outcome);
   }
 
-  /**
-   * A call that no channel tells of. @throws SessionStateError for what the store never does, SessionStoreError for any
-   * other error of it
-   */
+  /** No channel tells of it. @throws SessionStateError for what the store never does, SessionStoreError for the rest */
   async run<T>(call: Call<T>, kind: StoreCallKind = 'other'): Promise<T> {
     try {
       const result = await call();
@@ -113,10 +105,7 @@ const CALM = 5000;
 /** `save`: writes more than there was. A store that is full can do everything else. */
 export type StoreCallKind = 'save' | 'other';
 
-/**
- * Logs one line when calls to the session store begin to fail, one for each further reason, and one when none has
- * failed for five seconds and one succeeds: a save if saves had failed.
- */
+/** One line when calls begin to fail, one for each further reason, and one when none has failed for five seconds. */
 export class StoreFailureLog {
   readonly #reasons = new FailureReasons();
   #failures = 0;

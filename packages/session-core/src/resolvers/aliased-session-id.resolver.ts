@@ -93,7 +93,6 @@ const MOST_SESSIONS = 20;
 /** All aliases, `'0'` to `'19'`. */
 export const ALIASES: readonly string[] = Array.from({ length: MOST_SESSIONS }, (_, number) => String(number));
 
-/** The alias in a URL. If the URL has none, or an unknown one, it is the default alias. */
 export function aliasIn(url = ''): string {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const alias = query
@@ -103,7 +102,6 @@ export function aliasIn(url = ''): string {
   return alias !== undefined && ALIASES.includes(alias) ? alias : DEFAULT_ALIAS;
 }
 
-/** Returns the URL with another alias. It leaves the default alias out of the URL. */
 export function withAlias(url: string, alias: string): string {
   const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
   const others = (query ?? '').split('&').filter((parameter) => parameter !== '' && !isAliasParameter(parameter));

@@ -149,7 +149,6 @@ export class CookieCodec {
     return key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
   }
 
-  /** The token in a value that a client presented, or why the value was refused. */
   decode(value: string): SessionToken | TokenRefusal {
     if (value.length > LONGEST_VALUE) return 'malformed';
     if (this.#keys.length === 0) return tokenIn(value) ?? 'malformed';
@@ -187,30 +186,14 @@ export const MOST_VALUES = 64;
 export function cookieValues(header: unknown, name: string, most = MOST_VALUES): string[] {
   const values: string[] = [];
   // Mercurius puts what a client sends over a connection among the headers: any JSON.
-  if (typeof header !== 'string') return values;
-  for (let at = header.indexOf(name); at >= 0 && values.length < most;) {
-    let next = at + name.length;
-    const separator = afterBlanks(header, next);
-    if (header[separator] === '=' && beginsPair(header, at)) {
-      const end = header.indexOf(';', separator);
-      next = end < 0 ? header.length : end;
-      values.push(withoutQuotes(withoutBlanks(header.slice(separator + 1, next))));
-    }
-    at = header.indexOf(name, next);
+  if (typeof header !== 'string' || !header.includes(name)) return values;
+  for (const pair of header.split(';')) {
+    const at = pair.indexOf('=');
+    if (at < 0 || withoutBlanks(pair.slice(0, at)) !== name) continue;
+    values.push(withoutQuotes(withoutBlanks(pair.slice(at + 1))));
+    if (values.length === most) break;
   }
   return values;
-}
-
-function beginsPair(header: string, at: number): boolean {
-  let before = at - 1;
-  while (isBlank(header[before])) before--;
-  return before < 0 || header[before] === ';';
-}
-
-function afterBlanks(text: string, at: number): number {
-  let after = at;
-  while (isBlank(text[after])) after++;
-  return after;
 }
 
 /**
@@ -218,8 +201,8 @@ function afterBlanks(text: string, at: number): number {
  * with a leading no-break space does not begin with `__Host-`, so other hosts of the domain could set such a cookie.
  */
 function withoutBlanks(text: string): string {
-  const start = afterBlanks(text, 0);
-  let end = text.length;
+  let [start, end] = [0, text.length];
+  while (isBlank(text[start])) start++;
   while (end > start && isBlank(text[end - 1])) end--;
   return text.slice(start, end);
 }
@@ -243,7 +226,6 @@ const REASONS: Readonly<Record<TokenRefusal, string>> = {
     '`cookie.signingKeys` and keep the old one behind it until its cookies have expired',
 };
 
-/** Warns of cookies that browsers drop, and of cookies that are ignored. Logs each reason once, and never the value. */
 class CookieWarnings {
   readonly #log = new WarnOnce();
 

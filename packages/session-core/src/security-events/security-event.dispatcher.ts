@@ -11,7 +11,6 @@ import {
   SecurityEvents,
 } from './security-events.js';
 
-/** Calls the `@OnSecurityEvent` methods of the application. */
 @Injectable()
 export class SecurityEventDispatcher implements SecurityEventListener, OnModuleInit, OnApplicationShutdown {
   readonly #handlers: SecurityEventHandler[] = [];

@@ -23,7 +23,6 @@ export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 /** The attribute with the browser that the session is bound to; false where it is to be bound to none. */
 export const DEVICE_ATTRIBUTE = `${VISITOR_PREFIX}device`;
 
-/** The attribute with how often the token has changed by time. */
 export const TURN_ATTRIBUTE = `${VISITOR_PREFIX}turn`;
 
 /** By the name of each attribute that only the library sets: what an application calls instead. */
@@ -44,9 +43,8 @@ const OF_SPRING =
   'is how Spring knows its user: call signInAs(session, user) of @nest-session/spring, or session.signIn(name)';
 
 /**
- * By the name of each attribute in which another framework keeps who is signed in: what an application calls instead.
- * Whichever store it uses, because the sessions of one may be shared later. Unlike those of the library, they count
- * toward the bounds, and applications may read them.
+ * In which another framework keeps who is signed in. Whichever store it uses, because its sessions may be shared later.
+ * They count toward the bounds, and applications may read them.
  */
 const IDENTITY: ReadonlyMap<string, string> = new Map([
   ['SPRING_SECURITY_CONTEXT', OF_SPRING],
@@ -71,10 +69,8 @@ export function isIdentityAttribute(name: string): boolean {
 }
 
 /**
- * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
- * toward no bound, and those that say who is signed in. Those of the library can be removed, but for the principal and
- * what shows whose the session is.
- * @throws SessionAttributeError for an attribute that an application may not set to this value
+ * Clients may choose names of attributes. Those of the library can be removed, but for the principal and what shows
+ * whose the session is. @throws SessionAttributeError for one that an application may not set to this value
  */
 export function assertFree(name: string, value: unknown): void {
   const instead = OWN.get(name) ?? IDENTITY.get(name);

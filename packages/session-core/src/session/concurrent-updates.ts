@@ -10,7 +10,6 @@ interface UpdatedAttribute {
 }
 
 export interface AttributeUpdate {
-  /** The id by which the request knows the session. */
   readonly id: string;
   readonly name: string;
   readonly known: string | undefined;
@@ -27,7 +26,6 @@ export type UpdateResult =
   | { readonly outcome: 'gone'; readonly rotated?: boolean | undefined };
 
 interface WaitingUpdate extends AttributeUpdate {
-  /** When it began to wait, by `performance.now()`. */
   readonly begin: number;
   resolve(result: UpdateResult): void;
   reject(error: unknown): void;
@@ -44,17 +42,14 @@ const LARGEST_BATCH = 32;
 const LONGEST_PAUSE = 50;
 
 /**
- * The updates of attributes by one repository. Those of one attribute of a session wait for each other. What has
- * gathered in the meantime is written together, as if one had followed the other. So only updates of other instances
- * can be in conflict, and an instance has one write of an attribute under way, whatever the number of requests. An
- * attribute that is only set is written without all that: of concurrent requests, the last one to write it wins.
+ * Updates of one attribute of a session wait for each other. What has gathered in the meantime is written together, as
+ * if one had followed the other: only updates of other instances can be in conflict, and an instance has one write of
+ * an attribute under way. One that is only set is written without all that: the last one to write it wins.
  */
 export class ConcurrentUpdates {
   readonly #turns: TurnQueue<Known>;
-  /** The updates that wait for the same turn; by session and attribute. */
   readonly #waiting = new Map<string, WaitingUpdate[]>();
 
-  /** @param timeout milliseconds for which an update waits, and is repeated */
   constructor(
     private readonly write: (change: SessionChange) => Promise<WriteReply>,
     private readonly timeout = DEFAULT_TIMEOUT,
@@ -139,7 +134,6 @@ export class ConcurrentUpdates {
     return known;
   }
 
-  /** Whether an update goes on although it has to wait; rejects it otherwise. */
   #isWaiting({ name, client, begin, reject }: WaitingUpdate): boolean {
     if (client?.isAborted) reject(new ClientDisconnectedError());
     else if (performance.now() - begin > this.timeout) reject(new SessionConflictError(name, this.timeout));

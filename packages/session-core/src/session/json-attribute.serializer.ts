@@ -59,7 +59,6 @@ const OTHER_SERIALIZERS =
 interface JsonProblem {
   readonly path: string;
   readonly what: string;
-  /** What to store in its place. */
   readonly instead: string;
   /** Whether no serializer may store it: the key at `path` is `__proto__`. */
   readonly isForbidden?: boolean;
@@ -78,7 +77,6 @@ export function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
 }
 
-/** Why a value with a key `__proto__` is not stored. `path`: that of the key, or of its object. */
 export function forbiddenKey(path: string): string {
   return (
     `holds a key \`__proto__\`${path === '' ? '' : ` at ${path}`}, which would become the prototype of a copy: remove ` +
@@ -86,7 +84,6 @@ export function forbiddenKey(path: string): string {
   );
 }
 
-/** Why JSON cannot restore a value; undefined when it can. */
 export function jsonProblem(value: unknown): JsonProblem | undefined {
   try {
     return findProblem(value);
@@ -164,7 +161,6 @@ function problemOfInstance(value: object): JsonProblem {
   return problem(`is a ${name}`, INSTEAD_OF[name] ?? 'store plain data, such as its id or the members that you need');
 }
 
-/** By the name of a class. */
 const INSTEAD_OF: Readonly<Record<string, string>> = {
   Date: 'store a number, its `getTime()`',
   Promise: 'await it, and store what it resolves to',

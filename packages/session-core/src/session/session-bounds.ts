@@ -8,7 +8,6 @@ export type SessionBounds = Readonly<Record<SessionBound, number>>;
 
 export interface BoundedSession {
   readonly bounds: SessionBounds;
-  /** Hears of each change that a bound refuses. */
   reached(bound: SessionBound): void;
 }
 
@@ -53,11 +52,7 @@ export function assertAttributeFits(session: BoundedSession, name: string, text:
     throw refusal(session, 'maxAttributeSize', name, `takes ${Buffer.byteLength(text)} bytes`);
 }
 
-/**
- * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound
- * already, because the bound was set later, can be changed as long as it does not grow.
- * @throws SessionBoundError when that is too much
- */
+/** A session that exceeds a bound already may be changed, but not grow. @throws SessionBoundError */
 export function assertSessionFits(
   session: BoundedSession,
   name: string,
@@ -97,7 +92,6 @@ function exceededBy(
   return bytes > Math.max(maxSessionSize, before.bytes) ? 'maxSessionSize' : undefined;
 }
 
-/** The error for changes of attributes that the store has answered `full`. */
 export function fullError(
   session: BoundedSession,
   bound: keyof ContentBounds,

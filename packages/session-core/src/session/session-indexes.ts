@@ -22,9 +22,8 @@ interface Definition {
 export const NO_INDEXES: IndexChanges = new Map();
 
 /**
- * The indexes of an application: that of principals, and those of the option `indexes`. Each is a function of one
- * attribute. So a save that writes the attribute knows the value of the index, whatever other requests write at the
- * same time, and the two always agree.
+ * Each index is a function of one attribute. So a save that writes the attribute knows the value of the index, whatever
+ * other requests write at the same time, and the two always agree.
  */
 export class SessionIndexes {
   readonly #byAttribute = new Map<string, Definition[]>();
@@ -66,7 +65,6 @@ export function joined(left: IndexChanges, changed: IndexChanges): IndexChanges 
   return left.size > 0 ? new Map([...left, ...changed]) : changed;
 }
 
-/** What is wrong with an index, as the end of a sentence; undefined when it is valid. */
 export function indexProblem(name: string, valueOf: SessionIndex): string | undefined {
   if (name === PRINCIPAL_NAME_INDEX_NAME) return 'has the name of the index of principals, which is always there';
   return probe(name, valueOf).problem;
@@ -127,15 +125,11 @@ const TOGETHER = 'keep in one attribute all that it depends on';
 const ONE_ATTRIBUTE = `must read one attribute, the same one for every session: ${TOGETHER}`;
 const WITHOUT_ATTRIBUTES = 'must return undefined for a session without attributes';
 
-/** Bytes of UTF-8 up to which stores list a session under a value as it is. */
 const LONGEST = 256;
 
 const HASHED = 'sha256:';
 
-/**
- * What stores have as the value of an index: the value itself; of a long one, its hash, so that clients cannot fill the
- * store with the names that they choose. A value that looks like a hash is hashed, so that it never is that of another.
- */
+/** Of a long value its hash, so that clients cannot fill the store; so of one that looks like a hash of another. */
 export function indexTerm(value: string): string {
   return value.startsWith(HASHED) || Buffer.byteLength(value) > LONGEST ? HASHED + hashOf(value) : value;
 }
@@ -162,7 +156,6 @@ export function indexEntry(name: string, value: string): IndexEntry | undefined 
   return { indexName: indexNameTerm(name), value: indexTerm(value) };
 }
 
-/** What is wrong with the name of an index, as the end of a sentence; undefined when it is valid. */
 function indexNameProblem(name: string): string | undefined {
   if (name === '') return 'must have a name';
   if (!isWellFormed(name)) return 'must have a name of well-formed Unicode';

@@ -2,11 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '../errors/session.errors.js';
 
 export interface SessionResponse {
-  /** Whether the headers were sent, so that no cookie can be added. */
   readonly headersSent: boolean;
   /** Whether it waits for the last save of the session, and is then sent. */
   readonly isWaiting?: boolean;
-  /** Whether the client disconnected before it had the response. */
   readonly isAborted?: boolean;
   /** The error of a change that needs a cookie, where it is not that the headers were sent. */
   readonly lateChange?: string;
@@ -20,7 +18,6 @@ export interface SessionResponse {
   device?(): string | undefined;
   /** Called when the session is used: from now on, the response waits until the session is saved. */
   hold?(): void;
-  /** Called at each change of the session. */
   noteChange?(): void;
   /**
    * Lets an error that nothing catches, such as that of a callback, decide the response, like a save that fails. False

@@ -46,7 +46,6 @@ export interface MaxSessions {
 
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
-  /** Warns of each attribute once that cannot be decoded. */
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
   readonly bounds: SessionBounds;
@@ -54,11 +53,9 @@ export interface SessionWriter {
   readonly visitorBounds?: SessionBounds | undefined;
   /** The timeouts of sessions in which somebody is signed in. */
   readonly timeouts: SessionTimeouts;
-  /** The idle timeout until somebody signs in. */
   readonly anonymousTimeout: number;
   /** The longest absolute timeout that a session may be given, in seconds; undefined: any. */
   readonly longestAbsoluteTimeout?: number | undefined;
-  /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
   readonly maxSessions: MaxSessions | undefined;
   readonly updates: ConcurrentUpdates;
@@ -67,7 +64,6 @@ export interface SessionWriter {
   drawKey(replaced?: string): SessionKey;
   /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
   shown(id: string): string;
-  /** Where to report what an attacker may have done; unset: nowhere. */
   readonly securityEvents?: SecurityEvents | undefined;
 }
 
@@ -101,22 +97,18 @@ export interface StoredState {
  */
 export interface SessionState {
   readonly stored: StoredState;
-  /** The id that the session has after the next save. */
   readonly id: string;
   /** Known only for a session that was created or rotated here: the store has only the id. */
   readonly token: SessionToken | undefined;
   readonly timeouts: SessionTimeouts;
   /** The ids that the client presented and that opened nothing. */
   readonly presentedIds: readonly string[];
-  /** A sign-in that is not saved, or the end of one. */
   readonly authentication: Authentication | undefined;
   /** Whether the next save removes all attributes that the store has. */
   readonly clears: boolean;
   /** Whether the next rotation leads no change of the former id on. */
   readonly closes: boolean;
-  /** Why the next save deletes the session; undefined: it does not. */
   readonly deletion: SessionDeletedReason | undefined;
-  /** Whether saves do not renew the idle timeout. */
   readonly keepsIdle: boolean;
   /** Until then, by the monotonic clock, a save of attributes need not renew the idle timeout either. */
   readonly isFreshUntil: number;
@@ -130,7 +122,6 @@ interface Authentication {
 
 export const SIGNED_OUT: Authentication = { kept: undefined, at: undefined };
 
-/** What is known only of a session that was created here. */
 export type CreatedSession = Required<Pick<SessionState, 'token' | 'presentedIds'>>;
 
 /** The state of a session that the store returned, or that was created here. `hadUser`: whether it has a principal. */
@@ -489,7 +480,6 @@ function settleGone(state: SessionState, save: SessionSave, attributes: TrackedA
   return failure === undefined ? { state, outcome } : { state: failed(state), outcome, failure };
 }
 
-/** What a save should have started in a session that is gone. */
 function failureOf(save: CreateSession | UpdateSession): string | undefined {
   if (save.kind === 'create') return isUninitialized(save.attributes.keys()) ? undefined : NOT_CREATED;
   if (save.signIn) return NOT_SIGNED_IN;

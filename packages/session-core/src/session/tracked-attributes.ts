@@ -14,7 +14,6 @@ export class StoredAttributes {
   readonly #texts: Map<string, StoredText>;
   /** Matches what the next rotation leaves behind: the store still has it, but nothing here shows it. */
   #left: NameTest | undefined;
-  /** By attribute name, the text that could not be decoded. */
   #undecodable: Map<string, string> | undefined;
 
   constructor(
@@ -64,7 +63,6 @@ export class StoredAttributes {
     });
   }
 
-  /** Records the text that the store has now; undefined when it no longer has the attribute. */
   replace(name: string, text: string | undefined): void {
     if (text === undefined) this.#texts.delete(name);
     else this.#texts.set(name, text);
@@ -92,7 +90,6 @@ export class StoredAttributes {
     this.#left = undefined;
   }
 
-  /** Records a save. `left`: what it has left behind. */
   saved(changes: AttributeChanges, left: NameTest | undefined): void {
     if (left) for (const name of this.#texts.keys()) if (left(name)) this.#texts.delete(name);
     if (this.#left === left) this.#left = undefined;
@@ -128,7 +125,6 @@ export class StoredAttributes {
     }
   }
 
-  /** @throws SessionAttributeError when the serializer cannot encode the value */
   encode(name: string, value: unknown): string {
     try {
       return this.serializer.serialize(value);
@@ -145,10 +141,7 @@ export class StoredAttributes {
     return hasText(this.serializer, value, text);
   }
 
-  /**
-   * The text that later encodings of a value are compared with. Not the stored text: another language may write the
-   * same value differently, and reading it must not write it back.
-   */
+  /** To compare with later encodings: not the stored text, which another language may have written differently. */
   textAsRead(raw: string): string | undefined {
     // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
     return attempt(() => this.serializer.serialize(readText(this.serializer, raw)));
@@ -190,7 +183,6 @@ interface AttributesSession extends BoundedSession {
 interface Entry {
   readonly name: string;
   readonly value: unknown;
-  /** Whether the application set it since the last save; otherwise it was only read. */
   assigned: boolean;
   /**
    * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
@@ -458,7 +450,6 @@ export class TrackedAttributes {
     assertSessionFits(this.#session, changed, content, stored);
   }
 
-  /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
   #change(entry: Entry): string | null | undefined {
     if (!entry.assigned) {
       const changed = this.#changeInPlace(entry);

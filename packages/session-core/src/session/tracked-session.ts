@@ -92,13 +92,11 @@ export class TrackedSession implements Session {
   #isBeforeResponse = false;
   /** The ends of other sessions, which come first: so a request that failed in between can be repeated. */
   #beforeEnd: readonly SessionEnd[] | undefined;
-  /** What the application says to a new session. */
   #permission: Promise<void> | undefined;
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SentSave | undefined;
   #turn: Promise<unknown> | undefined;
 
-  /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
     const { id, token } = writer.drawKey();
     const now = Date.now();
@@ -369,7 +367,6 @@ export class TrackedSession implements Session {
     return this.peekAttribute(PRINCIPAL_ATTRIBUTE) !== this.storedPrincipal;
   }
 
-  /** Whether this object has ended the session, or ends it at its next save. */
   get isOver(): boolean {
     const { deletion, stored } = this.#state;
     return deletion !== undefined || stored.ended === 'deleted';
