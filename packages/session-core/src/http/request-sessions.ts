@@ -43,11 +43,13 @@ export class RequestSessions implements OnModuleInit {
       }
     | undefined;
 
+  /** From which pages connections may be opened. */
+  readonly origins: UpgradeOrigins;
+
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
-    @Inject(UpgradeOrigins) readonly origins: UpgradeOrigins,
     @Inject(SessionScope) readonly scope: SessionScope,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
@@ -56,7 +58,9 @@ export class RequestSessions implements OnModuleInit {
     @Inject(SessionEndListener) readonly ends: SessionEndListener,
     @Inject(SessionEventDispatcher) private readonly events: SessionEventDispatcher,
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
-  ) {}
+  ) {
+    this.origins = new UpgradeOrigins(options);
+  }
 
   /** The sessions of the application whose HTTP server received a request; undefined for another server. */
   static serving(request: IncomingMessage): RequestSessions | undefined {

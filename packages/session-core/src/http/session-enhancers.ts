@@ -21,7 +21,6 @@ export class SessionEnhancers implements OnModuleInit {
 
   constructor(
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
-    @Inject(SessionRouteGuard) private readonly guard: SessionRouteGuard,
     @Inject(SessionScope) private readonly scope: SessionScope,
     @Inject(GuardedConnections) private readonly connections: GuardedConnections,
     // Optional, because it is undocumented that Nest provides it in every module.
@@ -44,7 +43,7 @@ export class SessionEnhancers implements OnModuleInit {
     if (isIntercepted) config?.useGlobalInterceptors(revocation);
     const guards: CanActivate[] = [new RevocationGuard(this.connections, this.#hasForeignGuard)];
     const marks = [KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, DEVICE_BOUND];
-    if (marks.some((mark) => this.routes.has(mark))) guards.unshift(this.guard);
+    if (marks.some((mark) => this.routes.has(mark))) guards.unshift(new SessionRouteGuard());
     if (config)
       putBefore(
         () => config.getGlobalGuards(),

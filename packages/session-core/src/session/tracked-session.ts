@@ -33,35 +33,14 @@ import {
   type SessionResponse,
   takesToken,
 } from './session-response.js';
-import {
-  accessOf,
-  authenticatedAt,
-  begunAnew,
-  boundsOf,
-  type CreatedSession,
-  discarded,
-  failed,
-  failureToStart,
-  isGone,
-  isNeverStored,
-  isSet,
-  mayBeginAnew,
-  nextSave,
-  NOT_CREATED,
-  NOT_SIGNED_IN,
-  reloaded,
-  sent,
-  type SentSave,
-  type SessionSave,
-  type SessionState,
-  type SessionWriter,
-  settle,
-  type Settlement,
-  settlePresented,
-  SIGNED_OUT,
-  signsIn,
-  stateOf,
-  withStored,
+import * as states from './session-state.js';
+import type {
+  CreatedSession,
+  SentSave,
+  SessionSave,
+  SessionState,
+  SessionWriter,
+  Settlement,
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
@@ -117,7 +96,7 @@ export class TrackedSession implements Session {
     const shownId = () => writer.shown(this.storedId ?? '');
     const stored = new StoredAttributes(record.attributes, writer.serializer, writer.warnings, shownId);
     this.#attributes = new TrackedAttributes(stored, this);
-    this.#state = stateOf(record, stored.has(PRINCIPAL_ATTRIBUTE), created);
+    this.#state = states.stateOf(record, stored.has(PRINCIPAL_ATTRIBUTE), created);
     Object.preventExtensions(this); // A property would be lost silently.
   }
 
@@ -130,7 +109,7 @@ export class TrackedSession implements Session {
   }
 
   get isGone(): boolean {
-    return isGone(this.#state);
+    return states.isGone(this.#state);
   }
 
   get creationTime(): number {
@@ -190,11 +169,11 @@ export class TrackedSession implements Session {
   }
 
   get authenticatedAt(): number | undefined {
-    return this.isOver ? undefined : authenticatedAt(this.#state);
+    return this.isOver ? undefined : states.authenticatedAt(this.#state);
   }
 
   get signsIn(): boolean {
-    return !this.isOver && signsIn(this.#state);
+    return !this.isOver && states.signsIn(this.#state);
   }
 
   get attributeNames(): SessionAttributeName[] {
@@ -273,8 +252,8 @@ export class TrackedSession implements Session {
       this.#attributes.leave(() => true);
       const { hadUser } = this.#state.stored;
       // Of a visitor, it may be the login of an application that names no principal.
-      const wasUser = hadUser || authenticatedAt(this.#state) !== undefined;
-      this.#change({ clears: true, authentication: wasUser ? SIGNED_OUT : undefined });
+      const wasUser = hadUser || states.authenticatedAt(this.#state) !== undefined;
+      this.#change({ clears: true, authentication: wasUser ? states.SIGNED_OUT : undefined });
     });
   }
 
@@ -315,7 +294,7 @@ export class TrackedSession implements Session {
   get isDirty(): boolean {
     // What was set comes first, because it needs no encoding.
     if (this.isSet) return true;
-    return !this.#state.stored.ended && !isNeverStored(this.#state) && this.#attributes.hasChangedInPlace;
+    return !this.#state.stored.ended && !states.isNeverStored(this.#state) && this.#attributes.hasChangedInPlace;
   }
 
   rest(): void {
@@ -324,7 +303,7 @@ export class TrackedSession implements Session {
 
   /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
   get isSet(): boolean {
-    return this.#beforeEnd !== undefined || isSet(this.#state, this.#attributes);
+    return this.#beforeEnd !== undefined || states.isSet(this.#state, this.#attributes);
   }
 
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
@@ -440,14 +419,14 @@ export class TrackedSession implements Session {
   discard(): void {
     this.#attributes.discard();
     if (!this.#state.clears) this.#attributes.stored.stay();
-    this.#state = discarded(this.#state);
+    this.#state = states.discarded(this.#state);
   }
 
   replaceBy(loaded: Session): boolean {
     if (this.isOver || this.id !== loaded.id) return false;
     const other = TrackedSession.of(loaded);
     this.#attributes.replaceBy(other.#attributes);
-    this.#state = reloaded(this.#state, other.#state.stored);
+    this.#state = states.reloaded(this.#state, other.#state.stored);
     return true;
   }
 
@@ -468,7 +447,7 @@ export class TrackedSession implements Session {
   }
 
   get bounds(): SessionBounds {
-    return boundsOf(this.#attributes, this.#writer);
+    return states.boundsOf(this.#attributes, this.#writer);
   }
 
   reached(limit: SessionBound | 'maxSessions' | 'updateTimeout'): void {
@@ -526,7 +505,7 @@ export class TrackedSession implements Session {
   #signIn(name: string, remember: boolean | undefined, keep: readonly string[] | undefined): void {
     const rememberedFor = remember ? secondsRemembered(this.response) : this.#keptFor(name, remember);
     const { ended, hadUser } = this.#state.stored;
-    if (ended === 'gone' || (ended === 'rotated' && hadUser)) throw new SessionGoneError(NOT_SIGNED_IN);
+    if (ended === 'gone' || (ended === 'rotated' && hadUser)) throw new SessionGoneError(states.NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.#writer;
     const attributes = this.#attributes;
     // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
@@ -573,7 +552,8 @@ export class TrackedSession implements Session {
       : [anonymousTimeout, timeouts.maxInactiveInterval];
     // The application has set another one otherwise.
     if (hadOne === (name === undefined) && this.maxInactiveInterval === from) this.maxInactiveInterval = to;
-    if (name === undefined || (isAnother && !signsIn(this.#state))) this.#change({ authentication: SIGNED_OUT });
+    if (name === undefined || (isAnother && !states.signsIn(this.#state)))
+      this.#change({ authentication: states.SIGNED_OUT });
   }
 
   #saveInTurn(isBeforeResponse: boolean): Promise<SaveOutcome> {
@@ -606,17 +586,17 @@ export class TrackedSession implements Session {
       await Promise.all(this.#beforeEnd.map((end) => end()));
       this.#beforeEnd = undefined;
     }
-    if (isNeverStored(this.#state)) return this.#endPresented();
+    if (states.isNeverStored(this.#state)) return this.#endPresented();
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!this.isOver) this.#prepare(isBeforeResponse);
-      if (mayBeginAnew(this.#state, this.#attributes)) {
-        this.#state = begunAnew(this.#state);
+      if (states.mayBeginAnew(this.#state, this.#attributes)) {
+        this.#state = states.begunAnew(this.#state);
         this.#rotate();
       }
       if (this.isNew && this.response?.mayCreate) await this.#ask(this.response.mayCreate, isBeforeResponse);
       const save = this.#nextSave();
-      const failure = failureToStart(this.#state, this.#attributes);
-      if (failure !== undefined) return this.#settled({ state: failed(this.#state), failure });
+      const failure = states.failureToStart(this.#state, this.#attributes);
+      if (failure !== undefined) return this.#settled({ state: states.failed(this.#state), failure });
       if (!save) return this.isGone ? 'gone' : 'saved';
       if (save.kind !== 'delete') this.#attributes.sent(save.attributes);
       const sentSave = { save, from: this.#state };
@@ -624,14 +604,14 @@ export class TrackedSession implements Session {
       if (reply.outcome === 'collision') this.#rotate();
       else {
         const outcome = this.#settle(sentSave, reply);
-        if (!mayBeginAnew(this.#state, this.#attributes)) return outcome;
+        if (!states.mayBeginAnew(this.#state, this.#attributes)) return outcome;
       }
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
   }
 
   #nextSave(): SessionSave | undefined {
-    return nextSave(this.#state, this.#attributes, this.#binding, this.#writer);
+    return states.nextSave(this.#state, this.#attributes, this.#binding, this.#writer);
   }
 
   /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
@@ -654,7 +634,7 @@ export class TrackedSession implements Session {
     const { save } = sentSave;
     const givesId = save.kind === 'create' || (save.kind === 'update' && save.newId !== undefined);
     this.#unanswered = givesId ? sentSave : undefined;
-    this.#state = sent(this.#state, save);
+    this.#state = states.sent(this.#state, save);
     const reply = this.#writer.write(save);
     return givesId ? this.#answered(reply) : reply;
   }
@@ -682,10 +662,10 @@ export class TrackedSession implements Session {
    */
   #settle(sentSave: SentSave, reply: WriteReply): SaveOutcome {
     const { save } = sentSave;
-    const settlement = settle(this.#state, sentSave, reply, this.#attributes);
+    const settlement = states.settle(this.#state, sentSave, reply, this.#attributes);
     const { outcome, state, failure } = settlement;
     if (save.kind !== 'delete' && outcome === 'saved' && !state.stored.ended) this.#attributes.saved(save.attributes);
-    if (failure === NOT_CREATED && save.kind === 'create') {
+    if (failure === states.NOT_CREATED && save.kind === 'create') {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
       const report = { request: this.response?.request, ...(others.length === 0 && { sessionId }) };
@@ -707,7 +687,7 @@ export class TrackedSession implements Session {
   async #endPresented(): Promise<SaveOutcome> {
     const { presentedIds, deletion: reason = 'invalidated' } = this.#state;
     const replies = await Promise.all(presentedIds.map((id) => this.#writer.write({ kind: 'delete', id, reason })));
-    return this.#settled(settlePresented(this.#state, replies));
+    return this.#settled(states.settlePresented(this.#state, replies));
   }
 
   async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
@@ -745,7 +725,7 @@ export class TrackedSession implements Session {
       const text = value === undefined ? null : attributes.encode(name, value);
       return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
     };
-    const access = { ...accessOf(this.#state, true), bounds: this.bounds };
+    const access = { ...states.accessOf(this.#state, true), bounds: this.bounds };
     const known = stored.text(name);
     const result = await updates
       .run({ id, name, known, access, client: this.response, apply })
@@ -755,7 +735,7 @@ export class TrackedSession implements Session {
       });
     if (result.outcome === 'full') throw fullError(this, result.bound, new Map([[name, '']]));
     if (result.outcome === 'saved') attributes.refresh(name, result.text);
-    else this.#state = withStored(this.#state, { ended: result.rotated ? 'rotated' : 'gone' });
+    else this.#state = states.withStored(this.#state, { ended: result.rotated ? 'rotated' : 'gone' });
     return result.outcome;
   }
 }
