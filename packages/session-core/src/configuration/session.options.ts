@@ -30,14 +30,11 @@ import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from '
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {
   /**
-   * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`.
-   * @default '30m'
+   * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`. @default
+   * '30m'
    */
   timeout?: Duration;
-  /**
-   * The idle timeout until somebody signs in: that of a session without a principal. Shorter or longer than `timeout`.
-   * @default timeout; with `security: 'strict'` at most '10m'
-   */
+  /** The idle timeout until somebody signs in. @default timeout; with `security: 'strict'` at most '10m' */
   anonymousTimeout?: Duration;
   /**
    * The time since its creation after which a session expires, however much it is used; whole seconds, or `'never'`.
@@ -45,16 +42,16 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   absoluteTimeout?: Duration;
   /**
-   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this
-   * much earlier than `timeout` after its last access. For a session with a shorter idle timeout of its own, it is at
-   * most a thirtieth of that. @default timeout / 30, at most '1m'
+   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this much early.
+   * For one with a shorter idle timeout of its own, it is at most a thirtieth of that. @default timeout / 30, at most
+   * '1m'
    */
   touchInterval?: Duration;
   /** How the session cookie is set; not together with `sessionIdResolver`. @default see `CookieOptions` */
   cookie?: CookieOptions;
   /**
-   * Carries the token instead of the cookie that `cookie` describes: a resolver, or a class of one, which is
-   * instantiated as a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
+   * Carries the token instead of the cookie that `cookie` describes: a resolver, or the class of one, which becomes a
+   * provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
    */
   sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
   /**
@@ -66,9 +63,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   /** Generates the tokens. @default new RandomSessionTokenGenerator() */
   sessionTokenGenerator?: SessionTokenGenerator;
   /**
-   * The names of attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session
-   * of before could know or choose their values. Names that begin with `nest-session.visitor.` are always bound to the
-   * visitor, CSRF tokens among them. @default none
+   * Attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session could know or
+   * choose their values. So are all whose names begin with `nest-session.visitor.`. @default none
    */
   visitorAttributes?: readonly string[];
   /**
@@ -81,8 +77,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   security?: SecurityLevel;
   /**
    * How many live sessions a principal may have, such as `{ perPrincipal: 5 }`. The store decides it in the step that
-   * signs in: there are never more. Sessions from before you set this option, or a lower number, count, and end as soon
-   * as their principal signs in. @default no limit
+   * signs in: there are never more. Those from before you set it, or a lower number, end as soon as their principal
+   * signs in. @default no limit
    */
   maxSessions?: MaxSessionsOptions;
   /**
@@ -97,8 +93,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
   /**
-   * Records with each session what client created it or signed in to it last, which `Sessions.ofPrincipal()` shows as
-   * `device`: a shortened address and a shortened User-Agent header. Personal data in many countries. @default false
+   * Records the client that created a session or signed in to it last, for `Sessions.ofPrincipal()`: a shortened
+   * address and User-Agent header. Personal data in many countries. @default false
    */
   devices?: boolean | DeviceOptions;
   /**
@@ -113,25 +109,20 @@ export interface SessionModuleOptions extends BoundsOptions {
    * event, `reused-token`: two have it. The session goes on. @default never
    */
   rotateEvery?: Duration;
-  /**
-   * Returns true for requests without a session, such as those for static files. They never call the store. It must not
-   * be async.
-   */
+  /** True for requests without a session, such as those for static files. They never call the store. Not async. */
   exclude?: (request: HttpRequestLike) => boolean;
   /**
    * Decides whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429.
-   * Called once, right before the session would be stored, and never for sessions that are created outside of requests.
-   * What it throws is the error of the save. `address`: of the client, as the platform knows it, trusted proxies taken
-   * into account; undefined once the client has disconnected. @default every request may
+   * Called once, right before, and never outside of requests. What it throws is the error of the save. `address`: of
+   * the client, trusted proxies taken into account; undefined once it has disconnected. @default every request may
    */
   mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
 
 /**
- * Options that bound what a session may hold. A change that would exceed one throws a `SessionBoundError`, 413. What is
- * stored already stays readable, and may be changed as long as it does not grow. What other requests store at the same
- * time counts as well. With `security: 'strict'`, and none of them set, a session in which nobody is signed in may hold
- * 32 attributes and 16384 bytes.
+ * A change that would exceed one throws a `SessionBoundError`, 413. What is stored already stays readable, and may be
+ * changed as long as it does not grow. What other requests store at the same time counts as well. With `security:
+ * 'strict'`, and none of them set, a session in which nobody is signed in may hold 32 attributes and 16384 bytes.
  */
 interface BoundsOptions {
   /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
@@ -194,8 +185,7 @@ interface HttpRequestLike {
 }
 
 /**
- * The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. Timeouts are seconds,
- * -1: none; `touchInterval` is milliseconds. Undefined: nothing of the kind, such as no limit.
+ * The checked options, injected by `SESSION_OPTIONS`. Timeouts are seconds, -1: none; `touchInterval` is milliseconds.
  */
 export type ResolvedSessionOptions = ReturnType<typeof resolveSessionOptions>;
 
@@ -211,6 +201,9 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   for (const problem of lifetimeProblems(cookie, timeouts)) reader.problem(problem);
   const makeResolver = readResolver(reader, options, security);
   const ids = readIds(reader, security);
+  const visitorAttributes = Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]);
+  const maxSessions = readMaxSessions(reader);
+  const bounds = readBounds(reader);
   const deviceBound = readDeviceBoundOptions(reader);
   const resolved = {
     timeout: inSeconds(timeout),
@@ -222,9 +215,9 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     cookie,
     ids,
     security,
-    visitorAttributes: Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]),
-    maxSessions: readMaxSessions(reader),
-    ...readBounds(reader),
+    visitorAttributes,
+    maxSessions,
+    ...bounds,
     visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
     indexes: readIndexes(reader, deviceBound !== undefined),
     csrf: readCsrfOptions(reader.section('csrf')),

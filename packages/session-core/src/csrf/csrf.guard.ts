@@ -41,9 +41,8 @@ export class CsrfError extends ForbiddenException {
 const SKIP_CSRF = Symbol('SKIP_CSRF');
 
 /**
- * Exempts a handler, or all handlers of a controller, from `CsrfGuard`. Use it for webhooks, and for clients that
- * authenticate each request by something other than the session. `SkipCsrf(false)` on a handler overrides its
- * controller. `@UseGuards(CsrfGuard)` on a handler outweighs both.
+ * Exempts a handler, or all of a controller, from `CsrfGuard`: webhooks, and clients that authenticate each request by
+ * something else. `SkipCsrf(false)` on a handler overrides its controller, and `@UseGuards(CsrfGuard)` both.
  */
 export function SkipCsrf(skip = true): ClassDecorator & MethodDecorator {
   return SetMetadata(SKIP_CSRF, skip);

@@ -9,8 +9,8 @@ export interface DeviceBoundOptions {
    */
   lifetime?: Duration;
   /**
-   * The path below which browsers register and renew their proofs. The library answers there itself, before guards,
-   * pipes and the global prefix. @default '/session/device'
+   * The path below which the library itself answers, before guards, pipes and the global prefix. @default
+   * '/session/device'
    */
   paths?: string;
   /**

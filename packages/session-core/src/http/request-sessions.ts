@@ -20,7 +20,7 @@ import { IndexedSessionRepository } from '../repository/indexed-session.reposito
 import { DetachedSession } from './detached-session.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { GuardedConnections, OpenConnections, SessionEndListener } from './open-connections.js';
-import { SharedResponseFunctions } from './response-hold.js';
+import { sharedResponseFunctions } from './response-hold.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 import type { ResponseCommitParts } from './response-commit.js';
 import { deviceOf } from './session-device.js';
@@ -161,7 +161,7 @@ export class RequestSessions implements OnModuleInit {
     const parts = {
       repository,
       resolver,
-      functions: new SharedResponseFunctions(),
+      replaceIn: sharedResponseFunctions(),
       mayCreate: creationRule(options),
       deviceOf: recorded && ((request: IncomingMessage) => this.#deviceOf(request, recorded)),
       devices,

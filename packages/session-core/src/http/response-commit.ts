@@ -16,7 +16,7 @@ import {
   type ErrorResponse,
   isDestroyed,
   ResponseHold,
-  type SharedResponseFunctions,
+  type ResponseFunctionsReplacer,
 } from './response-hold.js';
 import { VisitorToken } from './visitor-token.js';
 
@@ -29,7 +29,7 @@ interface AttachedTo {
 
 export interface ResponseCommitParts extends ExtendedSessionParts {
   readonly resolver: SessionIdResolver;
-  readonly functions: SharedResponseFunctions;
+  readonly replaceIn: ResponseFunctionsReplacer;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
   readonly devices?: BoundDevices | undefined;
@@ -70,7 +70,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     readonly parts: ResponseCommitParts,
     found?: FoundSession,
   ) {
-    this.#hold = new ResponseHold(response, parts.functions);
+    this.#hold = new ResponseHold(response, parts.replaceIn);
     this.session = new RequestSession(parts, request, this, found ?? NOTHING);
     // Not enumerable, so that copying or printing a request does not lead to its session.
     Object.defineProperty(request, ATTACHED, { value: this, configurable: true });

@@ -24,52 +24,39 @@ export interface ErrorResponse {
 /** The functions of a Node.js response that send something. Everything that a platform sends goes through them. */
 type ResponseFunctions = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
 
+/** Takes the calls of a response. */
+export type ResponseFunctionsReplacer = (response: ServerResponse, hold: ResponseHold) => void;
+
 /**
- * Functions that replace those of Node.js responses. All responses of an application share them, because V8 cannot
- * optimize responses that each have their own. Each application has its own, so that one may contain another.
+ * Replaces functions of Node.js responses. All responses of an application share them, because V8 cannot optimize
+ * responses that each have their own. Each application has its own, so that one may contain another. It cannot be
+ * undone: middleware that wraps the response later, such as compression, goes on calling these.
  */
-export class SharedResponseFunctions {
-  readonly #functions: ResponseFunctions & { readonly writeHeader: ServerResponse['writeHead'] };
-  readonly #calls: symbol;
-
-  constructor() {
-    const calls = Symbol('response calls');
-    type Response = { readonly [calls]: ResponseHold };
-    this.#calls = calls;
-    function writeHead(this: Response, ...args: unknown[]): ServerResponse {
-      return this[calls].writeHead(args);
-    }
-    this.#functions = {
-      writeHead,
-      // Its old name in Node.js.
-      writeHeader: writeHead,
-      write(this: Response, ...args: unknown[]): boolean {
-        return this[calls].write(args);
-      },
-      end(this: Response, ...args: unknown[]): ServerResponse {
-        return this[calls].end(args);
-      },
-      flushHeaders(this: Response): void {
-        this[calls].flushHeaders();
-      },
-    };
+export function sharedResponseFunctions(): ResponseFunctionsReplacer {
+  const calls = Symbol('response calls');
+  type Response = { readonly [calls]: ResponseHold };
+  function writeHead(this: Response, ...args: unknown[]): ServerResponse {
+    return this[calls].writeHead(args);
   }
-
-  /** It cannot be undone: middleware that wraps the response later, such as compression, goes on calling these. */
-  replaceIn(response: ServerResponse, hold: ResponseHold): void {
-    const { writeHead, writeHeader, write, end, flushHeaders } = this.#functions;
-    // Assigned one by one, because Object.assign() is slower.
-    const replaced = response as ResponseFunctions as ResponseFunctions & {
-      writeHeader: unknown;
-      [calls: symbol]: unknown;
-    };
+  function write(this: Response, ...args: unknown[]): boolean {
+    return this[calls].write(args);
+  }
+  function end(this: Response, ...args: unknown[]): ServerResponse {
+    return this[calls].end(args);
+  }
+  function flushHeaders(this: Response): void {
+    this[calls].flushHeaders();
+  }
+  return (response, hold) => {
+    // Assigned one by one, because Object.assign() is slower. `writeHeader` is an old name in Node.js.
+    const replaced = response as unknown as Record<string | symbol, unknown>;
     replaced.writeHead = writeHead;
-    replaced.writeHeader = writeHeader;
+    replaced.writeHeader = writeHead;
     replaced.write = write;
     replaced.end = end;
     replaced.flushHeaders = flushHeaders;
-    replaced[this.#calls] = hold;
-  }
+    replaced[calls] = hold;
+  };
 }
 
 interface HeldCall {
@@ -99,11 +86,11 @@ export class ResponseHold {
   readonly #calls: HeldCall[] = [];
   #heldBytes = 0;
 
-  constructor(response: ServerResponse, functions: SharedResponseFunctions) {
+  constructor(response: ServerResponse, replaceIn: ResponseFunctionsReplacer) {
     this.#response = response;
     const { writeHead, write, end, flushHeaders } = response;
     this.#original = { writeHead, write, end, flushHeaders };
-    functions.replaceIn(response, this);
+    replaceIn(response, this);
   }
 
   /**

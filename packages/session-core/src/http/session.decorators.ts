@@ -11,14 +11,12 @@ export type Session = SessionType;
 
 /**
  * Gives a handler of HTTP, a resolver of GraphQL or a message handler of a gateway the session of its request:
- * - the session that its token opened, or else a new one, which is stored, and its cookie sent, only once an attribute
- *   is set;
+ * - the session that its token opened, or else a new one, stored, with its cookie, only once an attribute is set;
  * - undefined in a request that the option `exclude` excludes;
- * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503
- *   response.
+ * - while the store is down, what `@SessionOutagePolicy` says: by default, a 503 response.
  *
- * Over an open connection, such as a WebSocket, it is loaded for each message; it cannot be started there, and its id
- * cannot be changed.
+ * Over an open connection, such as a WebSocket, it is loaded for each message, and cannot be started, nor get another
+ * id.
  * @throws SessionStateError where no session can be, as in a message handler of a microservice
  */
 export const Session = (): ParameterDecorator => (target, method, index) => {

@@ -36,8 +36,8 @@ export interface CookieOptions {
   /** Gives every site that embeds the application a cookie of its own. @default false */
   partitioned?: boolean;
   /**
-   * Secrets of at least 32 bytes. The first one signs the values, and all of them verify. A value without a valid
-   * signature is ignored without a look-up. If unset, values are not signed. They cannot be guessed in either case.
+   * Secrets of at least 32 bytes. The first one signs the values, and all verify: a value without a valid signature is
+   * ignored without a look-up. Unset: values are not signed. They cannot be guessed in either case.
    */
   signingKeys?: readonly string[];
   /**
