@@ -61,8 +61,10 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     if (values.length > MOST_VALUES) this.#diagnosis.ofTooMany(MOST_VALUES);
     for (const value of values.slice(0, MOST_VALUES)) {
       const token = this.#codec.decode(value);
-      if (typeof token === 'string') this.#refuse(request, value, token, onRefused);
-      else if (!tokens.some((known) => known.reveal() === token.reveal())) tokens.push(token);
+      // Some clients keep an expired cookie with an empty value.
+      if (typeof token === 'string') {
+        if (value !== '' && !onRefused?.(request, token)) this.#diagnosis.ofRefused(token);
+      } else if (!tokens.some((known) => known.reveal() === token.reveal())) tokens.push(token);
     }
     return tokens;
   }
@@ -92,14 +94,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   override deviceCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
     const attributes = this.cookieFor(request);
     const sameSite = attributes.sameSite === 'none' ? 'none' : 'lax';
-    return {
-      ...attributes,
-      name: `${this.name}-device`,
-      httpOnly: true,
-      secure: true,
-      sameSite,
-      partitioned: false,
-    };
+    return { ...attributes, name: `${this.name}-device`, httpOnly: true, secure: true, sameSite, partitioned: false };
   }
 
   override meets(security: SecurityLevel): boolean {
@@ -110,16 +105,6 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     if (own !== undefined) return own === 0 ? undefined : own;
     const { maxAge, rememberMe = maxAge } = this.#cookie;
     return isRemembered ? rememberMe : maxAge;
-  }
-
-  #refuse(
-    request: IncomingMessage,
-    value: string,
-    refusal: TokenRefusal,
-    onRefused: TokenRefusalListener | undefined,
-  ): void {
-    // Some clients keep an expired cookie with an empty value.
-    if (value !== '' && !onRefused?.(request, refusal)) this.#diagnosis.ofRefused(refusal);
   }
 
   #setCookie(response: ServerResponse, attributes: SetCookieAttributes, value: string, maxAge?: number): void {
